@@ -1,0 +1,38 @@
+"""One file per algorithm. Whatever module of this folder has an ALGORITHM is found; there is no list to keep."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+
+from iomodel.errors import UnknownNameError
+from iomodel.nest import Algorithm
+
+
+@cache
+def discovered() -> dict[str, Algorithm]:
+    """All algorithms by name."""
+    modules = (import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__))
+    found = [module.ALGORITHM for module in modules]
+    return {algorithm.name: algorithm for algorithm in sorted(found, key=lambda algorithm: algorithm.name)}
+
+
+def list_algorithms() -> list[str]:
+    """The names of all algorithms.
+
+    >>> list_algorithms()
+    ['flash1', 'flash2', 'standard', 'tiled_query']
+    """
+    return list(discovered())
+
+
+def algorithm(name: str) -> Algorithm:
+    """The algorithm of that name; UnknownNameError says which there are.
+
+    >>> algorithm("flash2").title
+    'FlashAttention-2'
+    """
+    if not isinstance(name, str) or name not in discovered():
+        raise UnknownNameError("algorithm", name, discovered())
+    return discovered()[name]

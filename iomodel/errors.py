@@ -1,0 +1,58 @@
+"""Every error that iomodel raises on purpose: one family, each a ValueError too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class IOModelError(ValueError):
+    """Base of all errors raised by iomodel.
+
+    >>> issubclass(IOModelError, ValueError)
+    True
+    """
+
+
+class InputError(IOModelError):
+    """A field holds a value that is not allowed."""
+
+
+class UnknownNameError(IOModelError):
+    """A name (algorithm, device, tile, option) that does not exist.
+
+    >>> print(UnknownNameError("algorithm", "flash", ["flash1", "flash2"]))
+    algorithm: 'flash' is unknown; did you mean 'flash2'? allowed: flash1, flash2
+    """
+
+    def __init__(self, field: str, given: object, allowed: Iterable[str]) -> None:
+        self.field, self.given, self.allowed = field, given, tuple(allowed)
+        near = get_close_matches(str(given), self.allowed, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        names = ", ".join(self.allowed) or "none"
+        super().__init__(f"{field}: {shown(given)} is unknown; {hint}allowed: {names}")
+
+
+class SpecError(IOModelError):
+    """A hardware file is refused; the message holds the path of the field."""
+
+
+class InfeasibleError(IOModelError):
+    """No tile fits the budget; `least` is the least budget that would do, in `unit`."""
+
+    def __init__(self, message: str, *, least: int, unit: str) -> None:
+        self.least, self.unit = least, unit
+        super().__init__(message)
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """A value as an error repeats it: one line, at most `limit` characters.
+
+    >>> shown("a" * 100, limit=10)
+    "'aaaaaa..."
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # an int beyond the interpreter's limit on digits
+        text = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else "a value"
+    return text if len(text) <= limit else text[: limit - 3] + "..."

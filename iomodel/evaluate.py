@@ -1,0 +1,311 @@
+"""Formulas to numbers: exact integers of any size, or NumPy arrays of them.
+
+A formula is compiled once to plain Python (`//` for floors, so nothing is ever rounded) and called many times.
+Arrays run in int64 where the result provably fits, and on Python integers where it does not.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Function, Integer, Symbol, ceiling, cse, floor, fraction, lambdify, numbered_symbols, together
+from sympy.printing.pycode import PythonCodePrinter
+
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.floorsum import FloorSum, floor_sum
+from iomodel.symbols import BY_NAME, NAME_OF
+
+_INT64_SAFE = 2**62
+
+
+class FloorDiv(Function):  # type: ignore[misc]
+    """floor(a / b) as one node, so that no fraction is left for the printer."""
+
+
+class CeilDiv(Function):  # type: ignore[misc]
+    """ceiling(a / b) as one node."""
+
+
+class Ratio(Function):  # type: ignore[misc]
+    """a / b where the whole formula is an integer, though a part of it may not be."""
+
+
+class _Printer(PythonCodePrinter):  # type: ignore[misc]
+    def _print_FloorDiv(self, expr: Expr) -> str:
+        return "(({})//({}))".format(*map(self._print, expr.args))
+
+    def _print_CeilDiv(self, expr: Expr) -> str:
+        return "(-(-({})//({})))".format(*map(self._print, expr.args))
+
+    def _print_Max(self, expr: Expr) -> str:
+        return f"maximum({', '.join(map(self._print, expr.args))})"
+
+    def _print_Min(self, expr: Expr) -> str:
+        return f"minimum({', '.join(map(self._print, expr.args))})"
+
+
+def _integral(expr: Expr) -> Expr:
+    """Rewrite floors, ceilings and fractions to nodes that act on integers."""
+    if not expr.args:
+        numerator, denominator = fraction(expr)
+        return expr if denominator == 1 else Ratio(numerator, denominator)
+    if expr.func in (floor, ceiling):
+        numerator, denominator = fraction(together(expr.args[0]))
+        node = FloorDiv if expr.func is floor else CeilDiv
+        return node(_integral(numerator), _integral(denominator))
+    if expr.is_Mul or expr.is_Pow:
+        numerator, denominator = fraction(expr)
+        if denominator != 1:
+            return Ratio(_integral(numerator), _integral(denominator))
+    return expr.func(*map(_integral, expr.args))
+
+
+def _ratio(a: int, b: int) -> int | Fraction:
+    quotient, rest = divmod(a, b)
+    return quotient if not rest else Fraction(a, b)
+
+
+def _floor_sum_array(n: Any, m: Any, a: Any, b: Any) -> Any:
+    """`floor_sum` elementwise on int64 arrays."""
+    n, m, a, b = (np.array(x, dtype=np.int64) for x in np.broadcast_arrays(n, m, a, b))
+    total = np.zeros_like(n)
+    live = n > 0
+    while live.any():
+        n, m = np.where(live, n, 0), np.where(live, m, 1)
+        quotient, a = np.divmod(a, m)
+        offset, b = np.divmod(b, m)
+        total += np.where(live, quotient * (n * (n - 1) // 2) + offset * n, 0)
+        top = a * n + b
+        live &= top >= m
+        n, b = np.divmod(top, m)
+        m, a = a, m
+    return total
+
+
+def _ratio_array(a: Any, b: Any) -> Any:
+    quotient, rest = np.divmod(a, b)
+    if np.any(rest):
+        raise _NeedsExact
+    return quotient
+
+
+class _NeedsExact(ArithmeticError):
+    """A part of the formula does not fit int64."""
+
+
+class _Size:
+    """A bound on the magnitude of an integer; running a formula on bounds shows whether int64 will do.
+
+    Sums and products may wrap around, for they are exact modulo 2**64 and the final value is checked on its own;
+    only operations that compare or divide need operands that fit.
+    """
+
+    __slots__ = ("bound",)
+
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
+
+    def _ring(self, other: Any, combine: Callable[[int, int], int]) -> _Size:
+        return _Size(combine(self.bound, _bound(other)))
+
+    def __add__(self, other: Any) -> _Size:
+        return self._ring(other, operator.add)
+
+    def __mul__(self, other: Any) -> _Size:
+        return self._ring(other, operator.mul)
+
+    def __pow__(self, other: int) -> _Size:
+        return _Size(self.bound**other)
+
+    def __neg__(self) -> _Size:
+        return self
+
+    def __floordiv__(self, other: Any) -> _Size:
+        return self.fitting(other)
+
+    def __rfloordiv__(self, other: int) -> _Size:
+        return _Size(abs(other)).fitting(self)
+
+    __radd__ = __sub__ = __rsub__ = __add__
+    __rmul__ = __mul__
+
+    def fitting(self, *others: Any) -> _Size:
+        """The largest of the operands, provided that each fits."""
+        bound = max(self.bound, *map(_bound, others))
+        if bound >= _INT64_SAFE:
+            raise _NeedsExact
+        return _Size(bound + 1)
+
+
+def _bound(value: Any) -> int:
+    return value.bound if isinstance(value, _Size) else abs(value)
+
+
+def _size_floor_sum(n: Any, m: Any, a: Any, b: Any) -> _Size:
+    n, m, a, b = (_Size(_bound(x)) for x in (n, m, a, b))
+    (n * n + a * n + b + m).fitting(0)
+    return n * (a * n + b)
+
+
+def _float_floor_sum(n: Any, m: Any, a: Any, b: Any) -> Any:
+    return n * (np.abs(a) * n + np.abs(b)) / m
+
+
+_SCALAR = {"maximum": max, "minimum": min, "FloorSum": floor_sum, "Ratio": _ratio}
+_ARRAY = {
+    "maximum": lambda *xs: reduce(np.maximum, xs),
+    "minimum": lambda *xs: reduce(np.minimum, xs),
+    "FloorSum": _floor_sum_array,
+    "Ratio": _ratio_array,
+}
+_FLOAT = {**_ARRAY, "FloorSum": _float_floor_sum, "Ratio": operator.truediv}
+_SIZES = {
+    "maximum": lambda x, *xs: _Size(_bound(x)).fitting(*xs),
+    "minimum": lambda x, *xs: _Size(_bound(x)).fitting(*xs),
+    "FloorSum": _size_floor_sum,
+    "Ratio": lambda a, b: _Size(_bound(a)).fitting(b),
+}
+
+
+class Compiled:
+    """Formulas over the alphabet, compiled once; call `scalars` or `arrays` as often as needed.
+
+    Parameters
+    ----------
+    formulas : sequence of sympy expressions
+        Formulas whose values are integers.
+    inputs : sequence of Symbol, optional
+        The order of the positional arguments; by default all symbols that occur, by name.
+
+    Examples
+    --------
+    >>> from iomodel.symbols import B_r, N_q
+    >>> Compiled([ceiling(N_q / B_r)]).scalars(10**12, 7)  # (N_q, B_r) after sorting: B_r, N_q
+    (1,)
+    """
+
+    def __init__(self, formulas: Sequence[Expr], inputs: Sequence[Symbol] | None = None) -> None:
+        self.formulas = [_integral(formula) for formula in formulas]
+        found = set().union(*(formula.free_symbols for formula in self.formulas), ())
+        self.inputs = tuple(inputs) if inputs is not None else tuple(sorted(found, key=str))
+
+    def _build(self, functions: Mapping[str, Any]) -> Callable[..., list[Any]]:
+        printer = _Printer({"fully_qualified_modules": False, "allow_unknown_functions": True})
+        compiled: Callable[..., list[Any]] = lambdify(
+            self.inputs, self.formulas, modules=[dict(functions)], printer=printer, cse=_cse
+        )
+        return compiled
+
+    @cached_property
+    def _scalar(self) -> Callable[..., list[Any]]:
+        return self._build(_SCALAR)
+
+    @cached_property
+    def _arrays(self) -> tuple[Callable[..., list[Any]], ...]:
+        return self._build(_ARRAY), self._build(_FLOAT), self._build(_SIZES)
+
+    def scalars(self, *values: int) -> tuple[int, ...]:
+        """The exact integers at one point."""
+        return tuple(map(_whole, self._scalar(*values)))
+
+    def arrays(self, *values: Any) -> tuple[Any, ...]:
+        """Integers at many points at once: the inputs broadcast; int64 if it fits, else Python integers."""
+        arrays = [np.asarray(value) for value in values]
+        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        try:
+            if any(array.dtype == object for array in arrays):
+                raise _NeedsExact
+            results = self._in_int64(arrays)
+        except _NeedsExact:
+            exact = np.frompyfunc(lambda *point: self.scalars(*map(int, point)), len(arrays), 1)
+            rows = np.broadcast_to(np.asarray(exact(*arrays), dtype=object), shape)
+            results = [np.frompyfunc(operator.itemgetter(i), 1, 1)(rows) for i in range(len(self.formulas))]
+        return tuple(np.broadcast_to(np.asarray(result), shape) for result in results)
+
+    def _in_int64(self, arrays: list[Any]) -> list[Any]:
+        fast, floats, sizes = self._arrays
+        sizes(*(_Size(int(np.abs(array).max(initial=0))) for array in arrays))
+        for estimate in floats(*(array.astype(np.float64) for array in arrays)):
+            if np.any(np.abs(estimate) >= _INT64_SAFE):
+                raise _NeedsExact
+        return fast(*(array.astype(np.int64) for array in arrays))
+
+
+def _cse(formulas: Any) -> Any:
+    # Integer symbols: every node left by _integral is an integer (or a Ratio, which is opaque).
+    return cse(formulas, symbols=numbered_symbols("t", integer=True), list=True)
+
+
+def _whole(value: int | Fraction) -> int:
+    if isinstance(value, Fraction):
+        if value.denominator != 1:
+            raise ArithmeticError(f"a count is not an integer: {value}")  # a wrong formula, never a user's input
+        return value.numerator
+    return value
+
+
+def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
+    """The exact value of a formula at integers, or at arrays of integers.
+
+    Parameters
+    ----------
+    formula : sympy expression
+        A count over the alphabet of :mod:`iomodel.symbols`.
+    values : mapping
+        A positive integer or an integer array for every symbol of the formula, by Python name
+        (``"block_q"``) or by symbol.
+
+    Returns
+    -------
+    int or numpy.ndarray
+        int64 if every value fits, else Python integers in an object array.
+
+    Raises
+    ------
+    InputError
+        A symbol has no value, or a value is not an integer.
+    UnknownNameError
+        A name is not in the alphabet.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> trips = iomodel.expressions("flash2").reads["K"]
+    >>> point = {"batch": 1, "heads": 1, "q_len": 4096, "kv_len": 4096, "head_dim": 64}
+    >>> iomodel.evaluate(trips, {**point, "block_q": [64, 128, 256]})
+    array([16777216,  8388608,  4194304])
+    """
+    given = {_symbol(key): _integers(_symbol(key), value) for key, value in values.items()}
+    compiled = Compiled([formula])
+    for symbol in compiled.inputs:
+        if symbol not in given:
+            raise InputError(f"{NAME_OF.get(symbol, symbol)}: no value given for {symbol}; the formula needs it")
+    point = [given[symbol] for symbol in compiled.inputs]
+    if all(isinstance(value, int) for value in point):
+        return compiled.scalars(*point)[0]
+    return compiled.arrays(*point)[0]
+
+
+def _symbol(key: str | Symbol) -> Symbol:
+    if isinstance(key, Symbol):
+        return key
+    if key not in BY_NAME:
+        raise UnknownNameError("symbol", key, BY_NAME)
+    return BY_NAME[key]
+
+
+def _integers(symbol: Symbol, value: Any) -> Any:
+    name = NAME_OF.get(symbol, str(symbol))
+    array = np.asarray(value)
+    whole = array.dtype.kind in "iu" or (
+        array.dtype == object and all(isinstance(x, int) and not isinstance(x, bool) for x in array.flat)
+    )
+    least = 0 if symbol.is_positive is not True else 1
+    if not whole or (array.size and array.min() < least):
+        raise InputError(f"{name}: {shown(value)} given; allowed: integers from {least} up, or arrays of them")
+    return int(array) if array.ndim == 0 else array

@@ -1,0 +1,222 @@
+r"""How many tiles, rows and pairs a band mask visits: exact closed forms.
+
+A band shows the inner positions p + first .. p + last to the outer position p. Cut both axes into tiles;
+a pair of tiles is *visited* when it holds a visible pair of positions, and is then moved whole. Tile i of the
+outer axis visits the inner tiles lo(i) .. hi(i)-1, two staircases along straight lines
+
+.. math:: hi(i) = \min(T', \lceil g_i ((i+1) u + g_o\,last) / (g_o v) \rceil), \quad
+          lo(i) = \max(0, \lfloor g_i (i u + g_o\,first) / (g_o v) \rfloor)
+
+so every count is a difference of two sums of floors (:class:`~iomodel.floorsum.FloorSum`). Here u and v are the
+outer and inner tile, g_o and g_i the rows that one position has (the group of packed GQA; one of the two is 1),
+T' the tiles up to the last position that anyone sees. The extent of a ragged last outer tile may be rounded up
+in hi: it sees the last visible position, so it is clipped to T' anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from sympy import Expr, Integer, Max, Min, ceiling, floor
+
+from iomodel.floorsum import FloorSum
+from iomodel.symbols import N_k, N_q, W_l, W_r
+
+ONE = Integer(1)
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """`length` positions of `group` rows each, cut into tiles of `tile` rows."""
+
+    length: Expr
+    tile: Expr = ONE
+    group: Expr = ONE
+
+    @property
+    def rows(self) -> Expr:
+        """Rows of the whole axis [rows]."""
+        return self.length * self.group
+
+    @property
+    def trips(self) -> Expr:
+        """Tiles of the whole axis [-]."""
+        return ceiling(self.rows / self.tile)
+
+
+@dataclass(frozen=True)
+class Band:
+    """The outer position p sees the inner positions p + first .. p + last; None is unbounded."""
+
+    first: Expr | None = None
+    last: Expr | None = None
+
+    def transposed(self) -> Band:
+        """The same visible pairs with the roles of the two axes exchanged."""
+        first = None if self.last is None else -self.last
+        last = None if self.first is None else -self.first
+        return Band(first, last)
+
+
+@dataclass(frozen=True)
+class MaskKind:
+    """Which sides of a mask are bounded, and how its diagonal is aligned: all that a formula depends on.
+
+    >>> MaskKind(left=False, right=True, causal=True).query_to_key()
+    Band(first=None, last=N_k - N_q)
+    """
+
+    left: bool = False
+    right: bool = False
+    causal: bool = False
+    top_left: bool = False
+
+    def query_to_key(self) -> Band:
+        """The band as a query sees it: key - query lies in off - left .. off + right."""
+        offset = Integer(0) if self.top_left else N_k - N_q
+        right = Integer(0) if self.causal else W_r
+        return Band(offset - W_l if self.left else None, offset + right if self.right else None)
+
+
+FULL = MaskKind()
+CAUSAL = MaskKind(right=True, causal=True)
+
+
+@dataclass(frozen=True)
+class Visits:
+    """The counts of a band over two tiled axes; every count is exact for all positive integers."""
+
+    outer: Tiled
+    inner: Tiled
+    band: Band
+
+    @property
+    def _slope(self) -> Expr:
+        return self.inner.group * self.outer.tile
+
+    @property
+    def _modulus(self) -> Expr:
+        return self.outer.group * self.inner.tile
+
+    @cached_property
+    def _start(self) -> Expr:
+        """The first outer tile that sees anything."""
+        if self.band.last is None:
+            return Integer(0)
+        return floor(Max(0, -self.band.last) * self.outer.group / self.outer.tile)
+
+    @cached_property
+    def _stop(self) -> Expr:
+        """One past the last outer tile that sees anything."""
+        if self.band.first is None:
+            return self.outer.trips
+        seen = self.outer.group * (self.inner.length - self.band.first)
+        return Min(self.outer.trips, ceiling(seen / self.outer.tile))
+
+    @cached_property
+    def _inner_stop(self) -> Expr:
+        """Inner tiles up to the last position that anyone sees (T')."""
+        if self.band.last is None:
+            return self.inner.trips
+        seen = Min(self.inner.rows, self.inner.group * (self.outer.length + self.band.last))
+        return ceiling(seen / self.inner.tile)
+
+    @cached_property
+    def _saturated_from(self) -> Expr:
+        """The first outer tile that reaches the last visible inner tile."""
+        if self.band.last is None:
+            return self._start
+        first = ceiling((self._inner_stop * self._modulus - self._hi_offset) / self._slope)
+        return Min(Max(first, self._start), self._stop)
+
+    @property
+    def _hi_offset(self) -> Expr:
+        last = self.band.last
+        return self.inner.group * (self.outer.tile + self.outer.group * last) + self._modulus - 1
+
+    @property
+    def _lo_offset(self) -> Expr:
+        return self.inner.group * self.outer.group * self.band.first
+
+    @cached_property
+    def live_outer_tiles(self) -> Expr:
+        """Outer tiles that see something [-]."""
+        return self._stop - self._start
+
+    @cached_property
+    def live_outer_rows(self) -> Expr:
+        """Rows of the outer tiles that see something [rows]."""
+        return self._outer_extent - self._start * self.outer.tile
+
+    @cached_property
+    def _outer_extent(self) -> Expr:
+        """Outer rows up to the end of the last tile that sees anything."""
+        return _extent(self._stop, self.outer)
+
+    @cached_property
+    def _inner_extent(self) -> Expr:
+        """Inner rows up to the end of the last tile that anyone sees."""
+        return _extent(self._inner_stop, self.inner)
+
+    @cached_property
+    def _saturated(self) -> Expr:
+        """Outer tiles that reach the last visible inner tile."""
+        return self._stop - self._saturated_from
+
+    @cached_property
+    def _unsaturated_pairs(self) -> Expr:
+        """Visited pairs, less one full row of T' tiles for each saturated outer tile."""
+        slope, modulus, total = self._slope, self._modulus, Integer(0)
+        if self.band.last is not None:
+            offset = slope * self._start + self._hi_offset
+            total += FloorSum(self._saturated_from - self._start, modulus, slope, offset)
+        if self.band.first is not None:
+            first = ceiling((modulus - self._lo_offset) / slope)
+            above = Min(Max(first, self._start), self._stop)
+            total -= FloorSum(self._stop - above, modulus, slope, slope * above + self._lo_offset)
+        return total
+
+    @cached_property
+    def pairs(self) -> Expr:
+        """Visited pairs of tiles [-]."""
+        return self._unsaturated_pairs + self._saturated * self._inner_stop
+
+    @cached_property
+    def inner_rows(self) -> Expr:
+        """Inner rows visited, summed over the outer tiles [rows]."""
+        return self.inner.tile * self._unsaturated_pairs + self._saturated * self._inner_extent
+
+    @cached_property
+    def _last_low(self) -> Expr:
+        """The first inner tile that the last live outer tile visits."""
+        if self.band.first is None:
+            return Integer(0)
+        offset = self._slope * (self._stop - 1) + self._lo_offset
+        return floor(Max(0, offset) / self._modulus)
+
+    @cached_property
+    def _missing_rows(self) -> Expr:
+        """Rows that the last live outer tile lacks to be a whole tile."""
+        return self._stop * self.outer.tile - self._outer_extent
+
+    @cached_property
+    def outer_rows(self) -> Expr:
+        """Outer rows visited, summed over the inner tiles [rows]."""
+        return self.outer.tile * self.pairs - self._missing_rows * (self._inner_stop - self._last_low)
+
+    @cached_property
+    def area(self) -> Expr:
+        """Elements of the visited pairs of tiles, clipped to the tensor [elements]."""
+        last_width = self._inner_extent - self.inner.tile * self._last_low
+        return self.outer.tile * self.inner_rows - self._missing_rows * last_width
+
+
+def _extent(stop: Expr, axis: Tiled) -> Expr:
+    """Rows in the first `stop` tiles of an axis."""
+    return axis.rows if stop == axis.trips else Min(axis.rows, stop * axis.tile)
+
+
+def visible_pairs(band: Band, outer: Tiled, inner: Tiled) -> Expr:
+    """Pairs of positions that the band shows [-]: the area at tiles of one position."""
+    return Visits(Tiled(outer.length), Tiled(inner.length), band).pairs

@@ -1,0 +1,54 @@
+"""The base of all Pydantic models here: frozen, strict about names, errors in one line."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from iomodel.errors import InputError, shown
+
+LARGEST = 10**18
+"""The largest length or count accepted: far above any use, and small enough to compute with."""
+
+
+def _index(value: object) -> object:
+    """Accept whatever is an integer by its own account (int, numpy.int64), but no bool."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return value
+    return operator.index(value)  # type: ignore[arg-type]
+
+
+Count = Annotated[int, BeforeValidator(_index), Field(strict=True, ge=1, le=LARGEST)]
+"""A positive integer up to LARGEST."""
+
+Distance = Annotated[int, BeforeValidator(_index), Field(strict=True, ge=0, le=LARGEST)]
+"""A non-negative integer up to LARGEST."""
+
+
+class Model(BaseModel):
+    """A frozen model whose constructor raises InputError: one line for every field at fault."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise InputError(describe(error)) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data, ready for JSON."""
+        return self.model_dump(mode="json")
+
+
+def describe(error: ValidationError, root: str = "") -> str:
+    """All faults of a validation, each as `path: what is wrong, given ...`, joined by '; '."""
+    lines = []
+    for fault in error.errors(include_url=False):
+        path = ".".join([root] * bool(root) + [str(part) for part in fault["loc"]])
+        message = fault["msg"].removeprefix("Value error, ")
+        given = "" if fault["type"] in ("missing", "value_error") else f", given {shown(fault['input'])}"
+        lines.append(f"{path}: {message}{given}" if path else message + given)
+    return "; ".join(dict.fromkeys(lines))
