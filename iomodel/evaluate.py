@@ -19,6 +19,7 @@ from sympy.printing.pycode import PythonCodePrinter
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.floorsum import FloorSum, floor_sum
 from iomodel.symbols import BY_NAME, NAME_OF
+from iomodel.validation import LARGEST, index
 
 _INT64_SAFE = 2**62
 
@@ -297,6 +298,22 @@ def _symbol(key: str | Symbol) -> Symbol:
     if key not in BY_NAME:
         raise UnknownNameError("symbol", key, BY_NAME)
     return BY_NAME[key]
+
+
+def as_integer(name: str, value: object, least: int = 1) -> int:
+    """A whole number in least .. LARGEST, or InputError with the name of the field.
+
+    >>> as_integer("block_q", 128)
+    128
+    >>> as_integer("block_q", 12.5)
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.InputError: block_q: 12.5 given; allowed: an integer from 1 to 1000000000000000000
+    """
+    whole = index(value)
+    if isinstance(whole, bool) or not isinstance(whole, int) or not least <= whole <= LARGEST:
+        raise InputError(f"{name}: {shown(value)} given; allowed: an integer from {least} to {LARGEST}")
+    return whole
 
 
 def _integers(symbol: Symbol, value: Any) -> Any:

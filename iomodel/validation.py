@@ -13,17 +13,17 @@ LARGEST = 10**18
 """The largest length or count accepted: far above any use, and small enough to compute with."""
 
 
-def _index(value: object) -> object:
+def index(value: object) -> object:
     """Accept whatever is an integer by its own account (int, numpy.int64), but no bool."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not hasattr(value, "_index__"):
         return value
     return operator.index(value)  # type: ignore[arg-type]
 
 
-Count = Annotated[int, BeforeValidator(_index), Field(strict=True, ge=1, le=LARGEST)]
+Count = Annotated[int, BeforeValidator(index), Field(strict=True, ge=1, le=LARGEST)]
 """A positive integer up to LARGEST."""
 
-Distance = Annotated[int, BeforeValidator(_index), Field(strict=True, ge=0, le=LARGEST)]
+Distance = Annotated[int, BeforeValidator(index), Field(strict=True, ge=0, le=LARGEST)]
 """A non-negative integer up to LARGEST."""
 
 
@@ -50,5 +50,6 @@ def describe(error: ValidationError, root: str = "") -> str:
         path = ".".join([root] * bool(root) + [str(part) for part in fault["loc"]])
         message = fault["msg"].removeprefix("Value error, ")
         given = "" if fault["type"] in ("missing", "value_error") else f", given {shown(fault['input'])}"
-        lines.append(f"{path}: {message}{given}" if path else message + given)
+        named = path and not message.startswith(f"{path}: ")
+        lines.append(f"{path}: {message}{given}" if named else message + given)
     return "; ".join(dict.fromkeys(lines))

@@ -1,0 +1,34 @@
+"""Symbolic IO complexity of attention: exact HBM traffic and proven tiles."""
+
+from iomodel.algorithms import list_algorithms
+from iomodel.bounds import Bound, lower_bounds
+from iomodel.cost import Cost, cost
+from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, UnknownNameError
+from iomodel.evaluate import evaluate
+from iomodel.expressions import Expressions, expressions
+from iomodel.hardware import Hardware, hardware, list_hardware
+from iomodel.solve import Solution, solve
+from iomodel.workload import Attention, Window
+
+__all__ = [
+    "Attention",
+    "Bound",
+    "Cost",
+    "Expressions",
+    "Hardware",
+    "IOModelError",
+    "InfeasibleError",
+    "InputError",
+    "Solution",
+    "SpecError",
+    "UnknownNameError",
+    "Window",
+    "cost",
+    "evaluate",
+    "expressions",
+    "hardware",
+    "list_algorithms",
+    "list_hardware",
+    "lower_bounds",
+    "solve",
+]

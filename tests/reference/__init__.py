@@ -1,0 +1,1 @@
+"""Reference kernels: attention run loop by loop on a counting machine, written from the papers alone."""

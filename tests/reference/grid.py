@@ -1,0 +1,86 @@
+"""How the heads, rows and keys of a workload are cut: programs, row tiles, and the key tiles they visit."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .machine import FloatArray
+from .masks import BoolArray, visible
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Program:
+    """One pass over the rows of one batch and head, or of one batch and group of packed heads."""
+
+    batch: int
+    kv_head: int
+    length: int  # rows
+    head: int | None = None  # the query head, whose queries are the rows
+    heads: IntArray | None = None  # or, packed, the query head of each row
+    queries: IntArray | None = None  # and its query
+
+    def rows(self, rows: slice) -> tuple[int, int, slice] | tuple[int, IntArray, IntArray]:
+        """Where the rows lie in a tensor [batch, heads, q_len, ...]."""
+        if self.heads is not None and self.queries is not None:
+            return self.batch, self.heads[rows], self.queries[rows]
+        assert self.head is not None
+        return self.batch, self.head, rows
+
+    def keys(self, keys: slice) -> tuple[int, int, slice]:
+        """Where the keys lie in a tensor [batch, kv_heads, kv_len, ...]."""
+        return self.batch, self.kv_head, keys
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A tile with a visible pair in it."""
+
+    rows: slice
+    keys: slice
+    hidden: BoolArray  # the pairs to mask inside the tile
+
+
+def split(length: int, block: int) -> list[slice]:
+    """Cut a length into blocks; the last is ragged, not padded."""
+    return [slice(start, min(start + block, length)) for start in range(0, length, block)]
+
+
+def programs(Q: FloatArray, K: FloatArray, packed: bool) -> list[Program]:
+    """One program for each query head, or for each key head when its group of query heads is packed.
+
+    Packed, row r of a key head is query r // G of the group's head r % G: all heads of a query are
+    neighbours, so that a tile of rows covers few queries and K and V are streamed once for the group.
+    """
+    batch, heads, q_len, _ = Q.shape
+    group = heads // K.shape[1]
+    if packed:
+        row = np.arange(q_len * group)
+        return [
+            Program(b, h, len(row), heads=h * group + row % group, queries=row // group)
+            for b in range(batch)
+            for h in range(K.shape[1])
+        ]
+    return [Program(b, h // group, q_len, head=h) for b in range(batch) for h in range(heads)]
+
+
+def row_mask(
+    Q: FloatArray, K: FloatArray, *, left: int | None, right: int | None, align: str, packed: bool
+) -> BoolArray:
+    """Which key each row of a program sees; the same for all programs."""
+    seen = visible(Q.shape[2], K.shape[2], left, right, align)
+    return np.repeat(seen, Q.shape[1] // K.shape[1], axis=0) if packed else seen
+
+
+def visits(seen: BoolArray, block_q: int, block_kv: int) -> list[tuple[slice, list[Visit]]]:
+    """The row tiles, each with the key tiles it visits: those where it sees at least one key.
+
+    A tile without a visible pair is skipped; one that holds a pair is moved and computed whole.
+    """
+    keys = split(seen.shape[1], block_kv)
+    return [
+        (i, [Visit(i, j, ~seen[i, j]) for j in keys if seen[i, j].any()])
+        for i in split(seen.shape[0], block_q)
+    ]
