@@ -154,7 +154,9 @@ def _representative(mask: Mask) -> Mask:
 _ONE_OF_KIND: dict[Any, Mask] = {}
 
 
-def plan_for(algorithm: str, workload: Attention, options: Mapping[str, Any], tiled: bool) -> tuple[Plan, dict[str, Any]]:
+def plan_for(
+    algorithm: str, workload: Attention, options: Mapping[str, Any], tiled: bool
+) -> tuple[Plan, dict[str, Any]]:
     """The compiled formulas for a workload, with the complete options."""
     if not isinstance(workload, Attention):
         raise InputError(f"workload: {shown(workload)} given; allowed: an iomodel.Attention")

@@ -6,7 +6,7 @@ repeats it once a trip. A masked pair of loops covers and repeats what the mask 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Max, Mul
@@ -133,9 +133,10 @@ def exps(nest: Nest, view: View) -> Expr:
 def footprint(nest: Nest, view: View, weight: Weight = elements) -> Expr:
     """The most that is live on chip at once, buffers at their full tile size [elements, or B by weight]."""
 
-    def of(body: tuple[object, ...], path: Path, above: frozenset[Tensor]) -> tuple[Expr, list[Expr], set[Tensor]]:
+    def of(body: Sequence[object], path: Path, above: frozenset[Tensor]) -> tuple[Expr, list[Expr], set[Tensor]]:
         """Buffers of a body, the peaks of the loops in it, and the tensors that have a buffer."""
-        own, inner, have = Integer(0), [], set(above)
+        own, have = Integer(0), set(above)
+        inner: list[Expr] = []
         for statement in body:
             if isinstance(statement, Load | Hold) and statement.tensor not in have:
                 dtype = statement.dtype if isinstance(statement, Hold) and statement.dtype else statement.tensor.dtype

@@ -13,11 +13,11 @@ from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Function, Integer, Symbol, ceiling, cse, floor, fraction, lambdify, numbered_symbols, together
+from sympy import Expr, Function, Symbol, ceiling, cse, floor, fraction, lambdify, numbered_symbols, together
 from sympy.printing.pycode import PythonCodePrinter
 
 from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.floorsum import FloorSum, floor_sum
+from iomodel.floorsum import floor_sum
 from iomodel.symbols import BY_NAME, NAME_OF
 from iomodel.validation import LARGEST, index
 
@@ -91,11 +91,11 @@ def _floor_sum_array(n: Any, m: Any, a: Any, b: Any) -> Any:
 def _ratio_array(a: Any, b: Any) -> Any:
     quotient, rest = np.divmod(a, b)
     if np.any(rest):
-        raise _NeedsExact
+        raise _NeedsExactError
     return quotient
 
 
-class _NeedsExact(ArithmeticError):
+class _NeedsExactError(ArithmeticError):
     """A part of the formula does not fit int64."""
 
 
@@ -139,7 +139,7 @@ class _Size:
         """The largest of the operands, provided that each fits."""
         bound = max(self.bound, *map(_bound, others))
         if bound >= _INT64_SAFE:
-            raise _NeedsExact
+            raise _NeedsExactError
         return _Size(bound + 1)
 
 
@@ -148,9 +148,9 @@ def _bound(value: Any) -> int:
 
 
 def _size_floor_sum(n: Any, m: Any, a: Any, b: Any) -> _Size:
-    n, m, a, b = (_Size(_bound(x)) for x in (n, m, a, b))
-    (n * n + a * n + b + m).fitting(0)
-    return n * (a * n + b)
+    terms, divisor, slope, offset = (_Size(_bound(x)) for x in (n, m, a, b))
+    (terms * terms + slope * terms + offset + divisor).fitting(0)
+    return terms * (slope * terms + offset)
 
 
 def _float_floor_sum(n: Any, m: Any, a: Any, b: Any) -> Any:
@@ -220,9 +220,9 @@ class Compiled:
         shape = np.broadcast_shapes(*(array.shape for array in arrays))
         try:
             if any(array.dtype == object for array in arrays):
-                raise _NeedsExact
+                raise _NeedsExactError
             results = self._in_int64(arrays)
-        except _NeedsExact:
+        except _NeedsExactError:
             exact = np.frompyfunc(lambda *point: self.scalars(*map(int, point)), len(arrays), 1)
             rows = np.broadcast_to(np.asarray(exact(*arrays), dtype=object), shape)
             results = [np.frompyfunc(operator.itemgetter(i), 1, 1)(rows) for i in range(len(self.formulas))]
@@ -233,7 +233,7 @@ class Compiled:
         sizes(*(_Size(int(np.abs(array).max(initial=0))) for array in arrays))
         for estimate in floats(*(array.astype(np.float64) for array in arrays)):
             if np.any(np.abs(estimate) >= _INT64_SAFE):
-                raise _NeedsExact
+                raise _NeedsExactError
         return fast(*(array.astype(np.int64) for array in arrays))
 
 

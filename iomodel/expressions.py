@@ -108,9 +108,8 @@ class Expressions:
         def at(expr: Expr) -> Expr:
             return expr.subs(point, simultaneous=True)
 
-        changes: dict[str, Any] = {
-            name: at(getattr(self, name)) for name in self.quantities if not name.startswith(("hbm_r", "hbm_w", "hbm_e"))
-        }
+        totals = ("hbm_reads", "hbm_writes", "hbm_elements")
+        changes: dict[str, Any] = {name: at(expr) for name, expr in self.quantities.items() if name not in totals}
         for side in ("reads", "writes"):
             changes[side] = MappingProxyType({name: at(expr) for name, expr in getattr(self, side).items()})
         return replace(self, **changes)
@@ -122,15 +121,15 @@ class Expressions:
         >>> print(iomodel.expressions("flash2").subs(batch=1, heads=1).latex().splitlines()[1])
         \text{reads } Q &= N_{q} d \\
         """
-        rows = [(f"reads } {name}", expr) for name, expr in self.reads.items()]
-        rows += [(f"writes } {name}", expr) for name, expr in self.writes.items()]
+        rows = [(rf"\text{{reads }} {name}", expr) for name, expr in self.reads.items()]
+        rows += [(rf"\text{{writes }} {name}", expr) for name, expr in self.writes.items()]
         rows += [
-            ("HBM elements }", self.hbm_elements),
-            ("FLOPs }", self.flops),
-            ("exponentials }", self.exps),
-            ("footprint }", self.footprint),
+            (r"\text{HBM elements}", self.hbm_elements),
+            (r"\text{FLOPs}", self.flops),
+            (r"\text{exponentials}", self.exps),
+            (r"\text{footprint}", self.footprint),
         ]
-        body = " \\\\\n".join(rf"\text{{{label} &= {latex(factor_terms(expr))}" for label, expr in rows)
+        body = " \\\\\n".join(rf"{label} &= {latex(factor_terms(expr))}" for label, expr in rows)
         return "\\begin{aligned}\n" + body + "\n\\end{aligned}"
 
     def _repr_latex_(self) -> str:

@@ -65,7 +65,7 @@ class FloorSum(Function):  # type: ignore[misc]
     >>> FloorSum(n, 64, 128, 64)
     n*(n - 1) + n
     >>> FloorSum(10**12, 7, 3, 2)
-    214285714285500000000000
+    214285714285357142857143
     """
 
     nargs = 4

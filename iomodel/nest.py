@@ -19,7 +19,7 @@ the nest (:mod:`iomodel.counts`); nothing here knows a mask, a machine or a numb
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -94,7 +94,7 @@ class Exp:
 class Block:
     """Statements in a row; the base of everything that has a body."""
 
-    def with_body(self, body: tuple[Statement, ...]) -> Any:
+    def with_body(self, body: Sequence[Statement]) -> Any:
         """The same block around another body."""
         return type(self)(**{**self.__dict__, "body": body})
 
@@ -105,7 +105,7 @@ class Loop(Block):
 
     axis: Axis
     tile: Expr
-    body: tuple[Statement, ...]
+    body: Sequence[Statement]
     masked: bool = False
 
     def __post_init__(self) -> None:
@@ -117,7 +117,7 @@ class Live(Block):
     """Run the body only where the tile of the enclosing loop sees some of `axis`."""
 
     axis: Axis
-    body: tuple[Statement, ...]
+    body: Sequence[Statement]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "body", tuple(self.body))
@@ -128,7 +128,7 @@ class Kernel(Block):
     """One launch; it begins and ends with nothing on chip."""
 
     title: str
-    body: tuple[Statement, ...]
+    body: Sequence[Statement]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "body", tuple(self.body))

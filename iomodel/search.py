@@ -23,6 +23,7 @@ traffic; then the smaller footprint; then the smaller other tile.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -176,32 +177,32 @@ def _runner_up(walk: _Walk, top: int, least: int) -> tuple[Tile | None, int | No
     return best[1], None if best[1] is None else int(best[0])
 
 
-class _Walk:
+class _Walk(ABC):
     """What the search needs of a shape of cost, for one outer tile at a time."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._tops: dict[int, int] = {}
 
+    @abstractmethod
     def outers(self, top: int) -> Iterator[int]:
         """The outer tiles worth a look, from the largest down."""
-        raise TypeError
 
+    @abstractmethod
     def bound(self, u: int) -> int:
         """No tile with this outer size, or a smaller one, costs less."""
-        raise TypeError
 
+    @abstractmethod
     def least(self, u: int, below: float) -> tuple[float, Tile]:
         """The least cost at this outer tile, or anything at least `below`."""
-        raise TypeError
 
+    @abstractmethod
     def next_above(self, u: int, least: int, below: float) -> tuple[int, Tile] | None:
         """The least cost above `least` at this outer tile, if it is under `below`."""
-        raise TypeError
 
+    @abstractmethod
     def preferred(self, u: int, limit: int, inner_from: int) -> Iterator[int]:
         """The inner tiles that may rank first among those within the limit, none under `inner_from`."""
-        raise TypeError
 
     def inner_top(self, u: int) -> int:
         """The largest inner tile that fits beside u."""
@@ -229,13 +230,13 @@ class _Separable(_Walk):
     def bound(self, u: int) -> int:
         return self.problem.bytes_at(u, self.problem.inner.last)
 
-    def least(self, u: int, below: float) -> tuple[float, Tile]:
+    def least(self, u: int, below: float) -> tuple[float, Tile]:  # noqa: ARG002 - one cost is computed either way
         v = self.inner_top(u)
         return self.problem.bytes_at(u, v), (u, v)
 
     def next_above(self, u: int, least: int, below: float) -> tuple[int, Tile] | None:
         problem, v = self.problem, self.inner_top(u)
-        if problem.bytes_at(u, problem.inner.first) <= least:
+        if problem.bytes_at(u, v) >= below or problem.bytes_at(u, problem.inner.first) <= least:
             return None
         while (cost := problem.bytes_at(u, v)) <= least:
             smaller = problem.inner.next_class(v)

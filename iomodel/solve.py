@@ -229,15 +229,16 @@ def solve(
             least=least,
             unit=budget.unit,
         )
-    found = [search(problem, share) for problem in problems]
+    found = [result for problem in problems if (result := search(problem, share)) is not None]
     tiles = _named(formulas, found, plan.tiles)
     cost = cost_at(plan, workload, tiles, complete)
-    total_least = cost.hbm_bytes - sum(f.bytes - f.least for f in found)
+    total_least = cost.hbm_bytes - sum(result.bytes - result.least for result in found)
 
     def footprint(at: Mapping[str, int]) -> int:
-        sizes = [(problem, [at[NAME_OF[t]] for t in (f.part.outer, f.part.inner)]) for problem, f in
-                 zip(problems, formulas, strict=True)]  # fmt: skip
-        return max(problem.footprint(*pair) for problem, pair in sizes)
+        return max(
+            problem.footprint(at[NAME_OF[formula.part.outer]], at[NAME_OF[formula.part.inner]])
+            for problem, formula in zip(problems, formulas, strict=True)
+        )
 
     too_large = steps(tiles, ranges, footprint, budget.amount)
     bound = best_bound(algorithm, workload, budget.elements(workload.element_size))
@@ -255,7 +256,7 @@ def solve(
 
 def _named(formulas: list[_PartFormulas], found: list[Found], order: tuple[str, ...]) -> dict[str, int]:
     """The tiles of all parts, in the order of the alphabet."""
-    sizes = {}
+    sizes: dict[Any, int] = {}
     for formula, result in zip(formulas, found, strict=True):
         sizes |= dict(zip((formula.part.outer, formula.part.inner), result.tile, strict=True))
     return {name: sizes[BY_NAME[name]] for name in order}

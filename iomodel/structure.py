@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sympy import Symbol
 
 from iomodel.masks import FULL, MaskKind
-from iomodel.nest import Axis, DeclarationError, Kernel, Live, Load, Loop, Nest, Path, Store, loops, walk
+from iomodel.nest import Axis, DeclarationError, Kernel, Live, Load, Loop, Nest, Path, Statement, Store, loops, walk
 from iomodel.symbols import TILES
 
 TILE_ORDER = [entry.symbol for entry in TILES]
@@ -101,8 +101,8 @@ def _provable(nest: Nest, outer: Axis, inner: Axis) -> bool:
 def without_masked_loops(nest: Nest) -> Nest:
     """What is left when the masked loops run no trip: the part of the cost that does not stream."""
 
-    def strip(body: tuple[object, ...]) -> tuple[object, ...]:
-        kept = []
+    def strip(body: Sequence[Statement]) -> tuple[Statement, ...]:
+        kept: list[Statement] = []
         for statement in body:
             if isinstance(statement, Loop | Live):
                 if isinstance(statement, Loop) and statement.masked:
