@@ -7,6 +7,8 @@ from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError,
 from iomodel.evaluate import evaluate
 from iomodel.expressions import Expressions, expressions
 from iomodel.hardware import Hardware, hardware, list_hardware
+from iomodel.inverse import crossover, least_sram
+from iomodel.optimum import Optimum, optimum
 from iomodel.solve import Solution, solve
 from iomodel.workload import Attention, Window
 
@@ -19,16 +21,20 @@ __all__ = [
     "IOModelError",
     "InfeasibleError",
     "InputError",
+    "Optimum",
     "Solution",
     "SpecError",
     "UnknownNameError",
     "Window",
     "cost",
+    "crossover",
     "evaluate",
     "expressions",
     "hardware",
+    "least_sram",
     "list_algorithms",
     "list_hardware",
     "lower_bounds",
+    "optimum",
     "solve",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -282,7 +282,7 @@ def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
     array([16777216,  8388608,  4194304])
     """
     given = {_symbol(key): _integers(_symbol(key), value) for key, value in values.items()}
-    compiled = Compiled([formula])
+    compiled = _compiled(formula)
     for symbol in compiled.inputs:
         if symbol not in given:
             raise InputError(f"{NAME_OF.get(symbol, symbol)}: no value given for {symbol}; the formula needs it")
@@ -290,6 +290,11 @@ def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
     if all(isinstance(value, int) for value in point):
         return compiled.scalars(*point)[0]
     return compiled.arrays(*point)[0]
+
+
+@lru_cache(maxsize=256)
+def _compiled(formula: Expr) -> Compiled:
+    return Compiled([formula])
 
 
 def _symbol(key: str | Symbol) -> Symbol:

@@ -12,10 +12,11 @@ at (u, v) are
 
 - at least those at (u, a) for every v that is a multiple of a, since each visited tile of a rows lies in a visited
   tile of v rows;
-- at least those at (1, 1) divided by u, since one streamed row serves at most u rows of the stationary tile.
+- at least those at (1, 1) divided by u, since one streamed row serves at most u rows of the stationary tile;
+- at least those of one tile that covers the stationary axis, which sees what any tile sees.
 
-So cost(u, v) >= base + (cost(1, 1) - base) / u, which falls as u grows: walk u downwards and stop where that bound
-passes the best cost found.
+So cost(u, v) >= base + max((cost(1, 1) - base) / u, least stream), which falls as u grows: walk u downwards and stop
+where that bound passes the best cost found.
 
 Order of preference, in both: traffic at most (1 + epsilon) of the least; then the larger `preferred` tile; then less
 traffic; then the smaller footprint; then the smaller other tile.
@@ -28,8 +29,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, inf
+from typing import Any
+
+import numpy as np
 
 Tile = tuple[int, int]
+BATCH = 512
+"""Outer tiles that are walked one by one before, and in one go after the first so many."""
 
 
 def align_up(size: int, step: int) -> int:
@@ -93,7 +99,8 @@ class Problem:
     """Two tile sizes, what they cost [B], what they occupy, and the budget.
 
     `base` is the part of the cost that no tile lessens; None says that the cost is separable. Where the bounds of a
-    staircase are not `provable`, every tile that fits is examined.
+    staircase are not `provable`, every tile that fits is examined. `least_stream` is what streams past one tile that
+    covers the outer axis.
     """
 
     outer: Range
@@ -104,7 +111,16 @@ class Problem:
     prefer_inner: bool = True
     base: int | None = None
     provable: bool = True
+    least_stream: int = 0
+    costs: Callable[[Any, int], Any] | None = None
     known: dict[Tile, int] = field(default_factory=dict)
+
+    def compute(self, outers: range, v: int) -> None:
+        """Cost many tiles in one go, where `costs` does that on an array of outer sizes."""
+        if self.costs is not None:
+            sizes = list(outers)
+            values = self.costs(np.array(sizes), v).tolist()
+            self.known.update(((u, v), value) for u, value in zip(sizes, values, strict=True))
 
     def bytes_at(self, u: int, v: int) -> int:
         """The cost, computed once a tile."""
@@ -256,13 +272,20 @@ class _Staircase(_Walk):
         assert problem.base is not None
         self.base = problem.base if problem.provable else 0
         self.stream = problem.bytes_at(1, 1) - self.base if problem.provable else 0
+        self.stream_of_all = problem.least_stream if problem.provable else 0
+        self.provable = problem.provable
         self.first_is_least = problem.provable and problem.inner.first == problem.inner.step
 
     def outers(self, top: int) -> Iterator[int]:
-        return iter(range(top, self.problem.outer.first - 1, -self.problem.outer.step))
+        sizes = range(top, self.problem.outer.first - 1, -self.problem.outer.step)
+        for start in range(0, len(sizes), BATCH):
+            batch = sizes[start : start + BATCH]
+            if self.provable and start and (batch[0], self.problem.inner.step) not in self.problem.known:
+                self.problem.compute(batch, self.problem.inner.step)  # a long walk: go on in strides
+            yield from batch
 
     def bound(self, u: int) -> int:
-        return self.base - (-self.stream // u)
+        return self.base + max(-(-self.stream // u), self.stream_of_all)
 
     def _floor(self, u: int) -> int:
         """No inner tile makes this outer tile cheaper."""

@@ -48,6 +48,8 @@ class Solution(Shown):
         The memory that was to be kept to.
     epsilon : float
         The share of traffic that was offered for a larger block_kv [-].
+    saturated : bool
+        Whether every tile fits, so that more memory cannot help.
     """
 
     algorithm: str
@@ -56,6 +58,7 @@ class Solution(Shown):
     certificate: Certificate
     budget: Budget
     epsilon: float
+    saturated: bool
 
     @property
     def footprint(self) -> int:
@@ -70,6 +73,7 @@ class Solution(Shown):
             "budget": dict(self.budget.__dict__),
             "footprint": self.footprint,
             "epsilon": self.epsilon,
+            "saturated": self.saturated,
             "cost": self.cost.to_dict(),
             "certificate": self.certificate.to_dict(),
         }
@@ -122,6 +126,8 @@ class _PartFormulas:
             prefer_inner=TILE_ORDER.index(part.outer) < TILE_ORDER.index(part.inner),
             base=self.base.scalars(*point, 1, 1)[0] if part.masked else None,
             provable=part.provable,
+            least_stream=traffic(*point, outer.rows, 1)[0] - self.base.scalars(*point, outer.rows, 1)[0],
+            costs=lambda us, v: self.traffic.arrays(*point, us, v)[0],
         )
 
 
@@ -217,7 +223,8 @@ def solve(
     view, ranges = View(kind, complete["packed"]), {}
     for formula in formulas:
         for symbol, axis in formula.part.axes.items():
-            rows = workload.numbers[NAME_OF[axis.length]] * (workload.group if view.rows(axis) != axis.length else 1)
+            packed = view.rows(axis) != axis.length
+            rows = workload.numbers[NAME_OF[axis.length]] * (workload.group if packed else 1)
             name = NAME_OF[symbol]
             ranges[name] = Range(rows, budget.alignment, least_kv if name == "block_kv" else 1)
     problems = [formula.problem(workload, ranges, budget.amount) for formula in formulas]
@@ -251,7 +258,8 @@ def solve(
         ratio=cost.hbm_bytes / bound.bytes,
         examined=sum(f.examined for f in found),
     )
-    return Solution(algorithm, cost.tiles, cost, certificate, budget, float(epsilon))
+    saturated = footprint({name: sizes.last for name, sizes in ranges.items()}) <= budget.amount
+    return Solution(algorithm, cost.tiles, cost, certificate, budget, float(epsilon), saturated)
 
 
 def _named(formulas: list[_PartFormulas], found: list[Found], order: tuple[str, ...]) -> dict[str, int]:

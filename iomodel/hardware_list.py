@@ -1,0 +1,31 @@
+"""All devices in one table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iomodel.hardware import Hardware, hardware, list_hardware
+from iomodel.show import table
+
+
+def every_device() -> dict[str, Hardware]:
+    """Every shipped device by name."""
+    return {name: hardware(name) for name in list_hardware()}
+
+
+def overview() -> Any:
+    """Return a table of all devices; a figure that nobody gave is left empty."""
+    columns = ("name", "device", ">SRAM a block", ">HBM", ">HBM bandwidth", ">bf16 or fp16 peak", ">units")
+    return table(f"{len(list_hardware())} devices", columns, [_row(*item) for item in every_device().items()])
+
+
+def _row(name: str, device: Hardware) -> tuple[str, ...]:
+    memory, compute = device.memory, device.compute
+    figures = (
+        memory.sram.per_block,
+        memory.hbm.capacity,
+        memory.hbm.bandwidth,
+        compute.peak.bf16 or compute.peak.fp16,
+        compute.units,
+    )
+    return name, device.name, *("" if figure is None else str(figure) for figure in figures)

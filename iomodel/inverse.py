@@ -1,0 +1,155 @@
+"""Inverse questions: how much SRAM for this traffic, and from what length on one algorithm beats another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.errors import InfeasibleError, InputError, UnknownNameError
+from iomodel.evaluate import as_integer, evaluate
+from iomodel.expressions import expressions
+from iomodel.solve import Solution, solve
+from iomodel.workload import Attention
+
+Unit = Literal["bytes", "elements"]
+
+
+def least_sram(
+    algorithm: str, workload: Attention, hbm_bytes: int, unit: Unit = "bytes", alignment: int = 1, **options: Any
+) -> Solution:
+    """The least on-chip memory with which an algorithm moves at most `hbm_bytes`, and its tiles there.
+
+    Traffic never rises with memory, for every tile that fits a budget fits a larger one; so the least is found by
+    bisection over solved problems, exactly.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of :func:`iomodel.list_algorithms`.
+    workload : Attention
+        The attention call.
+    hbm_bytes : int
+        The traffic to keep to [B].
+    unit : {"bytes", "elements"}
+        How to measure memory; elements are the papers' M.
+    alignment : int
+        Tiles are multiples of it [rows].
+    **options
+        Options of the algorithm, and ``packed=True``.
+
+    Returns
+    -------
+    Solution
+        Its ``budget.amount`` is the answer.
+
+    Raises
+    ------
+    InfeasibleError
+        No amount of memory brings the traffic down to `hbm_bytes`; `least` is the least traffic [B].
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> w = iomodel.Attention(q_len=4096, head_dim=64)
+    >>> s = iomodel.least_sram("flash2", w, hbm_bytes=2 * 6291456, unit="elements", lse=False)
+    >>> s.budget.amount, dict(s.tiles)
+    (48991, {'block_q': 373, 'block_kv': 1})
+    """
+    limit = as_integer("hbm_bytes", hbm_bytes)
+    if unit not in ("bytes", "elements"):
+        raise UnknownNameError("unit", unit, ["bytes", "elements"])
+
+    def at(amount: int) -> Solution:
+        if unit == "bytes":
+            return solve(algorithm, workload, sram_bytes=amount, alignment=alignment, **options)
+        return solve(algorithm, workload, sram_elements=amount, alignment=alignment, **options)
+
+    too_little = 0
+    try:
+        best = at(1)
+    except InfeasibleError as error:
+        too_little = error.least - 1  # nothing fits
+        best = at(error.least)
+    while best.cost.hbm_bytes > limit:
+        if best.saturated:
+            raise InfeasibleError(
+                f"hbm_bytes: {limit:,} B given; {algorithm} moves at least {best.cost.hbm_bytes:,} B, "
+                "however much SRAM there is",
+                least=best.cost.hbm_bytes,
+                unit="B",
+            )
+        too_little = best.budget.amount
+        best = at(4 * too_little)
+    while best.budget.amount - too_little > 1:
+        tried = at((too_little + best.budget.amount) // 2)
+        if tried.cost.hbm_bytes <= limit:
+            best = tried
+        else:
+            too_little = tried.budget.amount
+    return best
+
+
+def crossover(
+    challenger: str,
+    incumbent: str,
+    workload: Attention,
+    tiles: Mapping[str, int],
+    *,
+    up_to: int = 65536,
+    **options: Any,
+) -> int | None:
+    """The self-attention length from which one algorithm moves fewer HBM bytes than another, at given tiles.
+
+    Every length from 1 to `up_to` is counted exactly, all at once. An algorithm takes those of the tiles and options
+    that it knows; one that knows none of the tiles (standard attention) makes its ideal passes.
+
+    Parameters
+    ----------
+    challenger, incumbent : str
+        Two of :func:`iomodel.list_algorithms`.
+    workload : Attention
+        Heads, widths, dtype and mask; its lengths are replaced.
+    tiles : mapping of tile name to int
+        Tiles for both [rows].
+    up_to : int
+        The longest length to look at [rows].
+    **options
+        Options of either algorithm, and ``packed=True``.
+
+    Returns
+    -------
+    int or None
+        The least N such that the challenger moves fewer bytes at every length from N to `up_to` [rows]; None if it
+        does not at `up_to`.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> w = iomodel.Attention(q_len=1, head_dim=64)
+    >>> iomodel.crossover("flash2", "standard", w, {"block_q": 128, "block_kv": 64})
+    1
+    >>> iomodel.crossover("flash1", "standard", w, {"block_q": 64, "block_kv": 32})
+    """
+    lengths = np.arange(1, as_integer("up_to", up_to) + 1, dtype=np.int64)
+    sizes = {name: as_integer(name, size) for name, size in tiles.items()}
+    known: set[str] = set()
+    totals = []
+    for name in (challenger, incumbent):
+        found = find_algorithm(name)
+        chosen = {key: value for key, value in options.items() if key == "packed" or key in found.options}
+        formula = expressions(name, workload.mask, **chosen)
+        for tile in formula.tiles:
+            if tile not in sizes:
+                raise InputError(f"{tile}: {name} needs this tile; allowed: an integer from 1 up")
+        known.update(chosen, formula.tiles)
+        point = {**workload.numbers, **sizes, "q_len": lengths, "kv_len": lengths}
+        totals.append(evaluate(formula.hbm_bytes, point))
+    for name in {**sizes, **options}:
+        if name not in known:
+            raise UnknownNameError(f"tile or option of {challenger} and {incumbent}", name, sorted(known))
+    worse = np.flatnonzero(~(totals[0] < totals[1]))
+    first = int(lengths[worse[-1]]) + 1 if worse.size else 1
+    return first if first <= up_to else None
