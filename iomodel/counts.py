@@ -6,12 +6,12 @@ repeats it once a trip. A masked pair of loops covers and repeats what the mask 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Max, Mul
 
-from iomodel.masks import FULL, Band, MaskKind, Tiled, Visits, visible_pairs
+from iomodel.masks import FULL, Band, MaskKind, Tiled, visible_pairs, visits
 from iomodel.nest import Axis, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Nest, Path, Store, Tensor, loops, walk
 from iomodel.symbols import B, G, H, H_kv, e
 from iomodel.tensors import key, query
@@ -69,31 +69,32 @@ class View:
         return Mul(*factors)
 
     def _masked(self, axes: set[Axis], path: Path) -> tuple[list[Expr], set[Axis]]:
-        """The factor of a masked pair of loops, or of a guard, and the axes it accounts for."""
-        around = loops(path)
-        for block in reversed(path):
+        """The factor of a masked pair of loops, or of the guards, and the axes they account for."""
+        guards: dict[Axis, Expr] = {}
+        for i, block in enumerate(path):
             if isinstance(block, Loop) and block.masked:
                 inner = self.tiled(block.axis, block.tile)
             elif isinstance(block, Live):
                 inner = self.tiled(block.axis, Integer(1))  # what is live does not depend on the inner tile
             else:
                 continue
-            outer_axis = next((axis for axis in around if self.band(axis, block.axis) != Band()), None)
+            enclosing = loops(path[:i])
+            outer_axis = next((axis for axis in enclosing if self.band(axis, block.axis) != Band()), None)
             if outer_axis is None:
                 continue
-            outer = self.tiled(outer_axis, around[outer_axis].tile)
-            visits = Visits(outer, inner, self.band(outer_axis, block.axis))
+            outer = self.tiled(outer_axis, enclosing[outer_axis].tile)
+            seen = visits(outer, inner, self.band(outer_axis, block.axis))
             if isinstance(block, Live):
-                factor = visits.live_outer_rows if outer_axis in axes else visits.live_outer_tiles
-                return [factor], {outer_axis}
-            factor = {
-                (True, True): visits.area,
-                (True, False): visits.outer_rows,
-                (False, True): visits.inner_rows,
-                (False, False): visits.pairs,
+                guards[outer_axis] = seen.live_outer_rows if outer_axis in axes else seen.live_outer_tiles
+                continue
+            factor = {  # a visited pair is live on both sides, so no guard binds further
+                (True, True): seen.area,
+                (True, False): seen.outer_rows,
+                (False, True): seen.inner_rows,
+                (False, False): seen.pairs,
             }[outer_axis in axes, block.axis in axes]
             return [factor], {outer_axis, block.axis}
-        return [], set()
+        return list(guards.values()), set(guards)
 
 
 def moves(nest: Nest, view: View, kind: type[Load] | type[Store]) -> dict[Tensor, Expr]:
@@ -133,24 +134,29 @@ def exps(nest: Nest, view: View) -> Expr:
 def footprint(nest: Nest, view: View, weight: Weight = elements) -> Expr:
     """The most that is live on chip at once, buffers at their full tile size [elements, or B by weight]."""
 
-    def of(body: Sequence[object], path: Path, above: frozenset[Tensor]) -> tuple[Expr, list[Expr], set[Tensor]]:
-        """Buffers of a body, the peaks of the loops in it, and the tensors that have a buffer."""
-        own, have = Integer(0), set(above)
-        inner: list[Expr] = []
+    def buffers(body: Sequence[object], path: Path, have: set[Tensor]) -> Expr:
+        """Buffers of a body, noted in `have`; a guard opens no scope of its own."""
+        own: Expr = Integer(0)
         for statement in body:
             if isinstance(statement, Load | Hold) and statement.tensor not in have:
                 dtype = statement.dtype if isinstance(statement, Hold) and statement.dtype else statement.tensor.dtype
                 own += weight(dtype) * _tile_elements(statement.tensor, path, view)
                 have.add(statement.tensor)
             elif isinstance(statement, Live):
-                more, peaks, have = of(statement.body, (*path, statement), frozenset(have))
-                own, inner = own + more, inner + peaks
-            elif isinstance(statement, Loop):
-                inner.append(peak(statement, path, frozenset(have)))
-        return own, inner, have
+                own += buffers(statement.body, path, have)
+        return own
+
+    def inner_loops(body: Sequence[object], path: Path) -> Iterator[tuple[Loop, Path]]:
+        for statement in body:
+            if isinstance(statement, Loop):
+                yield statement, path
+            elif isinstance(statement, Live):
+                yield from inner_loops(statement.body, (*path, statement))
 
     def peak(block: Kernel | Loop, path: Path, above: frozenset[Tensor]) -> Expr:
-        own, inner, _ = of(block.body, (*path, block), above)
+        here, have = (*path, block), set(above)
+        own = buffers(block.body, here, have)  # all of them first: a buffer outlives the loops beside it
+        inner = [peak(loop, around, frozenset(have)) for loop, around in inner_loops(block.body, here)]
         return own + (Max(*inner) if inner else 0)
 
     return Max(*(peak(kernel, (), frozenset()) for kernel in nest))
@@ -176,7 +182,7 @@ def peak_hbm(nest: Nest, weight: Weight = elements) -> Expr:
     live: list[list[Expr]] = [[] for _ in nest]
     for tensor, uses in touched.items():
         stores = [number for number, stored in uses if stored]
-        first = stores[0] if stores else 0
+        first = uses[0][0] if uses[0][1] else 0  # what is loaded before it is stored is an input
         last = uses[-1][0] if stores and stores[-1] < uses[-1][0] else end
         heads = H if query in tensor.axes else H_kv
         size = B * heads * weight(tensor.dtype) * Mul(*(axis.length for axis in tensor.axes))

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Function, Symbol, ceiling, cse, floor, fraction, lambdify, numbered_symbols, together
+from sympy import Expr, Function, Max, Min, Symbol, ceiling, cse, floor, fraction, lambdify, numbered_symbols, together
 from sympy.printing.pycode import PythonCodePrinter
 
 from iomodel.errors import InputError, UnknownNameError, shown
@@ -36,6 +36,14 @@ class Ratio(Function):  # type: ignore[misc]
     """a / b where the whole formula is an integer, though a part of it may not be."""
 
 
+class Maximum(Function):  # type: ignore[misc]
+    """Max as an opaque node: sympy's own compares its arguments anew whenever it is rebuilt, at great length."""
+
+
+class Minimum(Function):  # type: ignore[misc]
+    """Min as an opaque node."""
+
+
 class _Printer(PythonCodePrinter):  # type: ignore[misc]
     def _print_FloorDiv(self, expr: Expr) -> str:
         return "(({})//({}))".format(*map(self._print, expr.args))
@@ -43,27 +51,34 @@ class _Printer(PythonCodePrinter):  # type: ignore[misc]
     def _print_CeilDiv(self, expr: Expr) -> str:
         return "(-(-({})//({})))".format(*map(self._print, expr.args))
 
-    def _print_Max(self, expr: Expr) -> str:
+    def _print_Maximum(self, expr: Expr) -> str:
         return f"maximum({', '.join(map(self._print, expr.args))})"
 
-    def _print_Min(self, expr: Expr) -> str:
+    def _print_Minimum(self, expr: Expr) -> str:
         return f"minimum({', '.join(map(self._print, expr.args))})"
 
 
-def _integral(expr: Expr) -> Expr:
-    """Rewrite floors, ceilings and fractions to nodes that act on integers."""
-    if not expr.args:
-        numerator, denominator = fraction(expr)
-        return expr if denominator == 1 else Ratio(numerator, denominator)
+OPAQUE = {floor: FloorDiv, ceiling: CeilDiv, Max: Maximum, Min: Minimum}
+
+
+def _integral(expr: Expr, known: dict[Expr, Expr]) -> Expr:
+    """Rewrite floors, ceilings, extrema and fractions to opaque nodes that act on integers."""
+    found = known.get(expr)
+    if found is None:
+        found = known[expr] = _rewritten(expr, known)
+    return found
+
+
+def _rewritten(expr: Expr, known: dict[Expr, Expr]) -> Expr:
     if expr.func in (floor, ceiling):
         numerator, denominator = fraction(together(expr.args[0]))
-        node = FloorDiv if expr.func is floor else CeilDiv
-        return node(_integral(numerator), _integral(denominator))
-    if expr.is_Mul or expr.is_Pow:
+        return OPAQUE[expr.func](_integral(numerator, known), _integral(denominator, known))
+    if expr.is_Rational or expr.is_Mul or expr.is_Pow:
         numerator, denominator = fraction(expr)
         if denominator != 1:
-            return Ratio(_integral(numerator), _integral(denominator))
-    return expr.func(*map(_integral, expr.args))
+            return Ratio(_integral(numerator, known), _integral(denominator, known))
+    node = OPAQUE.get(expr.func, expr.func)
+    return node(*(_integral(arg, known) for arg in expr.args)) if expr.args else expr
 
 
 def _ratio(a: int, b: int) -> int | Fraction:
@@ -100,61 +115,68 @@ class _NeedsExactError(ArithmeticError):
 
 
 class _Size:
-    """A bound on the magnitude of an integer; running a formula on bounds shows whether int64 will do.
+    """Bounds on the magnitude of an integer; running a formula on them shows whether int64 will do.
 
-    Sums and products may wrap around, for they are exact modulo 2**64 and the final value is checked on its own;
-    only operations that compare or divide need operands that fit.
+    Sums and products may wrap around, for they are exact modulo 2**64 and the bound of the final value is checked;
+    only operations that compare or divide need operands that fit. Terms add up in magnitude, so that no cancellation
+    hides a large value. The bounds are floats, rounded by far less than the factor of two up to int64.
     """
 
-    __slots__ = ("bound",)
+    __slots__ = ("bound", "least")
 
-    def __init__(self, bound: int) -> None:
-        self.bound = bound
-
-    def _ring(self, other: Any, combine: Callable[[int, int], int]) -> _Size:
-        return _Size(combine(self.bound, _bound(other)))
+    def __init__(self, bound: Any, least: Any = 0.0) -> None:
+        self.bound, self.least = bound, least
 
     def __add__(self, other: Any) -> _Size:
-        return self._ring(other, operator.add)
+        return _Size(self.bound + _size(other).bound)
 
     def __mul__(self, other: Any) -> _Size:
-        return self._ring(other, operator.mul)
+        size = _size(other)
+        return _Size(self.bound * size.bound, self.least * size.least)
 
     def __pow__(self, other: int) -> _Size:
-        return _Size(self.bound**other)
+        return _Size(self.bound**other, self.least**other)
 
     def __neg__(self) -> _Size:
         return self
 
     def __floordiv__(self, other: Any) -> _Size:
-        return self.fitting(other)
+        return _Size(self.over(other) + 1)
 
     def __rfloordiv__(self, other: int) -> _Size:
-        return _Size(abs(other)).fitting(self)
+        return _size(other) // self
 
     __radd__ = __sub__ = __rsub__ = __add__
     __rmul__ = __mul__
 
-    def fitting(self, *others: Any) -> _Size:
-        """The largest of the operands, provided that each fits."""
-        bound = max(self.bound, *map(_bound, others))
-        if bound >= _INT64_SAFE:
+    def over(self, divisor: Any) -> Any:
+        """The bound of a quotient; both must fit, and the divisor is no 0."""
+        size = _size(divisor)
+        self.fit()
+        size.fit()
+        return self.bound / np.maximum(size.least, 1)
+
+    def fit(self) -> None:
+        """Raise unless the value fits int64 everywhere."""
+        if not np.all(self.bound < _INT64_SAFE):
             raise _NeedsExactError
-        return _Size(bound + 1)
 
 
-def _bound(value: Any) -> int:
-    return value.bound if isinstance(value, _Size) else abs(value)
+def _size(value: Any) -> _Size:
+    return value if isinstance(value, _Size) else _Size(float(abs(value)), float(abs(value)))
 
 
 def _size_floor_sum(n: Any, m: Any, a: Any, b: Any) -> _Size:
-    terms, divisor, slope, offset = (_Size(_bound(x)) for x in (n, m, a, b))
-    (terms * terms + slope * terms + offset + divisor).fitting(0)
-    return terms * (slope * terms + offset)
+    terms, divisor, slope, offset = map(_size, (n, m, a, b))
+    (terms * terms + slope * terms + offset + divisor).fit()  # whatever `_floor_sum_array` forms on its way
+    return terms * ((slope * terms + offset) // divisor)
 
 
-def _float_floor_sum(n: Any, m: Any, a: Any, b: Any) -> Any:
-    return n * (np.abs(a) * n + np.abs(b)) / m
+def _size_extreme(*values: Any) -> _Size:
+    sizes = [_size(value) for value in values]
+    for size in sizes:
+        size.fit()
+    return _Size(reduce(np.maximum, [size.bound for size in sizes]))
 
 
 _SCALAR = {"maximum": max, "minimum": min, "FloorSum": floor_sum, "Ratio": _ratio}
@@ -164,12 +186,11 @@ _ARRAY = {
     "FloorSum": _floor_sum_array,
     "Ratio": _ratio_array,
 }
-_FLOAT = {**_ARRAY, "FloorSum": _float_floor_sum, "Ratio": operator.truediv}
-_SIZES = {
-    "maximum": lambda x, *xs: _Size(_bound(x)).fitting(*xs),
-    "minimum": lambda x, *xs: _Size(_bound(x)).fitting(*xs),
+_SIZES: dict[str, Any] = {
+    "maximum": _size_extreme,
+    "minimum": _size_extreme,
     "FloorSum": _size_floor_sum,
-    "Ratio": lambda a, b: _Size(_bound(a)).fitting(b),
+    "Ratio": lambda a, b: _Size(_size(a).over(b)),
 }
 
 
@@ -191,7 +212,8 @@ class Compiled:
     """
 
     def __init__(self, formulas: Sequence[Expr], inputs: Sequence[Symbol] | None = None) -> None:
-        self.formulas = [_integral(formula) for formula in formulas]
+        known: dict[Expr, Expr] = {}
+        self.formulas = [_integral(formula, known) for formula in formulas]
         found = set().union(*(formula.free_symbols for formula in self.formulas), ())
         self.inputs = tuple(inputs) if inputs is not None else tuple(sorted(found, key=str))
 
@@ -208,7 +230,7 @@ class Compiled:
 
     @cached_property
     def _arrays(self) -> tuple[Callable[..., list[Any]], ...]:
-        return self._build(_ARRAY), self._build(_FLOAT), self._build(_SIZES)
+        return self._build(_ARRAY), self._build(_SIZES)
 
     def scalars(self, *values: int) -> tuple[int, ...]:
         """The exact integers at one point."""
@@ -229,11 +251,11 @@ class Compiled:
         return tuple(np.broadcast_to(np.asarray(result), shape) for result in results)
 
     def _in_int64(self, arrays: list[Any]) -> list[Any]:
-        fast, floats, sizes = self._arrays
-        sizes(*(_Size(int(np.abs(array).max(initial=0))) for array in arrays))
-        for estimate in floats(*(array.astype(np.float64) for array in arrays)):
-            if np.any(np.abs(estimate) >= _INT64_SAFE):
-                raise _NeedsExactError
+        fast, sizes = self._arrays
+        magnitudes = [np.abs(array.astype(np.float64)) for array in arrays]
+        with np.errstate(over="ignore"):  # an infinite bound does not fit either
+            for size in sizes(*(_Size(magnitude, magnitude) for magnitude in magnitudes)):
+                _size(size).fit()
         return fast(*(array.astype(np.int64) for array in arrays))
 
 

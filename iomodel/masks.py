@@ -16,7 +16,7 @@ in hi: it sees the last visible position, so it is clipped to T' anyway.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sympy import Expr, Integer, Max, Min, ceiling, floor
 
@@ -212,6 +212,12 @@ class Visits:
         return self.outer.tile * self.inner_rows - self._missing_rows * last_width
 
 
+@lru_cache(maxsize=512)
+def visits(outer: Tiled, inner: Tiled, band: Band) -> Visits:
+    """The counts of a band, built once: many statements of a nest share them."""
+    return Visits(outer, inner, band)
+
+
 def _extent(stop: Expr, axis: Tiled) -> Expr:
     """Rows in the first `stop` tiles of an axis."""
     return axis.rows if stop == axis.trips else Min(axis.rows, stop * axis.tile)
@@ -219,4 +225,4 @@ def _extent(stop: Expr, axis: Tiled) -> Expr:
 
 def visible_pairs(band: Band, outer: Tiled, inner: Tiled) -> Expr:
     """Pairs of positions that the band shows [-]: the area at tiles of one position."""
-    return Visits(Tiled(outer.length), Tiled(inner.length), band).pairs
+    return visits(Tiled(outer.length), Tiled(inner.length), band).pairs

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from iomodel.errors import InputError, shown
+from iomodel.errors import shown
 from iomodel.units import Kind
-from iomodel.validation import Model, describe
+from iomodel.validation import Model
 
 UNVERIFIED = "from-memory"
 """The source key of figures that nobody has checked against a document."""
@@ -42,15 +42,6 @@ class Group(Model):
     """A mapping of a hardware file: unknown keys are refused with the nearest known one."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
-
-    def __init__(self, /, **data: Any) -> None:
-        try:
-            self.__pydantic_validator__.validate_python(data, self_instance=self)
-        except ValidationError as error:
-            raise InputError(describe(error)) from None
-
-    # Tells Pydantic to validate a nested group in place, so that errors keep the full path of the field.
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @model_validator(mode="before")
     @classmethod

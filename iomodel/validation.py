@@ -32,11 +32,14 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
-    def __init__(self, **data: Any) -> None:
+    def __init__(self, /, **data: Any) -> None:
         try:
-            super().__init__(**data)
+            self.__pydantic_validator__.validate_python(data, self_instance=self)
         except ValidationError as error:
             raise InputError(describe(error)) from None
+
+    # Tells Pydantic to validate a nested model in place, so that errors keep the full path of the field.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data, ready for JSON."""

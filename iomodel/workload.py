@@ -136,7 +136,7 @@ class Attention(Model):
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """The number for every workload symbol, by its Python name."""
+        """The number for every workload symbol, by its Python name, in the order of the alphabet."""
         window = self.mask if isinstance(self.mask, Window) else Window()
         return {
             "batch": self.batch,
@@ -155,6 +155,4 @@ class Attention(Model):
     @cached_property
     def point(self) -> tuple[int, ...]:
         """The same numbers in the order of the alphabet, as compiled formulas take them."""
-        from iomodel.symbols import WORKLOAD
-
-        return tuple(self.numbers[entry.name] for entry in WORKLOAD)
+        return tuple(self.numbers.values())

@@ -1,0 +1,209 @@
+"""The solver equals exhaustive search, and its certificate is true."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from tests.oracle import Question, exhaustive
+from tests.strategies import dtypes, masks
+
+lengths = st.integers(1, 9)
+
+
+@st.composite
+def questions(draw: st.DrawFn, algorithm: str) -> Question:
+    short = algorithm == "standard"  # four tiles: the search space is a fourth power
+    length = st.integers(1, 4) if short else lengths
+    kv_heads, group = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    packed = draw(st.booleans()) and not (short and group > 1)
+    workload = iomodel.Attention(
+        heads=kv_heads * group,
+        kv_heads=kv_heads,
+        q_len=draw(length),
+        kv_len=draw(length),
+        head_dim=draw(st.integers(1, 4)),
+        value_dim=draw(st.integers(1, 4)),
+        dtype=draw(dtypes),
+        mask=draw(masks),
+    )
+    unit = draw(st.sampled_from(["bytes", "elements"]))
+    return Question(
+        algorithm,
+        workload,
+        unit,
+        draw(st.integers(4, 120) if unit == "elements" else st.integers(8, 400)),
+        draw(st.sampled_from([1, 1, 2, 3])),
+        None if short else draw(st.sampled_from([None, None, 2, 3, 5])),
+        draw(st.sampled_from([0, 0, 0.05, 0.3, 1])),
+        {"packed": packed},
+    )
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2", "standard", "tiled_query"])
+@given(data=st.data())
+def test_solver_equals_exhaustive_search(algorithm: str, data: st.DataObject) -> None:
+    question = data.draw(questions(algorithm))
+    answer = exhaustive(question)
+    if answer.tiles is None:
+        with pytest.raises(iomodel.InfeasibleError) as caught:
+            question.solve()
+        assert caught.value.least == answer.least_budget
+        return
+    solution = question.solve()
+    assert dict(solution.tiles) == answer.tiles
+    assert solution.cost == question.cost(answer.tiles)
+    certificate = solution.certificate
+    assert certificate.least_hbm_bytes == answer.least
+    assert (certificate.runner_up and certificate.runner_up.hbm_bytes) == answer.runner_up
+    if certificate.runner_up:
+        there = question.cost(certificate.runner_up.tiles)
+        assert there.hbm_bytes == answer.runner_up
+        assert question.footprint(there) <= question.budget
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2", "standard", "tiled_query"])
+@given(data=st.data())
+def test_certificate_is_true(algorithm: str, data: st.DataObject) -> None:
+    question = data.draw(questions(algorithm))
+    try:
+        solution = question.solve()
+    except iomodel.InfeasibleError as error:
+        changed = {f"sram_{question.unit}": error.least}
+        assert question.solve(**changed).footprint == error.least
+        return
+    tiles, step = dict(solution.tiles), solution.certificate.next_step
+    grown = {**tiles, step.tile: step.size}
+    assert question.footprint(question.cost(grown)) == step.footprint == question.budget + step.excess
+    assert step.excess > 0
+    before = {**tiles, step.tile: step.size - question.alignment}
+    assert question.footprint(question.cost(before)) <= question.budget
+    for name, size in tiles.items():  # no other tile has a step that misses by less
+        occupied = question.footprint(question.cost(tiles))
+        while occupied <= question.budget:
+            size += question.alignment
+            occupied = question.footprint(question.cost({**tiles, name: size}))
+        assert occupied - question.budget >= step.excess
+    growable = [name for name in tiles if tiles[name] < _rows(question, name)]
+    blocked = [
+        name
+        for name in growable
+        if question.footprint(question.cost({**tiles, name: tiles[name] + question.alignment})) > question.budget
+    ]
+    assert solution.certificate.binding == ("sram" if blocked else "traffic" if growable else "extent")
+    cost, certificate = solution.cost, solution.certificate
+    assert certificate.ratio == cost.hbm_bytes / certificate.lower_bound.bytes >= 1
+    assert certificate.examined >= 1
+    assert solution.saturated == all(question.footprint(c) <= question.budget for _, c in question.everything())
+
+
+def _rows(question: Question, tile: str) -> int:
+    w = question.workload
+    queries = w.q_len * (w.group if question.options["packed"] else 1)
+    return {"gemm1_n": w.kv_len, "block_kv": w.kv_len, "gemm2_n": w.value_dim}.get(tile, queries)
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2", "standard", "tiled_query"])
+@given(data=st.data(), more=st.integers(1, 200))
+def test_more_memory_never_costs_traffic(algorithm: str, data: st.DataObject, more: int) -> None:
+    question = data.draw(questions(algorithm))
+    try:
+        small = question.solve(epsilon=0)
+    except iomodel.InfeasibleError:
+        return
+    large = question.solve(epsilon=0, **{f"sram_{question.unit}": question.budget + more})
+    assert large.cost.hbm_bytes <= small.cost.hbm_bytes
+
+
+@given(data=st.data())
+def test_epsilon_trades_at_most_its_share(data: st.DataObject) -> None:
+    question = data.draw(questions("flash2"))
+    try:
+        strict = question.solve(epsilon=0)
+    except iomodel.InfeasibleError:
+        return
+    traded = question.solve(epsilon=0.25)
+    assert traded.tiles["block_kv"] >= strict.tiles["block_kv"]
+    assert 4 * traded.cost.hbm_bytes <= 5 * strict.cost.hbm_bytes
+
+
+def test_few_elements_suffice_for_eleven_passes() -> None:
+    """M = 51200, N = 4096, d = 64, no LSE: 389 rows fit, so 11 passes over K and V, N d (2 + 2 * 11) in all."""
+    w = iomodel.Attention(q_len=4096, head_dim=64)
+    solution = iomodel.solve("flash2", w, sram_elements=51200, alignment=1, lse=False)
+    assert solution.cost.hbm_elements == 4096 * 64 * 24 == 6_291_456
+    assert solution.footprint <= 51200
+
+
+def test_alignment_is_the_device_s_or_one() -> None:
+    w = iomodel.Attention(q_len=1000, head_dim=64, mask="causal")
+    on_device = iomodel.solve("flash2", w, "a100-sxm4-80gb")
+    assert on_device.budget.alignment == 16
+    assert all(size % 16 == 0 for size in on_device.tiles.values())
+    assert iomodel.solve("flash2", w, sram_bytes=100_000).budget.alignment == 1
+    assert iomodel.solve("flash2", w, iomodel.hardware("a100-sxm4-80gb"), alignment=64).tiles["block_q"] % 64 == 0
+
+
+def test_a_long_walk_over_outer_tiles_is_the_same_in_strides() -> None:
+    """More than 512 outer tiles: costs come from arrays, and equal those that scalars give."""
+    w = iomodel.Attention(q_len=6000, head_dim=2, mask="causal")
+    solution = iomodel.solve("flash2", w, sram_elements=30_000)
+    every = (iomodel.cost("flash2", w, {"block_q": u, "block_kv": 1}) for u in range(1, 6001))
+    fitting = sorted({cost.hbm_bytes for cost in every if cost.footprint_elements <= 30_000})
+    assert solution.cost.hbm_bytes == fitting[0]
+    assert solution.certificate.runner_up is not None
+    assert solution.certificate.runner_up.hbm_bytes <= fitting[1]
+    assert solution.certificate.examined > 512
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"sram_bytes": None}, "hardware, sram_bytes, sram_elements: 0 of them given; allowed: exactly one"),
+        ({"sram_elements": 5}, "2 of them given"),
+        ({"sram_bytes": 0}, "sram_bytes: 0 given; allowed: an integer from 1"),
+        ({"sram_bytes": float("nan")}, "sram_bytes: nan given"),
+        ({"sram_bytes": 10**30}, "sram_bytes: 1000"),
+        ({"alignment": 0}, "alignment: 0 given"),
+        ({"alignment": True}, "alignment: True given"),
+        ({"min_block_kv": -1}, "min_block_kv: -1 given"),
+        ({"epsilon": -0.1}, "epsilon: -0.1 given; allowed: a share of traffic from 0 up"),
+        ({"epsilon": float("inf")}, "epsilon: inf given"),
+        ({"epsilon": "much"}, "epsilon: 'much' given"),
+        ({"lse": 1}, "lse: 1 given; allowed: bool"),
+        ({"softcap": True}, "option of flash2: 'softcap' is unknown"),
+    ],
+)
+def test_bad_input_is_one_clear_line(changes: dict[str, object], says: str) -> None:
+    w = iomodel.Attention(q_len=64, head_dim=8)
+    given: dict[str, object] = {"sram_bytes": 10_000, **changes}
+    with pytest.raises(iomodel.IOModelError) as caught:
+        iomodel.solve("flash2", w, **given)  # type: ignore[arg-type]
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_wrong_kinds_of_argument_are_named() -> None:
+    w = iomodel.Attention(q_len=64, head_dim=8)
+    with pytest.raises(iomodel.InputError, match="workload: 'w' given"):
+        iomodel.solve("flash2", "w", sram_bytes=1)  # type: ignore[arg-type]
+    with pytest.raises(iomodel.InputError, match="hardware: 3 given; allowed: an iomodel.Hardware"):
+        iomodel.solve("flash2", w, 3)  # type: ignore[arg-type]
+    with pytest.raises(iomodel.UnknownNameError, match="tile of standard: 'block_kv' is unknown"):
+        iomodel.solve("standard", w, sram_bytes=10**6, min_block_kv=16)
+    with pytest.raises(iomodel.UnknownNameError, match="hardware"):
+        iomodel.solve("flash2", w, "h100")
+
+
+def test_a_solution_prints_and_becomes_json() -> None:
+    import json
+
+    w = iomodel.Attention(q_len=64, head_dim=8)
+    solution = iomodel.solve("flash2", w, sram_elements=1000, epsilon=0.5)
+    assert "binding constraint" in str(solution)
+    assert solution._repr_html_().startswith("<pre>")
+    assert json.loads(solution.to_json())["tiles"] == dict(solution.tiles)
+    with pytest.raises(TypeError):
+        solution.tiles["block_q"] = 1  # type: ignore[index]
