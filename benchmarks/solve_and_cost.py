@@ -19,6 +19,7 @@ from rich.table import Table
 import iomodel
 
 LLAMA = {"heads": 32, "kv_heads": 8, "head_dim": 128, "mask": "causal"}
+TILES = {"block_q": 128, "block_kv": 64}
 
 
 def timed(call: Callable[[], object], repeats: int) -> float:
@@ -89,10 +90,9 @@ def main() -> None:
             table.add_row(row[0], f"{ours * 1e6:,.0f}", f"{other * 1e6:,.0f}", f"{other / ours:,.1f}", row[3])
     for n in (8192, 2**20):
         w = iomodel.Attention(q_len=n, **LLAMA)
-        tiles = {"block_q": 128, "block_kv": 64}
-        ours = timed(lambda w=w: iomodel.cost("flash2", w, tiles), 20 * repeats)
+        ours = timed(lambda w=w: iomodel.cost("flash2", w, TILES), 20 * repeats)
         other = timed(lambda n=n: by_hand(n, 128, 32, 128, 64), repeats)
-        assert iomodel.cost("flash2", w, tiles).hbm_bytes == by_hand(n, 128, 32, 128, 64)
+        assert iomodel.cost("flash2", w, TILES).hbm_bytes == by_hand(n, 128, 32, 128, 64)
         table.add_row(
             f"cost flash2 causal N={n:,}", f"{ours * 1e6:,.1f}", f"{other * 1e6:,.1f}", f"{other / ours:,.1f}",
             "a loop over query tiles",
@@ -105,7 +105,7 @@ def main() -> None:
     lengths = np.random.default_rng(0).integers(1, 2**17, points)
     point = {**w.numbers, "q_len": lengths, "kv_len": lengths, "block_q": 128, "block_kv": 64}
     array = timed(lambda: iomodel.evaluate(formula, point), 3) / points
-    scalar = timed(lambda: iomodel.cost("flash2", w, {"block_q": 128, "block_kv": 64}), 20 * repeats)
+    scalar = timed(lambda: iomodel.cost("flash2", w, TILES), 20 * repeats)
     table.add_row(f"one of {points:,} lengths as an array", f"{array * 1e6:,.2f}", f"{scalar * 1e6:,.1f}",
                   f"{scalar / array:,.1f}", "one cost at a time")  # fmt: skip
     Console(width=130).print(table)

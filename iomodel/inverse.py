@@ -135,21 +135,21 @@ def crossover(
     """
     lengths = np.arange(1, as_integer("up_to", up_to) + 1, dtype=np.int64)
     sizes = {name: as_integer(name, size) for name, size in tiles.items()}
-    known: set[str] = set()
-    totals = []
+    formulas, known = [], set()
     for name in (challenger, incumbent):
         found = find_algorithm(name)
         chosen = {key: value for key, value in options.items() if key == "packed" or key in found.options}
         formula = expressions(name, workload.mask, **chosen)
+        formulas.append(formula.hbm_bytes)
+        known |= {*chosen, *formula.tiles}
         for tile in formula.tiles:
             if tile not in sizes:
                 raise InputError(f"{tile}: {name} needs this tile; allowed: an integer from 1 up")
-        known.update(chosen, formula.tiles)
-        point = {**workload.numbers, **sizes, "q_len": lengths, "kv_len": lengths}
-        totals.append(evaluate(formula.hbm_bytes, point))
     for name in {**sizes, **options}:
         if name not in known:
             raise UnknownNameError(f"tile or option of {challenger} and {incumbent}", name, sorted(known))
-    worse = np.flatnonzero(~(totals[0] < totals[1]))
-    first = int(lengths[worse[-1]]) + 1 if worse.size else 1
-    return first if first <= up_to else None
+    point = {**workload.numbers, **sizes, "q_len": lengths, "kv_len": lengths}
+    first, second = (evaluate(formula, point) for formula in formulas)
+    worse = np.flatnonzero(~(first < second))
+    least = int(lengths[worse[-1]]) + 1 if worse.size else 1
+    return least if least <= up_to else None

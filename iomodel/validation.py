@@ -15,7 +15,7 @@ LARGEST = 10**18
 
 def index(value: object) -> object:
     """Accept whatever is an integer by its own account (int, numpy.int64), but no bool."""
-    if isinstance(value, bool) or not hasattr(value, "_index__"):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
         return value
     return operator.index(value)  # type: ignore[arg-type]
 
@@ -50,6 +50,8 @@ def describe(error: ValidationError, root: str = "") -> str:
     """All faults of a validation, each as `path: what is wrong, given ...`, joined by '; '."""
     lines = []
     for fault in error.errors(include_url=False):
+        if fault["type"] == "default_factory_not_called":
+            continue  # the field that it would follow is at fault, and named
         path = ".".join([root] * bool(root) + [str(part) for part in fault["loc"]])
         message = fault["msg"].removeprefix("Value error, ")
         given = "" if fault["type"] in ("missing", "value_error") else f", given {shown(fault['input'])}"

@@ -46,7 +46,9 @@ class Window(Model):
 
 def known_mask(mask: Any) -> Any:
     """Raise UnknownNameError unless this is a mask."""
-    if isinstance(mask, Window | dict) or mask in get_args(MaskName):
+    if isinstance(mask, dict):
+        return Window(**mask)
+    if isinstance(mask, Window) or mask in get_args(MaskName):
         return mask
     raise UnknownNameError("mask", mask, [*get_args(MaskName), "Window(left=..., right=...)"])
 
@@ -58,6 +60,9 @@ def _known_dtype(dtype: Any) -> Any:
 
 
 Mask = Annotated[MaskName | Window, BeforeValidator(known_mask)]
+
+
+FOLLOWERS = ("kv_heads", "kv_len", "value_dim")
 
 
 class Attention(Model):
@@ -93,26 +98,22 @@ class Attention(Model):
 
     batch: Count = 1
     heads: Count = 1
-    kv_heads: Count = Field(default=None, validate_default=False)  # type: ignore[assignment]
+    kv_heads: Count = Field(default_factory=lambda data: data["heads"])
     q_len: Count
-    kv_len: Count = Field(default=None, validate_default=False)  # type: ignore[assignment]
+    kv_len: Count = Field(default_factory=lambda data: data["q_len"])
     head_dim: Count
-    value_dim: Count = Field(default=None, validate_default=False)  # type: ignore[assignment]
+    value_dim: Count = Field(default_factory=lambda data: data["head_dim"])
     dtype: Annotated[DType, BeforeValidator(_known_dtype)] = "bf16"
     mask: Mask = "full"
     direction: Literal["forward"] = "forward"
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_defaults(cls, data: Any) -> Any:
-        """Let an absent or None field follow the one that it defaults to."""
+    def _none_is_absent(cls, data: Any) -> Any:
+        """Let None mean the default in the fields that follow another."""
         if not isinstance(data, dict):
             return data
-        filled = dict(data)
-        for field, source in (("kv_heads", "heads"), ("kv_len", "q_len"), ("value_dim", "head_dim")):
-            if filled.get(field) is None:
-                filled[field] = filled.get(source, 1)
-        return filled
+        return {field: given for field, given in data.items() if given is not None or field not in FOLLOWERS}
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Attention:

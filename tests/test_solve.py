@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,8 +74,8 @@ def test_certificate_is_true(algorithm: str, data: st.DataObject) -> None:
         solution = question.solve()
     except iomodel.InfeasibleError as error:
         changed = {f"sram_{question.unit}": error.least}
-        assert question.solve(**changed).footprint == error.least
-        return
+        solution = question.solve(**changed)  # the least that would do does, and is used up
+        question = replace(question, budget=error.least)
     tiles, step = dict(solution.tiles), solution.certificate.next_step
     grown = {**tiles, step.tile: step.size}
     assert question.footprint(question.cost(grown)) == step.footprint == question.budget + step.excess
@@ -189,7 +191,7 @@ def test_wrong_kinds_of_argument_are_named() -> None:
     w = iomodel.Attention(q_len=64, head_dim=8)
     with pytest.raises(iomodel.InputError, match="workload: 'w' given"):
         iomodel.solve("flash2", "w", sram_bytes=1)  # type: ignore[arg-type]
-    with pytest.raises(iomodel.InputError, match="hardware: 3 given; allowed: an iomodel.Hardware"):
+    with pytest.raises(iomodel.InputError, match=r"hardware: 3 given; allowed: an iomodel\.Hardware"):
         iomodel.solve("flash2", w, 3)  # type: ignore[arg-type]
     with pytest.raises(iomodel.UnknownNameError, match="tile of standard: 'block_kv' is unknown"):
         iomodel.solve("standard", w, sram_bytes=10**6, min_block_kv=16)
