@@ -1,0 +1,166 @@
+"""The search over two tile sizes, on problems made up for it: equal to looking at every pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel import search as searching
+from iomodel.algorithms import discovered
+from iomodel.nest import Algorithm, DeclarationError, Hold, Kernel, Live, Load, Loop, MatMul, Store
+from iomodel.search import Found, Problem, Range, search
+from iomodel.symbols import B_c, B_r
+from iomodel.tensors import K, O, Q, S, V, depth, key, query, value
+from tests.oracle import Question, exhaustive
+
+epsilons = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(1)])
+
+
+def judge(problem: Problem, epsilon: Fraction, found: Found | None) -> None:
+    """Hold a result against every pair of sizes."""
+    every = [
+        (problem.cost(u, v), u, v)
+        for u in range(problem.outer.first, problem.outer.last + 1, problem.outer.step)
+        for v in range(problem.inner.first, problem.inner.last + 1, problem.inner.step)
+        if problem.footprint(u, v) <= problem.budget
+    ]
+    if not every:
+        assert found is None
+        return
+    assert found is not None
+    least = min(every)[0]
+    limit = floor(least * (1 + epsilon))
+
+    def rank(cost: int, u: int, v: int) -> tuple[int, int, int, int]:
+        first, second = (v, u) if problem.prefer_inner else (u, v)
+        return -first, cost, problem.footprint(u, v), second
+
+    chosen = min(rank(*at) for at in every if at[0] <= limit)
+    assert (rank(found.bytes, *found.tile), found.least) == (chosen, least)
+    assert problem.cost(*found.least_tile) == least
+    assert found.runner_up_bytes == min((cost for cost, _, _ in every if cost > least), default=None)
+    if found.runner_up is not None:
+        assert problem.cost(*found.runner_up) == found.runner_up_bytes
+        assert problem.footprint(*found.runner_up) <= problem.budget
+
+
+@st.composite
+def ranges(draw: st.DrawFn, rows: int) -> Range:
+    return Range(rows, draw(st.integers(1, 3)), draw(st.integers(1, 5)))
+
+
+@st.composite
+def footprints(draw: st.DrawFn) -> Callable[[int, int], int]:
+    """Affine in either size, or the larger of two such, as of two kernels."""
+    terms = [tuple(draw(st.integers(least, 4)) for least in (0, 1, 1, 0)) for _ in range(draw(st.integers(1, 2)))]
+    return lambda u, v: max(d + a * u + b * v + c * u * v for d, a, b, c in terms)
+
+
+@given(data=st.data(), epsilon=epsilons)
+def test_costs_by_trip_counts(data: st.DataObject, epsilon: Fraction) -> None:
+    """p T_u + q T_v + r T_u T_v: two-sided, one-sided either way, or flat."""
+    outer, inner = (data.draw(ranges(data.draw(st.integers(1, 14)))) for _ in range(2))
+    p, q, r = (data.draw(st.integers(0, 3)) for _ in range(3))
+    problem = Problem(
+        outer,
+        inner,
+        cost=lambda u, v: 10 + p * outer.trips(u) + q * inner.trips(v) + r * outer.trips(u) * inner.trips(v),
+        footprint=data.draw(footprints()),
+        budget=data.draw(st.integers(1, 150)),
+    )
+    judge(problem, epsilon, search(problem, epsilon))
+
+
+@given(data=st.data(), epsilon=epsilons, batch=st.sampled_from([2, 512]))
+def test_costs_by_a_mask(data: st.DataObject, epsilon: Fraction, batch: int) -> None:
+    """Any mask at all: base + weight * rows visited; in strides of two and in one walk."""
+    rows, columns = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 12))
+    lines = st.lists(st.booleans(), min_size=columns, max_size=columns)
+    seen = np.array(data.draw(st.lists(lines, min_size=rows, max_size=rows)))
+    base, weight = data.draw(st.integers(0, 20)), data.draw(st.integers(1, 4))
+
+    def cost(u: int, v: int) -> int:
+        visited = 0
+        for i in range(0, rows, u):
+            for j in range(0, columns, v):
+                if seen[i : i + u, j : j + v].any():
+                    visited += min(v, columns - j)
+        return base + weight * visited
+
+    outer, inner = data.draw(ranges(rows)), data.draw(ranges(columns))
+    problem = Problem(
+        outer,
+        inner,
+        cost,
+        data.draw(footprints()),
+        data.draw(st.integers(1, 150)),
+        prefer_inner=data.draw(st.booleans()),
+        base=base,
+        provable=data.draw(st.booleans()),
+        least_stream=cost(rows, 1) - base,
+        costs=data.draw(st.sampled_from([None, lambda us, v: np.array([cost(int(u), v) for u in us])])),
+    )
+    before, searching.BATCH = searching.BATCH, batch
+    try:
+        judge(problem, epsilon, search(problem, epsilon))
+    finally:
+        searching.BATCH = before
+
+
+@given(rows=st.integers(1, 60), step=st.integers(1, 4), least=st.integers(1, 9), budget=st.integers(0, 90))
+def test_ranges(rows: int, step: int, least: int, budget: int) -> None:
+    sizes = Range(rows, step, least)
+    every = [n for n in range(1, rows + step + least + 1) if n % step == 0 and n >= least]
+    assert sizes.first == every[0]
+    assert sizes.last == max(every[0], next(n for n in range(rows, rows + step) if n % step == 0))
+    allowed = [n for n in every if n <= sizes.last]
+    bent = lambda n: max(n, 3 * n - 40)  # noqa: E731 - the larger of two lines: the first guess may be wrong
+    for occupied in (lambda n: n, lambda n: 2 * n + 1, bent):
+        assert sizes.largest(occupied, budget) == max((n for n in allowed if occupied(n) <= budget), default=None)
+    for size in allowed:
+        same = [n for n in allowed if sizes.trips(n) == sizes.trips(size)]
+        more = [n for n in allowed if sizes.trips(n) > sizes.trips(size)]
+        assert sizes.trips(size) == len(range(0, rows, size))
+        assert sizes.smallest_of_class(size) == min(same)
+        assert sizes.next_class(size) == max(more, default=None)
+
+
+def rewriting() -> list[Kernel]:
+    """FlashAttention-2 that writes O back after every key tile: rows of both axes move in the masked loop."""
+    inner = [Load(K), Load(V), Load(O), Hold(S, "fp32"), MatMul(query, key, depth), MatMul(query, value, key), Store(O)]
+    return [Kernel("rewriting", [Loop(query, B_r, [Live(key, [Load(Q), Loop(key, B_c, inner, masked=True)])])])]
+
+
+@pytest.fixture
+def _rewriting() -> object:
+    discovered()["rewriting"] = Algorithm("rewriting", "", "", rewriting, classes=frozenset({"exact"}))
+    yield
+    del discovered()["rewriting"]
+
+
+@pytest.mark.usefixtures("_rewriting")
+@pytest.mark.parametrize("mask", ["full", "causal", iomodel.Window(left=2, right=1)])
+@pytest.mark.parametrize("budget", [40, 60, 90, 10**6])
+def test_an_algorithm_that_no_staircase_bound_covers_is_searched_in_full(mask: object, budget: int) -> None:
+    w = iomodel.Attention(q_len=7, kv_len=9, head_dim=2, mask=mask)  # type: ignore[arg-type]
+    question = Question("rewriting", w, "elements", budget, 1, None, 0, {})
+    answer, solution = exhaustive(question), question.solve()
+    assert dict(solution.tiles) == answer.tiles
+    assert solution.certificate.least_hbm_bytes == answer.least
+
+
+def test_tiles_are_chosen_in_pairs() -> None:
+    lonely = Algorithm("lonely", "", "", lambda: [Kernel("lonely", [Loop(query, B_r, [Load(Q), Store(Q)])])])
+    discovered()["lonely"] = lonely
+    try:
+        with pytest.raises(DeclarationError, match=r"lonely: the solver chooses tiles in pairs; found \[B_r\]"):
+            iomodel.solve("lonely", iomodel.Attention(q_len=7, head_dim=2), sram_bytes=100)
+    finally:
+        del discovered()["lonely"]
