@@ -60,4 +60,6 @@ def budget_of(
     device = find_hardware(hardware) if isinstance(hardware, str) else hardware
     if not isinstance(device, Hardware):
         raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
-    return Budget(device.sram_per_block, "B", device.name, step or device.tile_alignment)
+    figure = device.memory.sram.per_block
+    doubt = "" if figure is None or figure.verified else ", a figure that is unverified"
+    return Budget(device.sram_per_block, "B", device.name + doubt, step or device.tile_alignment)

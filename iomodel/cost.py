@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.evaluate import Compiled, as_integer
 from iomodel.expressions import Expressions, check_options, expressions, mask_kind
+from iomodel.frozen import FrozenDict
 from iomodel.show import Shown, table
 from iomodel.symbols import BY_NAME, WORKLOAD
 from iomodel.workload import Attention, Mask
@@ -213,9 +213,9 @@ def cost_at(chosen: Plan, workload: Attention, sizes: Mapping[str, int], options
     return Cost(
         formulas.algorithm,
         workload,
-        MappingProxyType(dict(sizes)),
-        MappingProxyType(dict(options)),
-        MappingProxyType(dict(zip(formulas.reads, values, strict=False))),
-        MappingProxyType(dict(zip(formulas.writes, values[reads:], strict=False))),
+        FrozenDict(sizes),
+        FrozenDict(options),
+        FrozenDict(dict(zip(formulas.reads, values, strict=False))),
+        FrozenDict(dict(zip(formulas.writes, values[reads:], strict=False))),
         *values[reads + writes :],
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from sympy import Add, Expr, factor_terms, latex
@@ -14,6 +13,7 @@ from iomodel import counts, evaluate
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counts import View, in_bytes
 from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.frozen import FrozenDict
 from iomodel.masks import CAUSAL, FULL, MaskKind
 from iomodel.nest import Algorithm, Load, Nest, Store
 from iomodel.symbols import BY_NAME, TILES
@@ -111,7 +111,7 @@ class Expressions:
         totals = ("hbm_reads", "hbm_writes", "hbm_elements")
         changes: dict[str, Any] = {name: at(expr) for name, expr in self.quantities.items() if name not in totals}
         for side in ("reads", "writes"):
-            changes[side] = MappingProxyType({name: at(expr) for name, expr in getattr(self, side).items()})
+            changes[side] = FrozenDict({name: at(expr) for name, expr in getattr(self, side).items()})
         return replace(self, **changes)
 
     def latex(self) -> str:
@@ -223,9 +223,9 @@ def _formulas(name: str, kind: MaskKind, options: tuple[tuple[str, Any], ...]) -
     return Expressions(
         algorithm=name,
         mask="full",
-        options=MappingProxyType(chosen),
-        reads=MappingProxyType({tensor.name: expr for tensor, expr in reads.items()}),
-        writes=MappingProxyType({tensor.name: expr for tensor, expr in writes.items()}),
+        options=FrozenDict(chosen),
+        reads=FrozenDict({tensor.name: expr for tensor, expr in reads.items()}),
+        writes=FrozenDict({tensor.name: expr for tensor, expr in writes.items()}),
         hbm_bytes=Add(*(in_bytes(t.dtype) * expr for side in (reads, writes) for t, expr in side.items())),
         flops=counts.flops(nest, view),
         useful_flops=counts.useful_flops(nest, view),

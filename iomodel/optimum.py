@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 from sympy import Add, Expr, Symbol, ceiling, expand, factor, factor_terms, floor, latex, limit, simplify, sqrt
@@ -28,6 +27,7 @@ from iomodel import counts
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counts import View
 from iomodel.expressions import check_options, declared, mask_kind
+from iomodel.frozen import FrozenDict
 from iomodel.masks import MaskKind
 from iomodel.nest import DeclarationError, Load, Nest, Store
 from iomodel.structure import Part, parts
@@ -135,7 +135,7 @@ def _optimum(name: str, kind: MaskKind, options: tuple[tuple[str, Any], ...]) ->
         total += traffic
     first = leading_term(total)
     order = first.as_coeff_Mul()[1]
-    named = MappingProxyType({NAME_OF[symbol]: size for symbol, size in tiles.items()})
+    named = FrozenDict({NAME_OF[symbol]: size for symbol, size in tiles.items()})
     return named, factor_terms(total), first, order
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import isfinite
-from types import MappingProxyType
 from typing import Any
 
 from sympy import Add, Integer
@@ -22,6 +21,7 @@ from iomodel.counts import View, elements, in_bytes
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.evaluate import Compiled, as_integer
 from iomodel.expressions import declared, mask_kind
+from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.masks import MaskKind
 from iomodel.nest import Load, Nest, Store
@@ -286,7 +286,7 @@ def _runner_up(
         Found(tile if i == which else result.least_tile, 0, 0, result.least_tile, None, None, 0)
         for i, result in enumerate(found)
     ]
-    return RunnerUp(MappingProxyType(_named(formulas, chosen, order)), total + more)
+    return RunnerUp(FrozenDict(_named(formulas, chosen, order)), total + more)
 
 
 def _share(epsilon: object) -> Fraction:

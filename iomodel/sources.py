@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Literal
 
+from iomodel.frozen import FrozenDict
 from iomodel.quantity import Group, Text
 from iomodel.specfile import read_shipped
 
@@ -47,4 +47,4 @@ def sources() -> Mapping[str, Source]:
     >>> sources()["flashattention-4"].version
     'arXiv:2603.05451'
     """
-    return MappingProxyType({key: Source(**item) for key, item in read_shipped("sources").items()})
+    return FrozenDict({key: Source(**item) for key, item in read_shipped("sources").items()})

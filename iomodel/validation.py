@@ -17,7 +17,7 @@ def index(value: object) -> object:
     """Accept whatever is an integer by its own account (int, numpy.int64), but no bool."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return value
-    return operator.index(value)  # type: ignore[arg-type]
+    return operator.index(value)
 
 
 Count = Annotated[int, BeforeValidator(index), Field(strict=True, ge=1, le=LARGEST)]
