@@ -2,6 +2,7 @@
 
 from iomodel.algorithms import list_algorithms
 from iomodel.bounds import Bound, lower_bounds
+from iomodel.compare import Comparison, compare
 from iomodel.cost import Cost, cost
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, UnknownNameError
 from iomodel.evaluate import evaluate
@@ -15,6 +16,7 @@ from iomodel.workload import Attention, Window
 __all__ = [
     "Attention",
     "Bound",
+    "Comparison",
     "Cost",
     "Expressions",
     "Hardware",
@@ -26,6 +28,7 @@ __all__ = [
     "SpecError",
     "UnknownNameError",
     "Window",
+    "compare",
     "cost",
     "crossover",
     "evaluate",

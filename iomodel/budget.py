@@ -21,7 +21,7 @@ class Budget:
     unit : {"B", "elements"}
         Bytes, where every buffer counts with its own width; or elements, all alike (the papers' M).
     label : str
-        Where the figure is from.
+        The device that the figure is of; empty for a bare number.
     alignment : int
         Tiles are multiples of it [rows].
     """
@@ -30,6 +30,10 @@ class Budget:
     unit: str
     label: str
     alignment: int
+
+    def __str__(self) -> str:
+        size = f"{self.amount:,} {self.unit} of SRAM"
+        return f"{size} ({self.label})" if self.label else size
 
     def elements(self, element_size: int) -> int:
         """The most elements that could be held at once, for lower bounds [elements]."""
@@ -42,7 +46,7 @@ def budget_of(
     """The budget that exactly one of the three gives.
 
     >>> budget_of(None, None, 51200, None)
-    Budget(amount=51200, unit='elements', label='51,200 elements of SRAM', alignment=1)
+    Budget(amount=51200, unit='elements', label='', alignment=1)
     """
     given = [value for value in (hardware, sram_bytes, sram_elements) if value is not None]
     if len(given) != 1:
@@ -53,10 +57,10 @@ def budget_of(
     step = None if alignment is None else as_integer("alignment", alignment)
     if sram_elements is not None:
         amount = as_integer("sram_elements", sram_elements)
-        return Budget(amount, "elements", f"{amount:,} elements of SRAM", step or 1)
+        return Budget(amount, "elements", "", step or 1)
     if sram_bytes is not None:
         amount = as_integer("sram_bytes", sram_bytes)
-        return Budget(amount, "B", f"{amount:,} B of SRAM", step or 1)
+        return Budget(amount, "B", "", step or 1)
     device = find_hardware(hardware) if isinstance(hardware, str) else hardware
     if not isinstance(device, Hardware):
         raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")

@@ -76,9 +76,7 @@ class Certificate:
         }
 
 
-def steps(
-    tiles: Tiles, ranges: Mapping[str, Range], footprint: Callable[[Tiles], int], budget: int
-) -> Sequence[Step]:
+def steps(tiles: Tiles, ranges: Mapping[str, Range], footprint: Callable[[Tiles], int], budget: int) -> Sequence[Step]:
     """For each tile the smallest larger size that does not fit, least excess first."""
     found = []
     for name, size in tiles.items():

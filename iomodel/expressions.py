@@ -13,6 +13,7 @@ from iomodel import counts, evaluate
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counts import View, in_bytes
 from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.formula_text import readable
 from iomodel.frozen import FrozenDict
 from iomodel.masks import CAUSAL, FULL, MaskKind
 from iomodel.nest import Algorithm, Load, Nest, Store
@@ -148,11 +149,7 @@ class Expressions:
         }
 
     def __str__(self) -> str:
-        head = f"{find_algorithm(self.algorithm).title}, mask {self.mask}"
-        lines = [f"{'reads ' + name:>18} = {factor_terms(expr)}" for name, expr in self.reads.items()]
-        lines += [f"{'writes ' + name:>18} = {factor_terms(expr)}" for name, expr in self.writes.items()]
-        lines += [f"{name:>18} = {factor_terms(expr)}" for name, expr in self.quantities.items()]
-        return "\n".join([head, *lines])
+        return readable(self)
 
 
 def mask_kind(mask: Mask) -> MaskKind:
@@ -170,9 +167,12 @@ def check_options(found: Algorithm, options: Mapping[str, Any], tiled: bool = Fa
             raise UnknownNameError(f"option of {found.name}", name, allowed)
         if type(value) is not type(allowed[name]):
             raise InputError(f"{name}: {shown(value)} given; allowed: {type(allowed[name]).__name__}")
+    chosen = {**allowed, **options}
     if tiled and found.tiled_by:
-        allowed[found.tiled_by] = True
-    return {**allowed, **options}
+        if options.get(found.tiled_by) is False:
+            raise InputError(f"{found.tiled_by}: False given; allowed: True, for {found.name} has tiles here")
+        chosen[found.tiled_by] = True
+    return chosen
 
 
 def declared(found: Algorithm, options: Mapping[str, Any]) -> Nest:
@@ -206,7 +206,7 @@ def expressions(algorithm: str, mask: Mask = "full", direction: str = "forward",
     N_k*d*ceiling(N_q/B_r) + N_k*d_v*ceiling(N_q/B_r) + N_q*d + N_q*d_v + N_q
     """
     found = find_algorithm(algorithm)
-    known_mask(mask)
+    mask = known_mask(mask)
     if direction != "forward":
         raise UnknownNameError("direction", direction, ["forward"])
     complete = check_options(found, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Dummy, Expr, Function, Integer, Sum, floor
+from sympy import Dummy, Expr, Function, Integer, Max, Min, Sum, floor
 
 
 def floor_sum(n: int, m: int, a: int, b: int) -> int:
@@ -77,12 +77,16 @@ class FloorSum(Function):  # type: ignore[misc]
             return Integer(0)
         if n.is_Integer and m.is_Integer and a.is_Integer and b.is_Integer:
             return Integer(floor_sum(int(n), int(m), int(a), int(b)))
+        closed = None
         if (a / m).is_integer:
-            return n * (n - 1) / 2 * (a / m) + n * floor(b / m)
-        if (m / a).is_integer:
+            closed = n * (n - 1) / 2 * (a / m) + n * floor(b / m)
+        elif (m / a).is_integer and (m / a).is_positive:
             k, c = m / a, floor(b / a)
-            return _ramp(n + c, k) - _ramp(c, k)
-        return None
+            closed = _ramp(n + c, k) - _ramp(c, k)
+        # A floor of a minimum or maximum is better not made: see iomodel.masks on what sympy does to some.
+        if closed is None or any(part.has(Max, Min) for part in closed.atoms(floor)):
+            return None
+        return closed
 
     def _eval_is_integer(self) -> bool:
         return True

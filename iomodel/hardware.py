@@ -161,9 +161,7 @@ def _build(data: dict[str, Any], name: str | None, where: str) -> Hardware:
     version = data.get("schema")
     if isinstance(version, bool) or version != SCHEMA:
         given = "missing" if "schema" not in data else f"{shown(version)} is not supported"
-        raise SpecError(
-            f"{where}: schema: {given}; this iomodel reads schema {SCHEMA}, write 'schema: {SCHEMA}'"
-        )
+        raise SpecError(f"{where}: schema: {given}; this iomodel reads schema {SCHEMA}, write 'schema: {SCHEMA}'")
     try:
         device = Hardware(**_with_architecture({**({"id": name} if name else {}), **data}))
         device.sram_per_block  # noqa: B018 - a device without a budget is of no use to the solver

@@ -38,9 +38,7 @@ def _one(kind: Kind) -> BeforeValidator:
 
 
 def _many(kind: Kind) -> BeforeValidator:
-    return BeforeValidator(
-        lambda raw: _read(raw, kind, "values"), json_schema_input_type=list[Number] | Steps
-    )
+    return BeforeValidator(lambda raw: _read(raw, kind, "values"), json_schema_input_type=list[Number] | Steps)
 
 
 _PART = Kind("B", 1, 2**30, whole=True, zero=True)

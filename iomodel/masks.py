@@ -11,6 +11,9 @@ so every count is a difference of two sums of floors (:class:`~iomodel.floorsum.
 outer and inner tile, g_o and g_i the rows that one position has (the group of packed GQA; one of the two is 1),
 T' the tiles up to the last position that anyone sees. The extent of a ragged last outer tile may be rounded up
 in hi: it sees the last visible position, so it is clipped to T' anyway.
+
+Floors and ceilings are monotone, so they are taken before a minimum or maximum, never of one. (sympy 1.14 takes
+Max(0, 2 - 2 W) / 6 for an integer, since its numerator is even, and would drop the floor around it.)
 """
 
 from __future__ import annotations
@@ -104,31 +107,39 @@ class Visits:
         """The first outer tile that sees anything."""
         if self.band.last is None:
             return Integer(0)
-        return floor(Max(0, -self.band.last) * self.outer.group / self.outer.tile)
+        return Max(0, floor(-self.band.last * self.outer.group / self.outer.tile))
+
+    @cached_property
+    def _stops(self) -> tuple[Expr, ...]:
+        """One past the last outer tile that sees anything: the least of these."""
+        if self.band.first is None:
+            return (self.outer.trips,)
+        seen = self.outer.group * (self.inner.length - self.band.first)
+        return self.outer.trips, ceiling(seen / self.outer.tile)
 
     @cached_property
     def _stop(self) -> Expr:
-        """One past the last outer tile that sees anything."""
-        if self.band.first is None:
-            return self.outer.trips
-        seen = self.outer.group * (self.inner.length - self.band.first)
-        return Min(self.outer.trips, ceiling(seen / self.outer.tile))
+        return Min(*self._stops)
+
+    @cached_property
+    def _inner_stops(self) -> tuple[Expr, ...]:
+        """Inner tiles up to the last position that anyone sees (T'): the least of these."""
+        if self.band.last is None:
+            return (self.inner.trips,)
+        seen = self.inner.group * (self.outer.length + self.band.last)
+        return self.inner.trips, ceiling(seen / self.inner.tile)
 
     @cached_property
     def _inner_stop(self) -> Expr:
-        """Inner tiles up to the last position that anyone sees (T')."""
-        if self.band.last is None:
-            return self.inner.trips
-        seen = Min(self.inner.rows, self.inner.group * (self.outer.length + self.band.last))
-        return ceiling(seen / self.inner.tile)
+        return Min(*self._inner_stops)
 
     @cached_property
     def _saturated_from(self) -> Expr:
         """The first outer tile that reaches the last visible inner tile."""
         if self.band.last is None:
             return self._start
-        first = ceiling((self._inner_stop * self._modulus - self._hi_offset) / self._slope)
-        return Min(Max(first, self._start), self._stop)
+        first = (ceiling((stop * self._modulus - self._hi_offset) / self._slope) for stop in self._inner_stops)
+        return Min(Max(Min(*first), self._start), self._stop)
 
     @property
     def _hi_offset(self) -> Expr:
@@ -192,8 +203,8 @@ class Visits:
         """The first inner tile that the last live outer tile visits."""
         if self.band.first is None:
             return Integer(0)
-        offset = self._slope * (self._stop - 1) + self._lo_offset
-        return floor(Max(0, offset) / self._modulus)
+        lows = (floor((self._slope * (stop - 1) + self._lo_offset) / self._modulus) for stop in self._stops)
+        return Max(0, Min(*lows))
 
     @cached_property
     def _missing_rows(self) -> Expr:

@@ -192,12 +192,7 @@ def check(nest: Nest) -> None:
 
 def held(path: Path) -> set[Tensor]:
     """The tensors that have a buffer in the bodies around a statement."""
-    return {
-        statement.tensor
-        for block in path
-        for statement in _same_body(block)
-        if isinstance(statement, Load | Hold)
-    }
+    return {statement.tensor for block in path for statement in _same_body(block) if isinstance(statement, Load | Hold)}
 
 
 def _same_body(block: Kernel | Loop | Live) -> Iterator[Leaf | Loop]:

@@ -117,7 +117,7 @@ def optimum(algorithm: str, mask: Mask = "full", **options: Any) -> Optimum:
     (arXiv:2402.07443).
     """
     found = find_algorithm(algorithm)
-    known_mask(mask)
+    mask = known_mask(mask)
     complete = check_options(found, {**options, "packed": False})
     formula = _optimum(found.name, mask_kind(mask), tuple(sorted(complete.items())))
     return Optimum(found.name, mask, *formula)
@@ -133,7 +133,10 @@ def _optimum(name: str, kind: MaskKind, options: tuple[tuple[str, Any], ...]) ->
         sizes, traffic = _part(part, view)
         tiles |= sizes
         total += traffic
-    first = leading_term(total)
+    try:
+        first = leading_term(total)
+    except NotImplementedError:
+        raise DeclarationError(f"{name}: no leading term was found for {total}") from None
     order = first.as_coeff_Mul()[1]
     named = FrozenDict({NAME_OF[symbol]: size for symbol, size in tiles.items()})
     return named, factor_terms(total), first, order

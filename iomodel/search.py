@@ -33,9 +33,13 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.errors import InputError
+
 Tile = tuple[int, int]
 BATCH = 512
 """Outer tiles that are walked one by one before, and in one go after the first so many."""
+LIMIT = 2_000_000
+"""Tiles that may be examined before the search gives up; some seconds' worth."""
 
 
 def align_up(size: int, step: int) -> int:
@@ -53,13 +57,13 @@ class Range:
 
     @property
     def first(self) -> int:
-        """The smallest size."""
-        return align_up(self.least, self.step)
+        """The smallest size; one that covers the axis is always allowed."""
+        return align_up(min(self.least, self.rows), self.step)
 
     @property
     def last(self) -> int:
         """The largest size that is worth a look."""
-        return max(self.first, align_up(self.rows, self.step))
+        return align_up(self.rows, self.step)
 
     def trips(self, size: int) -> int:
         """Tiles of this size along the axis [-]."""
@@ -126,6 +130,11 @@ class Problem:
         """The cost, computed once a tile."""
         known = self.known.get((u, v))
         if known is None:
+            if len(self.known) > LIMIT:
+                raise InputError(
+                    f"alignment: {self.outer.step} given; more than {LIMIT:,} tile sizes compete for the proof; "
+                    f"allowed: any, try {64 * self.outer.step}"
+                )
             known = self.known[u, v] = self.cost(u, v)
         return known
 

@@ -101,7 +101,7 @@ class Solution(Shown):
             ("traffic / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
         ]
-        return table(f"{self.algorithm} on {self.budget.label}", ("", ">value", "unit"), rows)
+        return table(f"{self.algorithm} on {self.budget.label or self.budget}", ("", ">value", "unit"), rows)
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def solve(
     alignment : int, optional
         Tiles are multiples of it [rows]: that of the device (16) by default, 1 for a bare budget.
     min_block_kv : int, optional
-        The least block_kv allowed [rows].
+        The least block_kv allowed [rows]; a tile that covers all keys always is.
     epsilon : float
         The share of the least traffic that may be given up for the largest block_kv [-].
     **options
@@ -231,8 +231,7 @@ def solve(
     least = max([problem.least_footprint for problem in problems] + [*rest.scalars(*workload.point)])
     if least > budget.amount:
         raise InfeasibleError(
-            f"{algorithm}: no tile fits {budget.amount:,} {budget.unit} of SRAM ({budget.label}); "
-            f"the least that would do is {least:,} {budget.unit}",
+            f"{algorithm}: no tile fits {budget}; the least that would do is {least:,} {budget.unit}",
             least=least,
             unit=budget.unit,
         )

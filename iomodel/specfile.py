@@ -64,9 +64,7 @@ class _Loader(yaml.SafeLoader):
         """An integer of a length a figure can have."""
         if len(node.value) > 40:
             line = node.start_mark.line + 1
-            raise _BannedError(
-                f"line {line}: a number of {len(node.value)} digits is not allowed; at most 40"
-            )
+            raise _BannedError(f"line {line}: a number of {len(node.value)} digits is not allowed; at most 40")
         return int(node.value)
 
 
@@ -89,8 +87,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Dumper.yaml_implicit_resolvers = {
-    first: _Loader.yaml_implicit_resolvers.get(first, [])
-    + yaml.SafeDumper.yaml_implicit_resolvers.get(first, [])
+    first: _Loader.yaml_implicit_resolvers.get(first, []) + yaml.SafeDumper.yaml_implicit_resolvers.get(first, [])
     for first in {**_Loader.yaml_implicit_resolvers, **yaml.SafeDumper.yaml_implicit_resolvers}
 }
 

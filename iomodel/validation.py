@@ -53,7 +53,8 @@ def describe(error: ValidationError, root: str = "") -> str:
         if fault["type"] == "default_factory_not_called":
             continue  # the field that it would follow is at fault, and named
         path = ".".join([root] * bool(root) + [str(part) for part in fault["loc"]])
-        message = fault["msg"].removeprefix("Value error, ")
+        message = "not given, but required" if fault["type"] == "missing" else fault["msg"]
+        message = message.removeprefix("Value error, ")
         given = "" if fault["type"] in ("missing", "value_error") else f", given {shown(fault['input'])}"
         named = path and not message.startswith(f"{path}: ")
         lines.append(f"{path}: {message}{given}" if named else message + given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, get_args
 
@@ -124,6 +125,10 @@ class Attention(Model):
                 f"allowed: a divisor of {self.heads}, such as {near}"
             )
         return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Attention:  # noqa: ARG002
+        """A copy with some fields changed, validated like any other workload."""
+        return Attention(**{**{name: getattr(self, name) for name in type(self).model_fields}, **(update or {})})
 
     @property
     def group(self) -> int:

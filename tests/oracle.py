@@ -52,9 +52,9 @@ class Question:
         w, step = self.workload, self.alignment
         queries = w.q_len * (w.group if self.options.get("packed") else 1)
         rows = {"gemm1_n": w.kv_len, "block_kv": w.kv_len, "gemm2_n": w.value_dim}.get(tile, queries)
-        least = self.min_block_kv or 1 if tile == "block_kv" else 1
-        first = -(-least // step) * step
-        return range(first, max(first, -(-rows // step) * step) + 1, step)
+        least = min(rows, self.min_block_kv or 1) if tile == "block_kv" else 1
+        first, last = (-(-size // step) * step for size in (least, rows))
+        return range(first, last + 1, step)
 
     def everything(self) -> list[tuple[dict[str, int], iomodel.Cost]]:
         """Every tile, fitting or not, with its cost."""

@@ -130,9 +130,7 @@ def test_identities(name):
     device = DEVICES[name]
     if found := values(device, "limits.warps_per_sm", "limits.warp_size", "limits.threads_per_sm"):
         assert found[0] * found[1] == found[2]
-    if found := values(
-        device, "memory.sram.per_block", "memory.sram.reserved_per_block", "memory.sram.per_sm"
-    ):
+    if found := values(device, "memory.sram.per_block", "memory.sram.reserved_per_block", "memory.sram.per_sm"):
         assert found[0] + found[1] == found[2]
         assert max(device.memory.sram.carve_outs.values) == found[2]
     if found := values(device, "interconnect.per_direction", "interconnect.total"):
@@ -202,9 +200,7 @@ def test_files_are_in_base_units_and_plain_yaml(path):
 
 
 def test_every_architecture_is_used():
-    assert {device.architecture for device in DEVICES.values()} == {
-        p.stem for p in SPECS.glob("architectures/*.yaml")
-    }
+    assert {device.architecture for device in DEVICES.values()} == {p.stem for p in SPECS.glob("architectures/*.yaml")}
 
 
 def test_the_json_schema_is_current():

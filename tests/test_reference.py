@@ -51,12 +51,8 @@ class Shape:
 
 length, depth, tile = st.integers(1, 12), st.integers(1, 5), st.integers(1, 14)
 bound = st.none() | st.integers(0, 8)
-masks = st.fixed_dictionaries(
-    {"left": bound, "right": bound, "align": st.sampled_from(["bottom-right", "top-left"])}
-)
-shapes = st.builds(
-    Shape, length, length, depth, depth, st.integers(1, 2), st.integers(1, 2), st.integers(1, 3), masks
-)
+masks = st.fixed_dictionaries({"left": bound, "right": bound, "align": st.sampled_from(["bottom-right", "top-left"])})
+shapes = st.builds(Shape, length, length, depth, depth, st.integers(1, 2), st.integers(1, 2), st.integers(1, 3), masks)
 
 
 @st.composite

@@ -117,10 +117,9 @@ def test_costs_by_a_mask(data: st.DataObject, epsilon: Fraction, batch: int) -> 
 @given(rows=st.integers(1, 60), step=st.integers(1, 4), least=st.integers(1, 9), budget=st.integers(0, 90))
 def test_ranges(rows: int, step: int, least: int, budget: int) -> None:
     sizes = Range(rows, step, least)
-    every = [n for n in range(1, rows + step + least + 1) if n % step == 0 and n >= least]
-    assert sizes.first == every[0]
-    assert sizes.last == max(every[0], next(n for n in range(rows, rows + step) if n % step == 0))
-    allowed = [n for n in every if n <= sizes.last]
+    last = next(n for n in range(rows, rows + step) if n % step == 0)
+    allowed = [n for n in range(step, last + 1, step) if n >= least or n == last]
+    assert (sizes.first, sizes.last) == (allowed[0], last)
     bent = lambda n: max(n, 3 * n - 40)  # noqa: E731 - the larger of two lines: the first guess may be wrong
     for occupied in (lambda n: n, lambda n: 2 * n + 1, bent):
         assert sizes.largest(occupied, budget) == max((n for n in allowed if occupied(n) <= budget), default=None)

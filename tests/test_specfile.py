@@ -166,9 +166,7 @@ def test_what_is_no_file(tmp_path):
         os.mkfifo(tmp_path / "pipe.yaml")
         with pytest.raises(SpecError, match="not a regular file"):
             hardware(tmp_path / "pipe.yaml")
-    with pytest.raises(
-        UnknownNameError, match=r"hardware: 'h100-sxm' is unknown; did you mean 'h100-sxm5'\?"
-    ):
+    with pytest.raises(UnknownNameError, match=r"hardware: 'h100-sxm' is unknown; did you mean 'h100-sxm5'\?"):
         hardware("h100-sxm")
     for wrong in (None, 5, b"h100-sxm5"):
         with pytest.raises(InputError, match="hardware: a name or the path"):
@@ -204,24 +202,10 @@ def test_shipped_devices_round_trip(name, load):
     assert load(yaml.safe_dump(device.to_dict())) == device
 
 
-text = st.text(
-    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff\ufffe\uffff\u2028\u2029")
-)
-plain = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | text
-    | st.sampled_from(["228 KiB", "1 TB/s", "1e9"])
-)
-keys = (
-    st.sampled_from(["schema", "name", "memory", "sram", "per_block", "value", "unit", "source", "peak"])
-    | text
-)
-nested = st.recursive(
-    plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4)
-)
+text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff\ufffe\uffff\u2028\u2029"))
+plain = st.none() | st.booleans() | st.integers() | st.floats() | text | st.sampled_from(["228 KiB", "1 TB/s", "1e9"])
+keys = st.sampled_from(["schema", "name", "memory", "sram", "per_block", "value", "unit", "source", "peak"]) | text
+nested = st.recursive(plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4))
 
 
 @pytest.fixture(scope="module")
@@ -246,9 +230,7 @@ def load_or_refuse(path, content):
     note=text,
 )
 def test_any_device_round_trips(scratch, name, size, rate, note):
-    hbm = {
-        "bandwidth": {"value": rate, "note": note[:500] or None, "alternatives": [{"value": rate / 2 + 1e6}]}
-    }
+    hbm = {"bandwidth": {"value": rate, "note": note[:500] or None, "alternatives": [{"value": rate / 2 + 1e6}]}}
     device = Hardware(schema=1, name=name, memory={"sram": {"per_block": size}, "hbm": hbm})
     scratch.write_text(device.to_yaml(), encoding="utf-8")
     assert hardware(scratch) == device
@@ -264,9 +246,7 @@ def test_any_data_loads_or_is_refused(scratch, data, valid):
 
 
 @settings(deadline=None)
-@given(
-    content=st.binary() | st.text().map(lambda t: t.encode("utf-8", "surrogatepass")), at=st.integers(0, 60)
-)
+@given(content=st.binary() | st.text().map(lambda t: t.encode("utf-8", "surrogatepass")), at=st.integers(0, 60))
 def test_any_bytes_load_or_are_refused(scratch, content, at):
     load_or_refuse(scratch, content)
     load_or_refuse(scratch, LEAST.encode()[:at] + content + LEAST.encode()[at:])

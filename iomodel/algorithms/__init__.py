@@ -21,8 +21,8 @@ def discovered() -> dict[str, Algorithm]:
 def list_algorithms() -> list[str]:
     """The names of all algorithms.
 
-    >>> list_algorithms()
-    ['flash1', 'flash2', 'standard', 'tiled_query']
+    >>> "flash2" in list_algorithms()
+    True
     """
     return list(discovered())
 

@@ -80,7 +80,4 @@ def visits(seen: BoolArray, block_q: int, block_kv: int) -> list[tuple[slice, li
     A tile without a visible pair is skipped; one that holds a pair is moved and computed whole.
     """
     keys = split(seen.shape[1], block_kv)
-    return [
-        (i, [Visit(i, j, ~seen[i, j]) for j in keys if seen[i, j].any()])
-        for i in split(seen.shape[0], block_q)
-    ]
+    return [(i, [Visit(i, j, ~seen[i, j]) for j in keys if seen[i, j].any()]) for i in split(seen.shape[0], block_q)]

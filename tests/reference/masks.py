@@ -47,9 +47,7 @@ def logsumexp(m: FloatArray, l: FloatArray) -> FloatArray:
     return m + np.log(l, out=np.zeros_like(l), where=l > 0)
 
 
-def dense_attention(
-    Q: FloatArray, K: FloatArray, V: FloatArray, seen: BoolArray
-) -> tuple[FloatArray, FloatArray]:
+def dense_attention(Q: FloatArray, K: FloatArray, V: FloatArray, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
     """softmax(Q K^T / sqrt(d)) V and its log-sum-exp; a row that sees nothing is 0, its LSE -inf."""
     group = Q.shape[1] // K.shape[1]
     K, V = np.repeat(K, group, axis=1), np.repeat(V, group, axis=1)

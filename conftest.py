@@ -1,0 +1,18 @@
+"""Run the Python blocks of the documentation as tests.
+
+Fenced ```python blocks of one page share a namespace and run in order; the cells of notebook pages run in the
+Sphinx build instead.
+"""
+
+from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
+
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+
+collect_ignore = ["docs/conf.py"]
+
+pytest_collect_file = Sybil(
+    parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE), SkipParser()],
+    patterns=["docs/*.md", "docs/*/*.md", "README.md"],
+    excludes=["docs/_build/*"],
+).pytest()

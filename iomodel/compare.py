@@ -1,0 +1,179 @@
+"""Every algorithm side by side on one workload, each at its best tiles under one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.algorithms import list_algorithms
+from iomodel.budget import Budget, budget_of
+from iomodel.cost import plan_for
+from iomodel.errors import InfeasibleError, UnknownNameError
+from iomodel.hardware import Hardware
+from iomodel.show import Shown, table
+from iomodel.solve import Solution, solve
+from iomodel.workload import Attention
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """An algorithm of which no tile fits, and the least budget that would do, in the unit of the budget."""
+
+    algorithm: str
+    least: int
+
+
+@dataclass(frozen=True)
+class Comparison(Shown):
+    """The solved algorithms, least HBM traffic first, and those that do not fit.
+
+    Attributes
+    ----------
+    workload : Attention
+        The attention call.
+    budget : Budget
+        The memory that every algorithm was to keep to.
+    solutions : tuple of Solution
+        One for each algorithm that fits, least traffic [B] first.
+    infeasible : tuple of Unfit
+        The others, least need first.
+    """
+
+    workload: Attention
+    budget: Budget
+    solutions: tuple[Solution, ...]
+    infeasible: tuple[Unfit, ...]
+
+    @property
+    def best(self) -> Solution:
+        """The solution that moves the fewest bytes."""
+        return self.solutions[0]
+
+    def relative(self, solution: Solution) -> float:
+        """Traffic over that of the best [-]."""
+        return solution.cost.hbm_bytes / self.best.cost.hbm_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, ready for JSON."""
+        return {
+            "workload": self.workload.to_dict(),
+            "budget": dict(self.budget.__dict__),
+            "best": self.best.algorithm,
+            "solutions": [{**s.to_dict(), "relative": self.relative(s)} for s in self.solutions],
+            "infeasible": [{**unfit.__dict__, "unit": self.budget.unit} for unfit in self.infeasible],
+        }
+
+    def __rich__(self) -> Any:
+        """Return a table for the terminal."""
+        unit = self.budget.unit
+        columns = ("algorithm", "tiles", ">HBM traffic\n[B]", ">relative\nto best", ">FLOPs", ">intensity\n[FLOP/B]",
+                   f">SRAM used of\n{self.budget.amount:,} [{unit}]")  # fmt: skip
+        rows = [
+            (
+                solution.algorithm,
+                ", ".join(f"{name}={size}" for name, size in solution.tiles.items()),
+                f"{solution.cost.hbm_bytes:,}",
+                f"{self.relative(solution):,.3f}",
+                f"{solution.cost.flops:,}",
+                f"{solution.cost.intensity:,.1f}",
+                f"{solution.footprint:,}",
+            )
+            for solution in self.solutions
+        ]
+        unfit = [(u.algorithm, "none fits", "", "", "", "", f"needs {u.least:,}") for u in self.infeasible]
+        made = table(f"all algorithms on {self.budget.label or self.budget}", columns, [*rows, *unfit])
+        for column in made.columns:
+            column.overflow = "fold"  # on a narrow terminal a number takes two lines rather than lose digits
+        made.columns[0].no_wrap = True
+        return made
+
+
+def known_options(algorithms: Iterable[str]) -> dict[str, Any]:
+    """Every option that one of these algorithms takes, with its default."""
+    known: dict[str, Any] = {}
+    for name in algorithms:
+        known |= {**find_algorithm(name).options, **known}
+    return {**known, "packed": False}
+
+
+def compare(
+    workload: Attention,
+    hardware: Hardware | str | None = None,
+    *,
+    sram_bytes: int | None = None,
+    sram_elements: int | None = None,
+    alignment: int | None = None,
+    min_block_kv: int | None = None,
+    epsilon: float = 0.0,
+    **options: Any,
+) -> Comparison:
+    """Solve every algorithm under one budget.
+
+    Parameters
+    ----------
+    workload : Attention
+        The attention call.
+    hardware, sram_bytes, sram_elements
+        Exactly one budget, as :func:`iomodel.solve` takes it.
+    alignment, min_block_kv, epsilon
+        As in :func:`iomodel.solve`; min_block_kv concerns the algorithms that have a block_kv.
+    **options
+        Options, each handed to the algorithms that know it.
+
+    Raises
+    ------
+    InfeasibleError
+        No algorithm fits; its `least` is the least budget in which one would.
+    UnknownNameError, InputError
+        An option that no algorithm knows; a value out of range; not exactly one budget.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> c = compare(iomodel.Attention(q_len=4096, head_dim=64), sram_elements=51200)
+    >>> [solution.algorithm for solution in c.solutions][0]
+    'flash2'
+    """
+    budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
+    known = known_options(list_algorithms())
+    for option in options:
+        if option not in known:
+            raise UnknownNameError("option", option, known)
+    solutions, infeasible = [], []
+    for name in list_algorithms():
+        chosen = _only_known(name, options)
+        tiles = plan_for(name, workload, chosen, tiled=True)[0].tiles
+        try:
+            solutions.append(
+                solve(
+                    name,
+                    workload,
+                    hardware,
+                    sram_bytes=sram_bytes,
+                    sram_elements=sram_elements,
+                    alignment=alignment,
+                    min_block_kv=min_block_kv if "block_kv" in tiles else None,
+                    epsilon=epsilon,
+                    **chosen,
+                )
+            )
+        except InfeasibleError as error:
+            infeasible.append(Unfit(name, error.least))
+    infeasible.sort(key=lambda unfit: unfit.least)
+    if not solutions:
+        least, unit = infeasible[0], budget.unit
+        raise InfeasibleError(
+            f"algorithm: none fits {budget.amount:,} {unit} of SRAM ({budget.label}); "
+            f"the least that would do is {least.least:,} {unit} ({least.algorithm})",
+            least=least.least,
+            unit=unit,
+        )
+    solutions.sort(key=lambda solution: solution.cost.hbm_bytes)
+    return Comparison(workload, budget, tuple(solutions), tuple(infeasible))
+
+
+def _only_known(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    known = known_options([name])
+    return {option: value for option, value in options.items() if option in known}

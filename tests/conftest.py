@@ -1,0 +1,42 @@
+"""Hypothesis profiles, and the count of shapes that were compared with the reference kernels."""
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.strategies import Tally
+
+settings.register_profile("base", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", settings.get_profile("base"), max_examples=50)
+settings.register_profile("ci", settings.get_profile("base"), max_examples=200, derandomize=True)
+settings.register_profile("nightly", settings.get_profile("base"), max_examples=20_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+TALLY = pytest.StashKey[Tally]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[TALLY] = Tally()
+
+
+@pytest.fixture(scope="session")
+def compared(pytestconfig: pytest.Config) -> Tally:
+    """Where a test notes each shape that it compared with a reference kernel."""
+    return pytestconfig.stash[TALLY]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):  # a worker of pytest-xdist reports to its controller
+        session.config.workeroutput["compared"] = session.config.stash[TALLY].shapes
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[TALLY].shapes += getattr(node, "workeroutput", {}).get("compared", 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if shapes := config.stash[TALLY].shapes:
+        terminalreporter.write_line(f"{shapes:,} shapes compared with the reference kernels")

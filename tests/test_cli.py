@@ -1,0 +1,451 @@
+"""The command line: answers, one-line errors, exit codes, nothing but JSON after --json, and the pages that show it."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import iomodel
+from iomodel.cli import main
+from iomodel.cli_options import ALGORITHM, TILE, WORKLOAD
+from iomodel.cli_values import MASKS
+from iomodel.compare import compare
+from iomodel.formula_text import readable, shared
+from iomodel.symbols import ALPHABET, TILES
+
+ROOT = Path(__file__).parent.parent
+SHAPE = "--q-len 512 --head-dim 64"
+WINDOW = iomodel.Window(left=3, right=0)
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch):
+    for name in ("COLUMNS", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "IOMODEL_TRACEBACK"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run one command line; give its exit code, stdout and stderr."""
+
+    def call(line):
+        code = main(line if isinstance(line, list) else shlex.split(line))
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def answer(run):
+    """Run a command that must succeed in silence on stderr; give its stdout."""
+
+    def call(line):
+        code, out, err = run(line)
+        assert (code, err) == (0, "")
+        return out
+
+    return call
+
+
+def process(line, **more):
+    """Run one true `python -m iomodel`."""
+    given = {"capture_output": True, "text": True, "timeout": 60, "cwd": ROOT, **more}
+    return subprocess.run([sys.executable, "-m", "iomodel", *shlex.split(line)], check=False, **given)
+
+
+ANSWERS = {
+    f"tiles flash2 --hardware h100-sxm5 {SHAPE}": "binding constraint",
+    f"cost flash2 {SHAPE} --block-q 128 --block-kv 64": "peak HBM allocation",
+    f"compare --hardware h100-sxm5 {SHAPE}": "relative",
+    "formula flash2 --mask causal": "FloorSum(n, m, a, b)",
+    "formula flash2 --mask window --window-left 4095 --window-right 0": "W_l  keys visible to the left",
+    "hardware": "h100-sxm5",
+    "hardware h100-sxm5": "memory.sram.per_block",
+}
+
+
+@pytest.mark.parametrize("line", ANSWERS)
+def test_answer_for_people(answer, line):
+    out = answer(line)
+    assert ANSWERS[line] in out
+    assert "\x1b" not in out
+    assert all(row == row.rstrip() for row in out.splitlines())
+
+
+@pytest.mark.parametrize("line", [*ANSWERS, "formula flash1 --latex"])
+def test_json_is_one_object_and_nothing_else(answer, line):
+    assert isinstance(json.loads(answer(f"{line} --json")), dict)
+
+
+def test_tiles_and_cost_say_what_the_library_says(answer):
+    shape = "--batch 2 --heads 8 --kv-heads 2 --q-len 300 --kv-len 500 --head-dim 64 --value-dim 32 --dtype fp16"
+    w = iomodel.Attention(
+        batch=2, heads=8, kv_heads=2, q_len=300, kv_len=500, head_dim=64, value_dim=32, dtype="fp16", mask="causal"
+    )
+    solved = json.loads(answer(f"tiles flash2 {shape} --mask causal --sram-bytes '64 KiB' --no-lse --packed --json"))
+    expected = iomodel.solve("flash2", w, sram_bytes=65536, lse=False, packed=True)
+    assert solved == json.loads(expected.to_json())
+    bounded = f"tiles flash2 {shape} --mask causal --sram-elements 40000 --alignment 8 --min-block-kv 32 --epsilon 0.1"
+    expected = iomodel.solve("flash2", w, sram_elements=40000, alignment=8, min_block_kv=32, epsilon=0.1)
+    assert json.loads(answer(f"{bounded} --json")) == json.loads(expected.to_json())
+    counted = json.loads(
+        answer(f"cost flash2 {shape} --mask causal --direction forward --block-q 7 --block-kv 9 --json")
+    )
+    assert counted == json.loads(iomodel.cost("flash2", w, {"block_q": 7, "block_kv": 9}).to_json())
+
+
+@pytest.mark.parametrize(
+    ("typed", "mask"),
+    [
+        ("", "full"),
+        ("--mask causal --align bottom-right", "causal"),
+        ("--mask causal --align top-left", iomodel.Window(right=0, align="top-left")),
+        ("--mask window --window-left 5", iomodel.Window(left=5)),
+        ("--mask window --window-left 0 --window-right 2", iomodel.Window(left=0, right=2)),
+        ("--mask window --window-right 1 --align top-left", iomodel.Window(right=1, align="top-left")),
+    ],
+)
+def test_masks(answer, typed, mask):
+    out = json.loads(answer(f"cost flash2 --q-len 30 --kv-len 50 --head-dim 8 --block-q 4 --block-kv 4 --json {typed}"))
+    w = iomodel.Attention(q_len=30, kv_len=50, head_dim=8, mask=mask)
+    assert out == json.loads(iomodel.cost("flash2", w, {"block_q": 4, "block_kv": 4}).to_json())
+
+
+def test_every_tile_field_option_and_mask_of_the_library_can_be_typed():
+    assert {p.name for p in TILE} == {entry.name for entry in TILES}
+    extra = {"window_left", "window_right", "align"}
+    assert {p.name for p in WORKLOAD} == {*iomodel.Attention.model_fields, *extra}
+    assert {"lse", "tiled", "packed"} <= {p.name for p in ALGORITHM}
+    assert {"full", "causal", "window"} == set(MASKS)
+
+
+def test_compare_sorts_and_tells_who_does_not_fit(answer):
+    line = "compare --sram-bytes 30000 --q-len 8192 --head-dim 64 --heads 4 --kv-heads 2 --no-lse"
+    out = json.loads(answer(f"{line} --json"))
+    bytes_moved = [solution["cost"]["hbm_bytes"] for solution in out["solutions"]]
+    assert bytes_moved == sorted(bytes_moved)
+    assert out["solutions"][0]["relative"] == 1
+    assert out["best"] == out["solutions"][0]["algorithm"]
+    both = [*out["solutions"], *out["infeasible"]]
+    assert {row["algorithm"] for row in both} == set(iomodel.list_algorithms())
+    unfit = {row["algorithm"]: row["least"] for row in out["infeasible"]}
+    assert {"standard", "tiled_query"} <= set(unfit)
+    last = answer(line).splitlines()[-1]
+    assert last.split()[-2:] == ["needs", f"{max(unfit.values()):,}"]
+    w = iomodel.Attention(q_len=8192, head_dim=64, heads=4, kv_heads=2)
+    for name, least in unfit.items():
+        assert iomodel.solve(name, w, sram_bytes=least).footprint <= least
+        with pytest.raises(iomodel.InfeasibleError):
+            iomodel.solve(name, w, sram_bytes=least - 1)
+
+
+def test_compare_sorts_those_that_do_not_fit_by_need():
+    found = compare(iomodel.Attention(q_len=16, head_dim=512), sram_bytes=600)
+    assert [s.algorithm for s in found.solutions] == ["standard"]
+    least = {unfit.algorithm: unfit.least for unfit in found.infeasible}
+    assert list(least.values()) == sorted(least.values())
+    assert list(least) != sorted(least)
+
+
+def test_compare_hands_an_option_to_those_that_know_it():
+    w = iomodel.Attention(q_len=256, head_dim=32)
+    found = compare(w, sram_elements=3000, lse=False, min_block_kv=8)
+    taken = {solution.algorithm: solution.cost.options for solution in found.solutions}
+    assert taken["flash2"]["lse"] is False
+    assert "lse" not in taken["standard"]
+    assert all(s.tiles["block_kv"] >= 8 for s in found.solutions if "block_kv" in s.tiles)
+    assert any(s.tiles.get("block_kv", 8) < 8 for s in compare(w, sram_elements=3000).solutions)
+    with pytest.raises(iomodel.UnknownNameError, match="option: 'lsd' is unknown; did you mean 'lse'"):
+        compare(w, sram_elements=50000, lsd=False)
+    with pytest.raises(iomodel.InfeasibleError) as failure:
+        compare(w, sram_elements=10)
+    assert compare(w, sram_elements=failure.value.least).best.footprint <= failure.value.least
+
+
+def test_no_number_is_cut_on_a_narrow_terminal(answer, monkeypatch):
+    line = "compare --sram-elements 100000 --q-len 8192 --head-dim 128 --heads 32 --kv-heads 8"
+    wide = answer(line)
+    for width in (80, 100):
+        monkeypatch.setenv("COLUMNS", str(width))
+        narrow = answer(line)
+        assert max(map(len, narrow.splitlines())) <= width
+        assert "…" not in narrow
+        digits = [sorted(re.findall(r"\d", text)) for text in (wide, narrow)]
+        assert digits[0] == digits[1]
+
+
+@pytest.mark.parametrize("mask", ["full", "causal", WINDOW, iomodel.Window(right=3, align="top-left")], ids=str)
+@pytest.mark.parametrize("algorithm", iomodel.list_algorithms())
+def test_readable_formulas_are_the_formulas(algorithm, mask):
+    formulas = iomodel.expressions(algorithm, mask)
+    exact = [*formulas.reads.values(), *formulas.writes.values(), *formulas.quantities.values()]
+    definitions, answers = shared(exact)
+    sizes = (1, 3, 2, 2, 37, 53, 5, 3, 2, 4, 6, 8, 7, 5, 6, 3, 2)
+    point = {entry.name: size for entry, size in zip(ALPHABET, sizes, strict=False)}
+    for text, expr in zip(answers, exact, strict=True):
+        whole = text
+        for name, part in reversed(definitions.items()):
+            whole = whole.xreplace({name: part})
+        assert iomodel.evaluate(whole, known(point, whole)) == iomodel.evaluate(expr, known(point, expr))
+    assert max(len(str(text)) for text in [*answers, *definitions.values()]) < 600
+
+
+def known(point, expr):
+    names = {entry.name for entry in ALPHABET if entry.symbol in expr.free_symbols}
+    return {name: size for name, size in point.items() if name in names}
+
+
+def test_readable_names_every_letter_it_uses():
+    text = readable(iomodel.expressions("flash2", WINDOW))
+    letters = set(re.findall(r"\b(?:[A-Za-z]_[A-Za-z0-9]+|[A-Z]|d|e)\b", text.split("where")[0].split("\n", 2)[2]))
+    explained = set(re.findall(r"^ +(\w+) [ =]", text.split("where")[1], re.MULTILINE))
+    assert letters - {"B", "K", "Q", "V", "O"} <= explained | {"hbm_bytes"}
+
+
+BIG = "1" + "0" * 400
+BAD = {
+    "": "command: none given; allowed: tiles, cost, compare, formula, hardware",
+    "tile flash2": "; allowed: tiles, cost, compare, formula, hardware",
+    "tiles": "; allowed: flash1, flash2, standard",
+    "tiles flash2 extra": "unexpected extra argument",
+    f"tiles flash {SHAPE} --hardware h100-sxm5": "algorithm: 'flash' is unknown; did you mean 'flash2'?",
+    f"tiles '' {SHAPE} --hardware h100-sxm5": "algorithm: '' is unknown; allowed: flash1",
+    f"tiles flash2 {SHAPE} --hardware h1000": "hardware: 'h1000' is unknown; did you mean",
+    f"tiles flash2 {SHAPE} --hardware ''": "hardware: '' is unknown",
+    f"tiles flash2 {SHAPE} --hardware ./missing.yaml": "missing.yaml: cannot be read",
+    f"tiles flash2 {SHAPE} --hardware tests": "hardware: 'tests' is unknown",
+    f"tiles flash2 {SHAPE}": "hardware, sram_bytes, sram_elements: 0 of them given; allowed: exactly one",
+    f"tiles flash2 {SHAPE} --sram-bytes 9 --sram-elements 9": "2 of them given; allowed: exactly one",
+    f"tiles flash2 {SHAPE} --hardware h100-sxm5 --sram-elements 9": "2 of them given; allowed: exactly one",
+    f"compare {SHAPE}": "0 of them given; allowed: exactly one",
+    f"tiles flash2 {SHAPE} --sram-bytes ''": "sram_bytes: '' is no number; write '228 KiB'",
+    f"tiles flash2 {SHAPE} --sram-bytes nan": "sram_bytes: 'nan' is no number",
+    f"tiles flash2 {SHAPE} --sram-bytes 0": "sram_bytes: 0 given; allowed: an integer from 1",
+    f"tiles flash2 {SHAPE} --sram-bytes=-5": "sram_bytes: -5 given; allowed: an integer from 1",
+    f"tiles flash2 {SHAPE} --sram-bytes 100.5": "sram_bytes: must be a whole number of B, given 100.5",
+    f"tiles flash2 {SHAPE} --sram-bytes '1.5 kib'": "did you mean 'KiB'? allowed: B, KiB",
+    f"tiles flash2 {SHAPE} --sram-bytes {BIG}": "sram_bytes: 1000",
+    f"tiles flash2 {SHAPE} --sram-elements 1e5": "'1e5' given; allowed: an integer in digits, such as 100000",
+    f"tiles flash2 {SHAPE} --sram-elements {BIG}": "sram_elements: 1000",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --alignment 0": "alignment: 0 given",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --min-block-kv x": "min_block_kv: 'x' given; allowed: an integer",
+    f"tiles standard {SHAPE} --sram-elements 9999 --min-block-kv 4": "'block_kv' is unknown; allowed: gemm1_m",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --epsilon nan": "epsilon: nan given; allowed: a share",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --epsilon=-1": "epsilon: -1.0 given; allowed: a share",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --epsilon x": "epsilon: 'x' given; allowed: a share",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --block-q 8": "No such option: --block-q",
+    "cost flash2 --head-dim 8 --block-q 4 --block-kv 4": "q_len: not given, but required",
+    "cost flash2 --q-len 8 --block-q 4 --block-kv 4": "head_dim: not given, but required",
+    "cost flash2 --q-len 0 --head-dim 8": "q_len: Input should be greater than or equal to 1, given 0",
+    "cost flash2 --q-len -8 --head-dim 8": "q_len: Input should be greater than or equal to 1, given -8",
+    "cost flash2 --q-len 8.5 --head-dim 8": "q_len: '8.5' given; allowed: an integer in digits",
+    "cost flash2 --q-len 8.0 --head-dim 8": "q_len: '8.0' given; allowed: an integer in digits, such as 8",
+    "cost flash2 --q-len 8k --head-dim 8": "q_len: '8k' given; allowed: an integer in digits, such as 8192",
+    "cost flash2 --q-len 8,192 --head-dim 8": "q_len: '8,192' given; allowed: an integer in digits, such as 8192",
+    "cost flash2 --q-len NaN --head-dim 8": "q_len: 'NaN' given; allowed: an integer in digits",
+    "cost flash2 --q-len inf --head-dim 8": "q_len: 'inf' given; allowed: an integer in digits",
+    "cost flash2 --q-len '' --head-dim 8": "q_len: '' given; allowed: an integer in digits",
+    "cost flash2 --q-len ٣ --head-dim 8": "allowed: an integer in digits",
+    "cost flash2 --q-len '8\n8' --head-dim 8": "q_len: '8\\n8' given; allowed: an integer in digits",
+    f"cost flash2 --q-len {BIG} --head-dim 8": "q_len: Input should be less than or equal to 1000000000000000000",
+    f"cost flash2 --q-len {BIG * 20} --head-dim 8": "q_len: '1000",
+    f"cost flash2 {SHAPE} --heads 32 --kv-heads 5": "kv_heads: 5 does not divide heads = 32; allowed: a divisor of 32",
+    f"cost flash2 {SHAPE} --dtype bf17": "dtype: 'bf17' is unknown; did you mean 'bf16'? allowed: fp32",
+    f"cost flash2 {SHAPE} --dtype ''": "dtype: '' is unknown; allowed: fp32",
+    f"cost flash2 {SHAPE} --direction up": "direction: ",
+    f"cost flash2 {SHAPE} --mask cau": "mask: 'cau' is unknown; did you mean 'causal'? allowed: full, causal, window",
+    f"cost flash2 {SHAPE} --mask window": "window_left, window_right: none given",
+    f"cost flash2 {SHAPE} --mask window --window-left -1": "window_left: -1 given; allowed: an integer from 0",
+    f"cost flash2 {SHAPE} --window-left 4": "window_left: given with mask full; allowed: with --mask window",
+    f"cost flash2 {SHAPE} --mask causal --window-right 4": "window_right: given with mask causal; allowed",
+    f"cost flash2 {SHAPE} --align top-left": "align: 'top-left' given with mask full; allowed",
+    f"cost flash2 {SHAPE} --mask causal --align top": "'bottom-right' or 'top-left', given 'top'",
+    f"cost flash2 {SHAPE}": "block_q: flash2 needs this tile; allowed: an integer from 1 up",
+    f"cost flash2 {SHAPE} --block-q 4": "block_kv: flash2 needs this tile; allowed: an integer from 1 up",
+    f"cost flash2 {SHAPE} --block-q 4 --block-kv 0": "block_kv: 0 given; allowed: an integer from 1",
+    f"cost flash2 {SHAPE} --block-q 4 --block-kv 1.5": "block_kv: '1.5' given; allowed: an integer in digits",
+    f"cost flash2 {SHAPE} --block-q 4 --block-kv {BIG}": "block_kv: 1000",
+    f"cost flash2 {SHAPE} --block-q 4 --block-kv 4 --gemm1-m 4": "'gemm1_m' is unknown; allowed: block_q, block_kv",
+    f"cost flash2 {SHAPE} --block-z 4": "No such option: --block-z",
+    f"cost flash2 {SHAPE} --block-q": "Option '--block-q' requires an argument",
+    f"cost standard {SHAPE} --lse": "option of standard: 'lse' is unknown",
+    f"cost flash2 {SHAPE} --lse=yes": "Option '--lse' does not take a value",
+    "formula flash3": "algorithm: 'flash3' is unknown; did you mean 'flash2'?",
+    "formula flash2 --direction up": "direction: 'up' is unknown; allowed: forward",
+    "formula flash2 --tiled": "option of flash2: 'tiled' is unknown",
+    "formula flash2 --q-len 4": "No such option: --q-len",
+    "hardware nothing": "hardware: 'nothing' is unknown",
+    "hardware ../nothing.yaml": "cannot be read",
+    "hardware tests/": "this is a directory; give a YAML file",
+}
+
+
+@pytest.mark.parametrize("line", BAD, ids=lambda line: line[:60].replace("\n", " ") or "nothing")
+@pytest.mark.parametrize("as_json", ["", " --json"], ids=["table", "json"])
+def test_bad_input_is_told_in_one_line(run, line, as_json):
+    if as_json and line in ("", f"cost flash2 {SHAPE} --block-q"):
+        return
+    code, out, err = run(line + as_json)
+    assert (code, out) == (2, "")
+    assert err.startswith("iomodel: ")
+    assert err.count("\n") == 1
+    assert BAD[line] in err
+    assert len(err) < 700
+
+
+@pytest.mark.parametrize("text", ["schema: [", "schema: 1", "schema: 2\nname: x", "- 1", "\0", "name: &a x", ""])
+def test_malformed_hardware_file(run, tmp_path, monkeypatch, text):
+    (tmp_path / "mine.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(f"tiles flash2 {SHAPE} --hardware mine.yaml")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("iomodel: mine.yaml: ")
+    assert str(tmp_path) not in err
+
+
+def test_own_hardware_file(answer, tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "schema: 1\nname: Mine\nmemory: {sram: {per_block: {value: 64 KiB, source: me}}}\n"
+    )
+    path = shlex.quote(str(tmp_path / "mine.yaml"))
+    assert answer(f"tiles flash2 {SHAPE} --hardware {path}").startswith("flash2 on Mine\n")
+    assert json.loads(answer(f"hardware {path} --json"))["name"] == "Mine"
+
+
+@pytest.mark.parametrize("command", ["tiles flash2", "compare"])
+@pytest.mark.parametrize("budget", ["--sram-bytes 100", "--sram-elements 100", "--hardware tiny.yaml"])
+def test_no_tile_fits(run, command, budget, tmp_path, monkeypatch):
+    tiny = "schema: 1\nname: Tiny\nmemory: {sram: {per_block: {value: 1 KiB, source: me}}}\n"
+    (tmp_path / "tiny.yaml").write_text(tiny)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(f"{command} {SHAPE} {budget} --json")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert re.search(r"the least that would do is [\d,]+ (B|elements)", err)
+
+
+def test_a_fault_of_ours_is_one_line_too(run, monkeypatch):
+    def fail():
+        raise RuntimeError("first\nsecond")
+
+    monkeypatch.setattr("iomodel.hardware_list.overview", fail)
+    code, out, err = run("hardware")
+    assert (code, out, err.count("\n")) == (70, "", 1)
+    assert "internal error, RuntimeError: first second" in err
+    monkeypatch.setenv("IOMODEL_TRACEBACK", "1")
+    with pytest.raises(RuntimeError):
+        main(["hardware"])
+
+
+def test_interrupted(run, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("iomodel.hardware_list.overview", interrupt)
+    code, out, err = run("hardware")
+    assert (code, out) == (130, "")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("command", ["tiles", "cost", "compare", "formula", "hardware"])
+def test_help_has_an_example_that_runs(answer, command):
+    (example,) = re.findall(rf"^ *iomodel ({command}\b.*)", answer(f"{command} --help"), re.MULTILINE)
+    assert answer(example)
+    assert command in answer("--help")
+
+
+def test_version(answer):
+    assert answer("--version").startswith("iomodel ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("tiles ", iomodel.list_algorithms()),
+        ("tiles fl", ["flash1", "flash2"]),
+        ("tiles flash2 --hardware h100", ["h100-pcie", "h100-sxm5"]),
+        ("hardware ", iomodel.list_hardware()),
+        ("cost flash2 --dtype fp", ["fp32", "fp16", "fp8"]),
+        ("cost flash2 --mask ", ["full", "causal", "window"]),
+        ("cost flash2 --block", ["--block-q", "--block-kv"]),
+    ],
+)
+def test_completion(typed, offered):
+    words = f"iomodel {typed}"
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1), "_IOMODEL_COMPLETE": "complete_bash"}
+    found = process("", env={**os.environ, **asked})
+    assert (found.stdout.split(), found.stderr) == (offered, "")
+
+
+def test_true_process():
+    good = process(f"tiles flash2 {SHAPE} --hardware h100-sxm5 --json", env={**os.environ, "FORCE_COLOR": "1"})
+    assert (good.returncode, good.stderr) == (0, "")
+    assert json.loads(good.stdout)["algorithm"] == "flash2"
+    bad = process(f"tiles flash2 {SHAPE}")
+    assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (2, "", 1)
+    assert process(f"tiles flash2 {SHAPE} --sram-bytes 10").returncode == 1
+
+
+def test_no_character_is_refused_by_an_old_terminal(tmp_path):
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    path = tmp_path / "mine.yaml"
+    text = "schema: 1\nname: Géant\nmemory: {sram: {per_block: {value: 64 KiB, source: me}}}\n"
+    path.write_text(text, encoding="utf-8")
+    shown = process(f"tiles flash2 --hardware {shlex.quote(str(path))} {SHAPE}", env=ascii_only)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.startswith("flash2 on G?ant")
+    wrong = process("tiles Géant", env=ascii_only)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+
+
+def test_no_colours_in_a_pipe():
+    shown = process("hardware h100-sxm5", env={**os.environ, "FORCE_COLOR": "1"})
+    assert shown.returncode == 0
+    assert "\x1b" not in shown.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")
+@pytest.mark.parametrize("line", ["hardware --json", "hardware", "formula flash2", "--version"])
+def test_reader_that_leaves(line):
+    reader, writer = os.pipe()
+    os.close(reader)
+    left = process(line, capture_output=False, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (left.returncode, left.stderr) == (141, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")
+def test_reader_of_help_that_leaves():
+    reader, writer = os.pipe()
+    os.close(reader)
+    left = process("tiles --help", capture_output=False, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert left.returncode != 0
+    assert left.stderr == ""
+
+
+PAGES = [page for page in (ROOT / "docs" / "cli.md", ROOT / "README.md") if page.exists()]
+
+
+def shown_commands():
+    for page in PAGES:
+        for block in re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            for call in re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.MULTILINE)[1:]:
+                line, _, output = call.partition("\n")
+                if line.startswith("iomodel "):
+                    yield pytest.param(line, output, id=f"{page.name}: {line[:50]}")
+
+
+@pytest.mark.parametrize(("line", "output"), list(shown_commands()))
+def test_pages_show_what_is_printed(run, line, output):
+    """An output may leave out lines, or the rest of a line, as three dots; none at all shows only that it runs."""
+    code, out, err = run(line.removeprefix("iomodel "))
+    assert (code != 0) == bool(err)
+    printed = "".join(f"{row.rstrip()}\n" for row in (out + err).strip().splitlines())
+    rows = [re.escape(row.rstrip()).replace(r"\.\.\.", ".*") for row in output.strip().splitlines()]
+    pattern = "".join("(?:.*\n)*" if row == ".*" else f"{row}\n" for row in rows)
+    assert not rows or re.fullmatch(pattern, printed), printed

@@ -1,0 +1,52 @@
+"""What may not be imported, what may not be called, and what is public."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import iomodel
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "iomodel").rglob("*.py"))
+REFERENCES = sorted((ROOT / "tests" / "reference").glob("*.py"))
+# Each turns text into code. PyYAML's load builds whatever object its loader allows.
+FORBIDDEN = {"eval", "exec", "sympify", "parse_expr", "yaml.load", "yaml.unsafe_load", "yaml.full_load"}
+
+
+def faults(source: str) -> list[str]:
+    """The forbidden calls, by line; a name is forbidden by itself and as an attribute of anything."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    names = [(node.lineno, ast.unparse(node.func)) for node in calls]
+    return [f"{line}: {name}" for line, name in names if {name, name.rpartition(".")[2]} & FORBIDDEN]
+
+
+def imported(source: str) -> set[str]:
+    nodes = list(ast.walk(ast.parse(source)))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("path", REFERENCES, ids=lambda path: path.name)
+def test_the_reference_kernels_import_nothing_of_the_library(path: Path) -> None:
+    assert "iomodel" not in imported(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_text_becomes_code(path: Path) -> None:
+    assert faults(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("call", ["eval('1')", "sympy.sympify(x)", "parse_expr(x)", "exec(x)", "yaml.load(f, L)"])
+def test_a_forbidden_call_is_found(call: str) -> None:
+    assert faults(f"def f(x):\n    return {call}\n")
+
+
+def test_the_public_names_are_sorted_and_there() -> None:
+    assert iomodel.__all__ == sorted(set(iomodel.__all__))
+    assert all(hasattr(iomodel, name) for name in iomodel.__all__)
+    assert SOURCES
+    assert REFERENCES
