@@ -10,8 +10,15 @@ from math import floor
 from typing import Any
 
 import iomodel
+from iomodel.algorithms import algorithm
 
 GEMMS = (("gemm1_m", "gemm1_n"), ("gemm2_m", "gemm2_n"))
+
+
+def tiles_of(name: str) -> tuple[str, ...]:
+    """The tiles that an algorithm takes where it takes any, in the order of the alphabet."""
+    tiled_by = algorithm(name).tiled_by
+    return iomodel.expressions(name, **({tiled_by: True} if tiled_by else {})).tiles
 
 
 @dataclass(frozen=True)
@@ -46,12 +53,16 @@ class Question:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        return GEMMS if self.algorithm == "standard" else (("block_q", "block_kv"),)
+        names = tiles_of(self.algorithm)
+        return tuple(zip(names[::2], names[1::2], strict=True))
+
+    def rows(self, tile: str) -> int:
+        w = self.workload
+        queries = w.q_len * (w.group if self.options.get("packed") else 1)
+        return {"gemm1_n": w.kv_len, "block_kv": w.kv_len, "gemm2_n": w.value_dim}.get(tile, queries)
 
     def sizes(self, tile: str) -> range:
-        w, step = self.workload, self.alignment
-        queries = w.q_len * (w.group if self.options.get("packed") else 1)
-        rows = {"gemm1_n": w.kv_len, "block_kv": w.kv_len, "gemm2_n": w.value_dim}.get(tile, queries)
+        step, rows = self.alignment, self.rows(tile)
         least = min(rows, self.min_block_kv or 1) if tile == "block_kv" else 1
         first, last = (-(-size // step) * step for size in (least, rows))
         return range(first, last + 1, step)

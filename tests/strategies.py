@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 import iomodel
@@ -137,5 +137,6 @@ def cases(draw: st.DrawFn, variant: Variant) -> Case:
 
 
 def fraction_of_examples(share: int) -> settings:
-    """The profile's number of examples divided by `share`, for a test whose examples are slow."""
-    return settings(max_examples=max(10, settings().max_examples // share))
+    """The profile's number of examples divided by `share`, for a test whose examples are slow: too slow to shrink."""
+    phases = [Phase.explicit, Phase.reuse, Phase.generate]
+    return settings(max_examples=max(10, settings().max_examples // share), phases=phases)

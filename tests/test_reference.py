@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.reference import flash1, flash2, standard, tiled_query
 from tests.reference.machine import HBM, Run, SRAMOverflow
 from tests.reference.masks import dense_attention, useful_pairs, visible
 
-ALGORITHMS = {"flash1": flash1, "flash2": flash2, "standard": standard, "tiled_query": tiled_query}
 FLASH_LIKE = ["flash1", "flash2", "tiled_query"]
 GEMM_TILES = ["gemm1_m", "gemm1_n", "gemm2_m", "gemm2_n"]
 FILES = sorted(Path(__file__).with_name("reference").glob("*.py"))
+MODULES = {path.stem: import_module(f"tests.reference.{path.stem}") for path in FILES}
+ALGORITHMS = {name: module for name, module in MODULES.items() if hasattr(module, "run")}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from tests.oracle import Question, exhaustive
+from tests.oracle import Question, exhaustive, tiles_of
 from tests.strategies import dtypes, masks
 
 lengths = st.integers(1, 9)
@@ -17,7 +17,7 @@ lengths = st.integers(1, 9)
 
 @st.composite
 def questions(draw: st.DrawFn, algorithm: str) -> Question:
-    short = algorithm == "standard"  # four tiles: the search space is a fourth power
+    short = len(tiles_of(algorithm)) > 2  # four tiles: the search space is a fourth power
     length = st.integers(1, 4) if short else lengths
     kv_heads, group = draw(st.integers(1, 2)), draw(st.integers(1, 3))
     packed = draw(st.booleans()) and not (short and group > 1)
@@ -38,13 +38,13 @@ def questions(draw: st.DrawFn, algorithm: str) -> Question:
         unit,
         draw(st.integers(4, 120) if unit == "elements" else st.integers(8, 400)),
         draw(st.sampled_from([1, 1, 2, 3])),
-        None if short else draw(st.sampled_from([None, None, 2, 3, 5])),
+        draw(st.sampled_from([None, None, 2, 3, 5])) if "block_kv" in tiles_of(algorithm) else None,
         draw(st.sampled_from([0, 0, 0.05, 0.3, 1])),
         {"packed": packed},
     )
 
 
-@pytest.mark.parametrize("algorithm", ["flash1", "flash2", "standard", "tiled_query"])
+@pytest.mark.parametrize("algorithm", iomodel.list_algorithms())
 @given(data=st.data())
 def test_solver_equals_exhaustive_search(algorithm: str, data: st.DataObject) -> None:
     question = data.draw(questions(algorithm))
@@ -66,7 +66,7 @@ def test_solver_equals_exhaustive_search(algorithm: str, data: st.DataObject) ->
         assert question.footprint(there) <= question.budget
 
 
-@pytest.mark.parametrize("algorithm", ["flash1", "flash2", "standard", "tiled_query"])
+@pytest.mark.parametrize("algorithm", iomodel.list_algorithms())
 @given(data=st.data())
 def test_certificate_is_true(algorithm: str, data: st.DataObject) -> None:
     question = data.draw(questions(algorithm))
@@ -88,7 +88,7 @@ def test_certificate_is_true(algorithm: str, data: st.DataObject) -> None:
             size += question.alignment
             occupied = question.footprint(question.cost({**tiles, name: size}))
         assert occupied - question.budget >= step.excess
-    growable = [name for name in tiles if tiles[name] < _rows(question, name)]
+    growable = [name for name in tiles if tiles[name] < question.rows(name)]
     blocked = [
         name
         for name in growable
@@ -101,13 +101,7 @@ def test_certificate_is_true(algorithm: str, data: st.DataObject) -> None:
     assert solution.saturated == all(question.footprint(c) <= question.budget for _, c in question.everything())
 
 
-def _rows(question: Question, tile: str) -> int:
-    w = question.workload
-    queries = w.q_len * (w.group if question.options["packed"] else 1)
-    return {"gemm1_n": w.kv_len, "block_kv": w.kv_len, "gemm2_n": w.value_dim}.get(tile, queries)
-
-
-@pytest.mark.parametrize("algorithm", ["flash1", "flash2", "standard", "tiled_query"])
+@pytest.mark.parametrize("algorithm", iomodel.list_algorithms())
 @given(data=st.data(), more=st.integers(1, 200))
 def test_more_memory_never_costs_traffic(algorithm: str, data: st.DataObject, more: int) -> None:
     question = data.draw(questions(algorithm))
