@@ -17,7 +17,7 @@ from sympy import Expr, Function, Max, Min, Symbol, ceiling, cse, floor, fractio
 from sympy.printing.pycode import PythonCodePrinter
 
 from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.floorsum import floor_sum
+from iomodel.floorsum import FloorSum, floor_sum
 from iomodel.symbols import BY_NAME, NAME_OF
 from iomodel.validation import LARGEST, index
 
@@ -44,6 +44,10 @@ class Minimum(Function):  # type: ignore[misc]
     """Min as an opaque node."""
 
 
+class SumOfFloors(Function):  # type: ignore[misc]
+    """FloorSum as an opaque node: rebuilt around other nodes it would simplify, to floors that no rule here sees."""
+
+
 class _Printer(PythonCodePrinter):  # type: ignore[misc]
     def _print_FloorDiv(self, expr: Expr) -> str:
         return "(({})//({}))".format(*map(self._print, expr.args))
@@ -58,7 +62,7 @@ class _Printer(PythonCodePrinter):  # type: ignore[misc]
         return f"minimum({', '.join(map(self._print, expr.args))})"
 
 
-OPAQUE = {floor: FloorDiv, ceiling: CeilDiv, Max: Maximum, Min: Minimum}
+OPAQUE = {floor: FloorDiv, ceiling: CeilDiv, Max: Maximum, Min: Minimum, FloorSum: SumOfFloors}
 
 
 def _integral(expr: Expr, known: dict[Expr, Expr]) -> Expr:
@@ -179,17 +183,17 @@ def _size_extreme(*values: Any) -> _Size:
     return _Size(reduce(np.maximum, [size.bound for size in sizes]))
 
 
-_SCALAR = {"maximum": max, "minimum": min, "FloorSum": floor_sum, "Ratio": _ratio}
+_SCALAR = {"maximum": max, "minimum": min, "SumOfFloors": floor_sum, "Ratio": _ratio}
 _ARRAY = {
     "maximum": lambda *xs: reduce(np.maximum, xs),
     "minimum": lambda *xs: reduce(np.minimum, xs),
-    "FloorSum": _floor_sum_array,
+    "SumOfFloors": _floor_sum_array,
     "Ratio": _ratio_array,
 }
 _SIZES: dict[str, Any] = {
     "maximum": _size_extreme,
     "minimum": _size_extreme,
-    "FloorSum": _size_floor_sum,
+    "SumOfFloors": _size_floor_sum,
     "Ratio": lambda a, b: _Size(_size(a).over(b)),
 }
 
@@ -265,11 +269,11 @@ def _cse(formulas: Any) -> Any:
 
 
 def _whole(value: int | Fraction) -> int:
-    if isinstance(value, Fraction):
-        if value.denominator != 1:
-            raise ArithmeticError(f"a count is not an integer: {value}")  # a wrong formula, never a user's input
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Fraction) and value.denominator == 1:
         return value.numerator
-    return value
+    raise ArithmeticError(f"a count is not an integer: {value}")  # a wrong formula, never a user's input
 
 
 def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:

@@ -181,6 +181,8 @@ CORNERS: dict[str, Nest] = {
     "a masked loop by another way round": one(
         Loop(key, B_c, [Loop(value, n_1, [Loop(query, B_r, [Load(rows)], True)])])
     ),
+    "one key at a time": one(Loop(key, Integer(1), [Loop(query, B_r, [Load(rows), Load(keys)], masked=True)])),
+    "one query at a time": one(Loop(query, Integer(1), [Loop(key, B_c, [Load(rows), Load(keys)], masked=True)])),
     "an input that is written later": (
         Kernel("first", [Load(wide), Hold(rows), Store(rows)]),
         Kernel("second", [Load(rows)]),
