@@ -39,7 +39,7 @@ def exhaustive(w: iomodel.Attention, budget: int, step: int, bytes_: bool) -> in
 
     plan = plan_for("flash2", w, {}, tiled=True)[0]
     outputs = [plan.formulas.hbm_bytes, plan.formulas.footprint_bytes if bytes_ else plan.formulas.footprint]
-    from iomodel.evaluate import Compiled
+    from iomodel.compiled import Compiled
 
     compiled = Compiled(outputs, plan.compiled.inputs)
     best = None

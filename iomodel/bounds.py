@@ -44,11 +44,12 @@ from typing import Any
 from sympy import Expr, Symbol, sqrt
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.compiled import Compiled
 from iomodel.errors import InputError
-from iomodel.evaluate import Compiled, as_integer
 from iomodel.expressions import mask_kind
 from iomodel.masks import Tiled, Visits, visible_pairs
 from iomodel.symbols import WORKLOAD, B, H, H_kv, M, N_k, N_q, d, d_v
+from iomodel.validation import as_integer
 from iomodel.workload import Attention
 
 A = Symbol("A", integer=True, nonnegative=True)

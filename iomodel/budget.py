@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iomodel.errors import InputError, shown
-from iomodel.evaluate import as_integer
 from iomodel.hardware import Hardware
 from iomodel.hardware import hardware as find_hardware
+from iomodel.validation import as_integer
 
 
 @dataclass(frozen=True)

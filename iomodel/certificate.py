@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from iomodel.bounds import Bound
-from iomodel.search import Range
+from iomodel.problem import Range
 
 Tiles = Mapping[str, int]
 Binding = Literal["sram", "extent", "traffic"]

@@ -8,9 +8,8 @@ from typing import Any, get_args
 
 from iomodel.compare import known_options
 from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.evaluate import as_integer
 from iomodel.units import Kind
-from iomodel.validation import LARGEST
+from iomodel.validation import LARGEST, as_integer
 from iomodel.workload import Attention, Mask, MaskName, Window
 
 Given = Mapping[str, Any]

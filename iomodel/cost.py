@@ -8,12 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.compiled import Compiled
 from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.evaluate import Compiled, as_integer
 from iomodel.expressions import Expressions, check_options, expressions, mask_kind
 from iomodel.frozen import FrozenDict
 from iomodel.show import Shown, table
 from iomodel.symbols import BY_NAME, WORKLOAD
+from iomodel.validation import as_integer
 from iomodel.workload import Attention, Mask
 
 _SCALARS = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from sympy import Add, Expr, factor_terms, latex
 
-from iomodel import counts, evaluate
+from iomodel import counts
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counts import View, in_bytes
 from iomodel.errors import InputError, UnknownNameError, shown
@@ -18,6 +18,7 @@ from iomodel.frozen import FrozenDict
 from iomodel.masks import CAUSAL, FULL, MaskKind
 from iomodel.nest import Algorithm, Load, Nest, Store
 from iomodel.symbols import BY_NAME, TILES
+from iomodel.validation import as_integer
 from iomodel.workload import Mask, Window, known_mask
 
 
@@ -102,7 +103,7 @@ class Expressions:
             if name not in BY_NAME:
                 raise UnknownNameError("symbol", name, BY_NAME)
         point = {
-            BY_NAME[name]: value if isinstance(value, Expr) else evaluate.as_integer(name, value)
+            BY_NAME[name]: value if isinstance(value, Expr) else as_integer(name, value)
             for name, value in given.items()
         }
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError
-from iomodel.evaluate import as_integer, evaluate
+from iomodel.evaluate import evaluate
 from iomodel.expressions import expressions
 from iomodel.solve import Solution, solve
+from iomodel.validation import as_integer
 from iomodel.workload import Attention
 
 Unit = Literal["bytes", "elements"]

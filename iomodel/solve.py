@@ -16,19 +16,21 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.bounds import best_bound
 from iomodel.budget import Budget, budget_of
 from iomodel.certificate import Certificate, RunnerUp, binding, steps
+from iomodel.compiled import Compiled
 from iomodel.cost import Cost, cost_at, plan_for
 from iomodel.counts import View, elements, in_bytes
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
-from iomodel.evaluate import Compiled, as_integer
 from iomodel.expressions import declared, mask_kind
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.masks import MaskKind
 from iomodel.nest import Load, Nest, Store
-from iomodel.search import Found, Problem, Range, search
+from iomodel.problem import Problem, Range
+from iomodel.search import Found, search
 from iomodel.show import Shown, table
 from iomodel.structure import TILE_ORDER, Part, parts, without_masked_loops
 from iomodel.symbols import BY_NAME, NAME_OF, TILES, WORKLOAD
+from iomodel.validation import as_integer
 from iomodel.workload import Attention
 
 

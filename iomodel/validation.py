@@ -59,3 +59,19 @@ def describe(error: ValidationError, root: str = "") -> str:
         named = path and not message.startswith(f"{path}: ")
         lines.append(f"{path}: {message}{given}" if named else message + given)
     return "; ".join(dict.fromkeys(lines))
+
+
+def as_integer(name: str, value: object, least: int = 1) -> int:
+    """A whole number in least .. LARGEST, or InputError with the name of the field.
+
+    >>> as_integer("block_q", 128)
+    128
+    >>> as_integer("block_q", 12.5)
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.InputError: block_q: 12.5 given; allowed: an integer from 1 to 1000000000000000000
+    """
+    whole = index(value)
+    if isinstance(whole, bool) or not isinstance(whole, int) or not least <= whole <= LARGEST:
+        raise InputError(f"{name}: {shown(value)} given; allowed: an integer from {least} to {LARGEST}")
+    return whole

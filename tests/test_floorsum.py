@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Add, Expr, Integer, Sum, Symbol, latex
 
-from iomodel.evaluate import Compiled
+from iomodel.compiled import Compiled
 from iomodel.floorsum import FloorSum, floor_sum
 
 N, M, A, B = (Symbol(letter, integer=True, positive=True) for letter in "nmab")

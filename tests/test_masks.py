@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.evaluate import Compiled
+from iomodel.compiled import Compiled
 from iomodel.masks import CAUSAL, FULL, Band, MaskKind, Tiled, Visits, visible_pairs
 from iomodel.symbols import B_c, B_r, G, N_k, N_q, W_l, W_r
 from tests.strategies import fraction_of_examples, mask_kinds

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sympy import Integer, Symbol
 
 from iomodel import counts
+from iomodel.compiled import Compiled
 from iomodel.counts import View
-from iomodel.evaluate import Compiled
 from iomodel.masks import MaskKind
 from iomodel.nest import Axis, DType, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Nest, Statement, Store, Tensor, check
 from iomodel.symbols import B, B_c, B_r, G, H, H_kv, N, N_k, N_q, W_l, W_r, d, d_v, e, m_1, m_2, n_1

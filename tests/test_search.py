@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import search as searching
+from iomodel import walks
 from iomodel.algorithms import discovered
 from iomodel.nest import Algorithm, DeclarationError, Hold, Kernel, Live, Load, Loop, MatMul, Store
-from iomodel.search import Found, Problem, Range, search
+from iomodel.problem import Problem, Range
+from iomodel.search import Found, search
 from iomodel.symbols import B_c, B_r
 from iomodel.tensors import K, O, Q, S, V, depth, key, query, value
 from tests.oracle import Question, exhaustive
@@ -107,11 +108,11 @@ def test_costs_by_a_mask(data: st.DataObject, epsilon: Fraction, batch: int) -> 
         least_stream=cost(rows, 1) - base,
         costs=data.draw(st.sampled_from([None, lambda us, v: np.array([cost(int(u), v) for u in us])])),
     )
-    before, searching.BATCH = searching.BATCH, batch
+    before, walks.BATCH = walks.BATCH, batch
     try:
         judge(problem, epsilon, search(problem, epsilon))
     finally:
-        searching.BATCH = before
+        walks.BATCH = before
 
 
 @given(rows=st.integers(1, 60), step=st.integers(1, 4), least=st.integers(1, 9), budget=st.integers(0, 90))
