@@ -45,12 +45,11 @@ from sympy import Expr, Symbol, sqrt
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.compiled import Compiled
-from iomodel.errors import InputError
 from iomodel.expressions import mask_kind
 from iomodel.masks import Tiled, Visits, visible_pairs
 from iomodel.symbols import WORKLOAD, B, H, H_kv, M, N_k, N_q, d, d_v
 from iomodel.validation import as_integer
-from iomodel.workload import Attention
+from iomodel.workload import Attention, as_attention
 
 A = Symbol("A", integer=True, nonnegative=True)
 """Visible (query, key) pairs over all batches and heads."""
@@ -113,8 +112,7 @@ def lower_bounds(algorithm: str, workload: Attention, sram_elements: int) -> dic
     (1048576, 5368710)
     """
     size = as_integer("sram_elements", sram_elements)
-    if not isinstance(workload, Attention):
-        raise InputError("workload: allowed: an iomodel.Attention")
+    workload = as_attention(workload)
     compulsory, pairs = _counts(mask_kind(workload.mask)).scalars(*workload.point)
     found = {"compulsory": compulsory}
     for name in sorted(find_algorithm(algorithm).classes):

@@ -9,13 +9,13 @@ from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.compiled import Compiled
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, UnknownNameError
 from iomodel.expressions import Expressions, check_options, expressions, mask_kind
 from iomodel.frozen import FrozenDict
 from iomodel.show import Shown, table
 from iomodel.symbols import BY_NAME, WORKLOAD
-from iomodel.validation import as_integer
-from iomodel.workload import Attention, Mask
+from iomodel.validation import as_integer, as_mapping
+from iomodel.workload import Attention, Mask, as_attention
 
 _SCALARS = (
     "hbm_bytes",
@@ -159,8 +159,7 @@ def plan_for(
     algorithm: str, workload: Attention, options: Mapping[str, Any], tiled: bool
 ) -> tuple[Plan, dict[str, Any]]:
     """The compiled formulas for a workload, with the complete options."""
-    if not isinstance(workload, Attention):
-        raise InputError(f"workload: {shown(workload)} given; allowed: an iomodel.Attention")
+    workload = as_attention(workload)
     found = find_algorithm(algorithm)
     complete = check_options(found, options, tiled)
     return plan(found.name, _representative(workload.mask), tuple(sorted(complete.items()))), complete
@@ -194,7 +193,7 @@ def cost(algorithm: str, workload: Attention, tiles: Mapping[str, int] | None = 
     >>> c.reads["K"], c.hbm_elements  # 32 passes over K and V
     (8388608, 17305600)
     """
-    given = dict(tiles or {})
+    given = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     chosen, complete = plan_for(algorithm, workload, options, tiled=bool(given))
     for name in given:
         if name not in chosen.tiles:

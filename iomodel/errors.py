@@ -27,7 +27,7 @@ class UnknownNameError(IOModelError):
 
     def __init__(self, field: str, given: object, allowed: Iterable[str]) -> None:
         self.field, self.given, self.allowed = field, given, tuple(allowed)
-        near = get_close_matches(str(given), self.allowed, n=1, cutoff=0.5)
+        near = get_close_matches(shown(given).strip("'"), self.allowed, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         names = ", ".join(self.allowed) or "none"
         super().__init__(f"{field}: {shown(given)} is unknown; {hint}allowed: {names}")

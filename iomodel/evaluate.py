@@ -7,11 +7,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Symbol
+from sympy import Expr, Symbol, fraction
 
 from iomodel.compiled import Compiled
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.symbols import BY_NAME, NAME_OF
+from iomodel.validation import as_mapping
 
 
 def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
@@ -28,7 +29,8 @@ def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
     Returns
     -------
     int or numpy.ndarray
-        int64 if every value fits, else Python integers in an object array.
+        int64 if every value fits, else Python integers in an object array; floats if the formula is a ratio of counts,
+        such as the intensity.
 
     Raises
     ------
@@ -45,7 +47,13 @@ def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
     >>> iomodel.evaluate(trips, {**point, "block_q": [64, 128, 256]})
     array([16777216,  8388608,  4194304])
     """
+    if not isinstance(formula, Expr):
+        raise InputError(f"formula: {shown(formula)} given; allowed: a sympy expression of iomodel.expressions")
+    values = as_mapping("values", values, "{'q_len': 4096}")
     given = {_symbol(key): _integers(_symbol(key), value) for key, value in values.items()}
+    numerator, denominator = fraction(formula)
+    if denominator.free_symbols:  # a ratio of counts, such as intensity
+        return evaluate(numerator, values) / evaluate(denominator, values)
     compiled = _compiled(formula)
     for symbol in compiled.inputs:
         if symbol not in given:
@@ -71,7 +79,10 @@ def _symbol(key: str | Symbol) -> Symbol:
 
 def _integers(symbol: Symbol, value: Any) -> Any:
     name = NAME_OF.get(symbol, str(symbol))
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged
+        raise InputError(f"{name}: {shown(value)} given; allowed: integers, or arrays of them") from None
     whole = array.dtype.kind in "iu" or (
         array.dtype == object and all(isinstance(x, int) and not isinstance(x, bool) for x in array.flat)
     )

@@ -18,7 +18,7 @@ from iomodel.frozen import FrozenDict
 from iomodel.masks import CAUSAL, FULL, MaskKind
 from iomodel.nest import Algorithm, Load, Nest, Store
 from iomodel.symbols import BY_NAME, TILES
-from iomodel.validation import as_integer
+from iomodel.validation import as_integer, as_mapping
 from iomodel.workload import Mask, Window, known_mask
 
 
@@ -98,7 +98,7 @@ class Expressions:
         >>> iomodel.expressions("flash2").subs(batch=1, heads=1, block_q=128).reads["K"]
         N_k*d*ceiling(N_q/128)
         """
-        given = {**(values or {}), **more}
+        given = {**({} if values is None else as_mapping("values", values, "{'block_q': 128}")), **more}
         for name in given:
             if name not in BY_NAME:
                 raise UnknownNameError("symbol", name, BY_NAME)
@@ -208,7 +208,7 @@ def expressions(algorithm: str, mask: Mask = "full", direction: str = "forward",
     """
     found = find_algorithm(algorithm)
     mask = known_mask(mask)
-    if direction != "forward":
+    if not isinstance(direction, str) or direction != "forward":
         raise UnknownNameError("direction", direction, ["forward"])
     complete = check_options(found, options)
     formula = _formulas(found.name, mask_kind(mask), tuple(sorted(complete.items())))

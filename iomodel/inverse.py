@@ -12,10 +12,12 @@ from iomodel.errors import InfeasibleError, InputError, UnknownNameError
 from iomodel.evaluate import evaluate
 from iomodel.expressions import expressions
 from iomodel.solve import Solution, solve
-from iomodel.validation import as_integer
-from iomodel.workload import Attention
+from iomodel.validation import as_integer, as_mapping
+from iomodel.workload import Attention, as_attention
 
 Unit = Literal["bytes", "elements"]
+LONGEST = 10**7
+"""The longest length that `crossover` looks at: it counts every one up to there."""
 
 
 def least_sram(
@@ -134,8 +136,12 @@ def crossover(
     1
     >>> iomodel.crossover("flash1", "standard", w, {"block_q": 64, "block_kv": 32})
     """
-    lengths = np.arange(1, as_integer("up_to", up_to) + 1, dtype=np.int64)
-    sizes = {name: as_integer(name, size) for name, size in tiles.items()}
+    workload = as_attention(workload)
+    if as_integer("up_to", up_to) > LONGEST:
+        raise InputError(f"up_to: {up_to} given; allowed: at most {LONGEST}")
+    lengths = np.arange(1, up_to + 1, dtype=np.int64)
+    given = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
+    sizes = {name: as_integer(str(name), size) for name, size in given.items()}
     formulas, known = [], set()
     for name in (challenger, incumbent):
         found = find_algorithm(name)

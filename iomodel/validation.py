@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -17,7 +18,10 @@ def index(value: object) -> object:
     """Accept whatever is an integer by its own account (int, numpy.int64), but no bool."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         return value
-    return operator.index(value)
+    try:
+        return operator.index(value)
+    except TypeError:  # an array of several
+        return value
 
 
 Count = Annotated[int, BeforeValidator(index), Field(strict=True, ge=1, le=LARGEST)]
@@ -59,6 +63,19 @@ def describe(error: ValidationError, root: str = "") -> str:
         named = path and not message.startswith(f"{path}: ")
         lines.append(f"{path}: {message}{given}" if named else message + given)
     return "; ".join(dict.fromkeys(lines))
+
+
+def as_mapping(name: str, value: object, example: str) -> dict[str, Any]:
+    """A mapping as a dict of its own, or InputError with the name of the field.
+
+    >>> as_mapping("tiles", 128, "{'block_q': 128}")
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.InputError: tiles: 128 given; allowed: a mapping, such as {'block_q': 128}
+    """
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise InputError(f"{name}: {shown(value)} given; allowed: a mapping, such as {example}")
 
 
 def as_integer(name: str, value: object, least: int = 1) -> int:

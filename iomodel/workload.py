@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from iomodel.errors import InputError, UnknownNameError
+from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.validation import Count, Distance, Model
 
 DType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
@@ -47,9 +47,9 @@ class Window(Model):
 
 def known_mask(mask: Any) -> Any:
     """Raise UnknownNameError unless this is a mask."""
-    if isinstance(mask, dict):
+    if isinstance(mask, dict) and all(isinstance(side, str) for side in mask):
         return Window(**mask)
-    if isinstance(mask, Window) or mask in get_args(MaskName):
+    if isinstance(mask, Window) or (isinstance(mask, str) and mask in get_args(MaskName)):
         return mask
     raise UnknownNameError("mask", mask, [*get_args(MaskName), "Window(left=..., right=...)"])
 
@@ -162,3 +162,10 @@ class Attention(Model):
     def point(self) -> tuple[int, ...]:
         """The same numbers in the order of the alphabet, as compiled formulas take them."""
         return tuple(self.numbers.values())
+
+
+def as_attention(workload: object) -> Attention:
+    """The workload itself, or InputError."""
+    if not isinstance(workload, Attention):
+        raise InputError(f"workload: {shown(workload)} given; allowed: an iomodel.Attention")
+    return workload

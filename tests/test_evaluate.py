@@ -131,3 +131,12 @@ def test_an_unknown_name_is_refused() -> None:
 def test_symbols_stand_for_their_names() -> None:
     x = Symbol("x", integer=True, positive=True)
     assert iomodel.evaluate(N_q + x, {"q_len": 3, x: 4}) == 7
+
+
+def test_a_ratio_of_counts_is_a_float() -> None:
+    w = iomodel.Attention(q_len=50, head_dim=8, mask="causal")
+    tiles = {"block_q": 7, "block_kv": 4}
+    intensity = iomodel.expressions("flash2", mask="causal").intensity
+    assert iomodel.evaluate(intensity, {**w.numbers, **tiles}) == iomodel.cost("flash2", w, tiles).intensity
+    several = iomodel.evaluate(intensity, {**w.numbers, **tiles, "block_q": [7, 14]})
+    assert several[1] == iomodel.cost("flash2", w, {**tiles, "block_q": 14}).intensity

@@ -121,3 +121,19 @@ def test_how_much_of_a_causal_mask_is_visited(block_q: int, block_kv: int, lengt
     queries, keys = Tiled(Integer(length), Integer(block_q)), Tiled(Integer(length), Integer(block_kv))
     pairs = Visits(queries, keys, Band(last=Integer(0))).pairs
     assert Fraction(int(pairs), int(queries.trips * keys.trips)) == fraction
+
+
+def test_a_causal_formula_speaks_of_no_window() -> None:
+    found = iomodel.expressions("flash2", mask="causal")
+    assert not {"W_l", "W_r"} & {str(symbol) for expr in found.quantities.values() for symbol in expr.free_symbols}
+    assert {"W_l", "W_r"} <= {
+        str(s) for s in iomodel.expressions("flash2", iomodel.Window(left=1, right=1)).hbm_elements.free_symbols
+    }
+
+
+def test_a_nest_is_read_unpacked_and_unmasked_unless_told() -> None:
+    from iomodel.counts import View
+    from iomodel.masks import FULL
+    from iomodel.symbols import B, H
+
+    assert (View().mask, View().instances) == (FULL, B * H)

@@ -203,3 +203,24 @@ def test_a_solution_prints_and_becomes_json() -> None:
     assert json.loads(solution.to_json())["tiles"] == dict(solution.tiles)
     with pytest.raises(TypeError):
         solution.tiles["block_q"] = 1  # type: ignore[index]
+
+
+def test_a_search_too_long_to_finish_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from iomodel import problem
+
+    monkeypatch.setattr(problem, "LIMIT", 50)
+    w = iomodel.Attention(q_len=3000, head_dim=2, mask=iomodel.Window(left=40, right=3))
+    with pytest.raises(iomodel.InputError, match="alignment: 1 given; more than 50 tile sizes compete"):
+        iomodel.solve("flash2", w, sram_elements=10_000)
+    assert iomodel.solve("flash2", w, sram_elements=10_000, alignment=64).tiles["block_q"] % 64 == 0
+
+
+def test_standard_is_always_solved_in_tiles() -> None:
+    w = iomodel.Attention(q_len=30, head_dim=4)
+    with pytest.raises(iomodel.InputError, match="tiled: False given; allowed: True"):
+        iomodel.solve("standard", w, sram_bytes=10_000, tiled=False)
+
+
+def test_a_tile_that_covers_all_keys_satisfies_any_least_size() -> None:
+    w = iomodel.Attention(q_len=30, kv_len=50, head_dim=4)
+    assert iomodel.solve("flash2", w, sram_bytes=10_000, min_block_kv=10**6).tiles["block_kv"] == 50

@@ -92,3 +92,15 @@ def test_all_faults_are_told_at_once() -> None:
 def test_bad_windows_are_refused(side: dict[str, Any]) -> None:
     with pytest.raises(iomodel.InputError, match=next(iter(side))):
         iomodel.Window(**side)
+
+
+def test_a_changed_copy_has_its_own_numbers() -> None:
+    """A cached number must not outlive the field that it came from."""
+    w = iomodel.Attention(q_len=64, head_dim=4)
+    before = iomodel.cost("standard", w)
+    longer = w.model_copy(update={"q_len": 128, "kv_len": 128})
+    assert longer == iomodel.Attention(q_len=128, head_dim=4)
+    assert iomodel.cost("standard", longer) == iomodel.cost("standard", iomodel.Attention(q_len=128, head_dim=4))
+    assert iomodel.cost("standard", longer) != before
+    with pytest.raises(iomodel.InputError, match="q_len"):
+        w.model_copy(update={"q_len": 0})
