@@ -188,6 +188,16 @@ CORNERS: dict[str, Nest] = {
         Kernel("second", [Load(rows)]),
         Kernel("third", [Hold(wide), Store(wide)]),
     ),
+    "a result of the first kernel stays": (
+        Kernel("first", [Hold(wide), Store(wide)]),
+        Kernel("second", [Load(rows), Hold(keys), Store(keys)]),
+    ),
+    "scratch that is read by two kernels": (
+        Kernel("first", [Hold(wide), Store(wide)]),
+        Kernel("second", [Load(wide)]),
+        Kernel("third", [Load(wide), Hold(keys), Store(keys)]),
+        Kernel("fourth", [Hold(rows), Store(rows)]),
+    ),
     "scratch that is written, read and gone": (
         Kernel("first", [Hold(wide), Store(wide)]),
         Kernel("second", [Load(wide), Store(rows, held=wide)]),
