@@ -224,3 +224,13 @@ def test_standard_is_always_solved_in_tiles() -> None:
 def test_a_tile_that_covers_all_keys_satisfies_any_least_size() -> None:
     w = iomodel.Attention(q_len=30, kv_len=50, head_dim=4)
     assert iomodel.solve("flash2", w, sram_bytes=10_000, min_block_kv=10**6).tiles["block_kv"] == 50
+
+
+@pytest.mark.parametrize("algorithm", ["flash1", "flash2"])
+@pytest.mark.parametrize("mask", ["full", "causal"])
+@pytest.mark.parametrize("epsilon", [0, 0.02])
+def test_the_bounds_spare_nearly_every_tile(algorithm: str, mask: str, epsilon: float) -> None:
+    """Some 14,000 tiles fit M = 51,200 at d = 128; the proof looks at those near the best, and stops."""
+    w = iomodel.Attention(q_len=2**20, head_dim=128, mask=mask)
+    solution = iomodel.solve(algorithm, w, sram_elements=51_200, epsilon=epsilon)
+    assert solution.certificate.examined <= 12
