@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from html import escape
-from io import StringIO
 from typing import TYPE_CHECKING
 
 from iomodel.quantity import Quantity, Steps
+from iomodel.show import as_text
 from iomodel.units import Kind
 
 if TYPE_CHECKING:
@@ -51,12 +51,7 @@ def rich_table(device: Hardware) -> Table:
 
 def plain_table(device: Hardware, width: int = 120) -> str:
     """The same as text without colours, `width` characters wide at most."""
-    from rich.console import Console
-
-    out = StringIO()
-    console = Console(file=out, width=width, color_system=None, force_terminal=False, legacy_windows=False)
-    console.print(rich_table(device))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return as_text(rich_table(device), width)
 
 
 def html_table(device: Hardware) -> str:

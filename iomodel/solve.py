@@ -119,6 +119,10 @@ class _PartFormulas:
         point, part = workload.point, self.part
         traffic, footprint = self.traffic.scalars, self.footprint.scalars
         outer, inner = (ranges[NAME_OF[tile]] for tile in (part.outer, part.inner))
+        base, least_stream = None, 0
+        if part.masked:
+            base = self.base.scalars(*point, 1, 1)[0]
+            least_stream = traffic(*point, outer.rows, 1)[0] - self.base.scalars(*point, outer.rows, 1)[0]
         return Problem(
             outer,
             inner,
@@ -126,9 +130,9 @@ class _PartFormulas:
             footprint=lambda u, v: footprint(*point, u, v)[0],
             budget=budget,
             prefer_inner=TILE_ORDER.index(part.outer) < TILE_ORDER.index(part.inner),
-            base=self.base.scalars(*point, 1, 1)[0] if part.masked else None,
+            base=base,
             provable=part.provable,
-            least_stream=traffic(*point, outer.rows, 1)[0] - self.base.scalars(*point, outer.rows, 1)[0],
+            least_stream=least_stream,
             costs=lambda us, v: self.traffic.arrays(*point, us, v)[0],
         )
 
