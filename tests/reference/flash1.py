@@ -29,8 +29,8 @@ def run(
     machine = Machine(Q, K, V, capacity)
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
-    hbm.alloc("l", Q.shape[:3])
-    hbm.alloc("m", Q.shape[:3])
+    hbm.alloc("l", Q.shape[:3], width="fp32")
+    hbm.alloc("m", Q.shape[:3], width="fp32")
     seen = row_mask(Q, K, left=left, right=right, align=align, packed=packed)
     by_keys: dict[int, list[Visit]] = {j.start: [] for j in split(K.shape[2], block_kv)}
     for _, visited in visits(seen, block_q, block_kv):
@@ -83,4 +83,4 @@ def run(
                 hbm.store("l", at, l)  # line 13
                 hbm.store("m", at, m)
         sram.free()
-    return machine.result(logsumexp(hbm.arrays["m"], hbm.arrays["l"]))
+    return machine.result(O=hbm.arrays["O"], LSE=logsumexp(hbm.arrays["m"], hbm.arrays["l"]))

@@ -31,7 +31,7 @@ def run(
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
     if lse:
-        hbm.alloc("LSE", Q.shape[:3])
+        hbm.alloc("LSE", Q.shape[:3], width="fp32")
     tiles = visits(row_mask(Q, K, left=left, right=right, align=align, packed=packed), block_q, block_kv)
 
     for program in programs(Q, K, packed):
@@ -68,4 +68,4 @@ def run(
             if lse:
                 hbm.store("LSE", at, logsumexp(m, l))  # lines 13 and 15
             sram.free()
-    return machine.result(hbm.arrays["LSE"] if lse else None)
+    return machine.result(O=hbm.arrays["O"], LSE=hbm.arrays["LSE"] if lse else None)

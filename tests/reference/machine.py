@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-Width = Literal["io", "fp32"]
+Width = Literal["io", "kv", "fp32", "int32", "int64"]
+WIDTHS: tuple[Width, ...] = ("io", "kv", "fp32", "int32", "int64")
+Elements = tuple[int, ...]  # how many of each width, in the order of WIDTHS
+
+
+def in_bytes(elements: Elements, io_size: int, kv_size: int | None = None) -> int:
+    """Bytes of so many elements of each width, at the sizes of the workload's type and of the cache's."""
+    sizes = (io_size, io_size if kv_size is None else kv_size, 4, 4, 8)
+    return sum(count * size for count, size in zip(elements, sizes, strict=True))
 
 
 class SRAMOverflow(MemoryError):  # noqa: N818
@@ -25,22 +33,25 @@ class HBM:
 
     def __init__(self) -> None:
         self.arrays: dict[str, FloatArray] = {}
+        self.widths: dict[str, Width] = {}
         self.reads: Counter[str] = Counter()
         self.writes: Counter[str] = Counter()
-        self.live = 0
-        self.peak = 0
+        self.atomics = 0
+        self.live = dict.fromkeys(WIDTHS, 0)
+        self.states: set[Elements] = set()
 
-    def alloc(self, name: str, shape: tuple[int, ...], data: FloatArray | None = None) -> None:
+    def alloc(self, name: str, shape: tuple[int, ...], data: FloatArray | None = None, width: Width = "io") -> None:
         """Allocate a tensor; without data it holds NaN, so what is never stored shows in the output."""
         if name in self.arrays:
             raise ValueError(f"{name} is already in HBM")
         self.arrays[name] = np.full(shape, np.nan) if data is None else np.array(data, dtype=np.float64)
-        self.live += self.arrays[name].size
-        self.peak = max(self.peak, self.live)
+        self.widths[name] = width
+        self.live[width] += self.arrays[name].size
+        self.states.add(tuple(self.live.values()))
 
     def free(self, name: str) -> None:
         """Give a tensor's elements back."""
-        self.live -= self.arrays.pop(name).size
+        self.live[self.widths[name]] -= self.arrays.pop(name).size
 
     def load(self, name: str, index: Any) -> FloatArray:
         """Copy a slice on chip; the slice's real size is counted."""
@@ -54,6 +65,14 @@ class HBM:
         self.writes[name] += array[index].size
         array[index] = values
 
+    def add(self, name: str, index: Any, values: FloatArray) -> None:
+        """Add to a slice atomically: one read, one write and one atomic an element."""
+        array = self.arrays[name]
+        for counter in (self.reads, self.writes):
+            counter[name] += array[index].size
+        self.atomics += array[index].size
+        array[index] += values
+
 
 class SRAM:
     """On-chip memory of one thread block; buffers are static, so each has its full tile's size."""
@@ -61,68 +80,92 @@ class SRAM:
     def __init__(self, capacity: int | None = None) -> None:
         self.capacity = capacity
         self.buffers: dict[str, tuple[int, Width]] = {}
-        self.io = 0
-        self.fp32 = 0
-        self.states: set[tuple[int, int]] = set()
+        self.live = dict.fromkeys(WIDTHS, 0)
+        self.states: set[Elements] = set()
 
     def alloc(self, name: str, shape: tuple[int, ...], width: Width) -> FloatArray:
         """Reserve a buffer and return it, full of NaN so that computing on what was not loaded shows."""
         if name in self.buffers:
             raise ValueError(f"{name} is already on chip")
         size = math.prod(shape)
-        live = self.io + self.fp32 + size
+        live = sum(self.live.values()) + size
         if self.capacity is not None and live > self.capacity:
             raise SRAMOverflow(f"{name} brings {live} elements on chip, over {self.capacity}")
         self.buffers[name] = size, width
-        self._add(size, width)
-        self.states.add((self.io, self.fp32))
+        self.live[width] += size
+        self.states.add(tuple(self.live.values()))
         return np.full(shape, np.nan)
 
     def free(self, *names: str) -> None:
         """Give the named buffers back, or all of them when none is named: the thread block is over."""
         for name in names or tuple(self.buffers):
             size, width = self.buffers.pop(name)
-            self._add(-size, width)
-
-    def _add(self, size: int, width: Width) -> None:
-        if width == "io":
-            self.io += size
-        else:
-            self.fp32 += size
+            self.live[width] -= size
 
 
 @dataclass(frozen=True)
 class Run:
     """What one run computed and what it cost, over all batches and heads."""
 
-    O: FloatArray  # [batch, heads, q_len, value_dim]
-    LSE: FloatArray | None  # [batch, heads, q_len]
+    outputs: dict[str, FloatArray]  # by name, [batch, heads, length, ...]
     reads: Counter[str]  # elements from HBM, by tensor; a tensor never read counts 0
     writes: Counter[str]  # elements to HBM, by tensor
+    widths: dict[str, Width]  # of the tensors in HBM
+    atomics: int  # elements added atomically; each is one of the reads and one of the writes too
     flops: int  # of the matrix products: 2 m n k each
     exps: int
-    sram_states: frozenset[tuple[int, int]]  # distinct (io, fp32) live elements reached on chip
-    hbm_peak: int  # most elements allocated at once
+    tanhs: int
+    randoms: int
+    sram_states: frozenset[Elements]  # distinct live elements of each width reached on chip
+    hbm_states: frozenset[Elements]  # distinct allocations reached in HBM
+
+    @property
+    def O(self) -> FloatArray:
+        """The output of attention."""
+        return self.outputs["O"]
+
+    @property
+    def LSE(self) -> FloatArray | None:
+        """The log-sum-exp of each row, if the kernel has it."""
+        return self.outputs.get("LSE")
 
     @property
     def sram_peak(self) -> int:
         """Most elements live on chip at once."""
-        return max(io + fp32 for io, fp32 in self.sram_states)
+        return max(map(sum, self.sram_states))
 
-    def sram_bytes(self, io_size: int) -> int:
-        """Most bytes live on chip at once, when an element of the workload's type has io_size bytes."""
-        return max(io * io_size + fp32 * 4 for io, fp32 in self.sram_states)
+    def sram_bytes(self, io_size: int, kv_size: int | None = None) -> int:
+        """Most bytes live on chip at once, at these element sizes."""
+        return max(in_bytes(state, io_size, kv_size) for state in self.sram_states)
+
+    @property
+    def hbm_peak(self) -> int:
+        """Most elements allocated at once."""
+        return max(map(sum, self.hbm_states))
+
+    def hbm_peak_bytes(self, io_size: int, kv_size: int | None = None) -> int:
+        """Most bytes allocated at once, at these element sizes."""
+        return max(in_bytes(state, io_size, kv_size) for state in self.hbm_states)
+
+    def hbm_bytes(self, io_size: int, kv_size: int | None = None) -> int:
+        """Bytes that crossed the bus, at these element sizes."""
+        moved = dict.fromkeys(WIDTHS, 0)
+        for name, count in (self.reads + self.writes).items():
+            moved[self.widths[name]] += count
+        return in_bytes(tuple(moved.values()), io_size, kv_size)
 
 
 class Machine:
     """HBM with the inputs in it, an empty SRAM, and the counters of arithmetic."""
 
-    def __init__(self, Q: FloatArray, K: FloatArray, V: FloatArray, capacity: int | None) -> None:
+    def __init__(self, Q: FloatArray, K: FloatArray, V: FloatArray, capacity: int | None, **more: FloatArray) -> None:
         self.hbm = HBM()
         self.sram = SRAM(capacity)
         self.flops = 0
         self.exps = 0
-        for name, data in (("Q", Q), ("K", K), ("V", V)):
+        self.tanhs = 0
+        self.randoms = 0
+        for name, data in {"Q": Q, "K": K, "V": V, **more}.items():
             self.hbm.alloc(name, data.shape, data)
 
     def matmul(self, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -135,18 +178,26 @@ class Machine:
         self.exps += x.size
         return np.exp(x)
 
-    def result(self, LSE: FloatArray | None = None) -> Run:
-        """Collect the counts, and O from HBM."""
+    def tanh(self, x: FloatArray) -> FloatArray:
+        """Hyperbolic tangent of each element."""
+        self.tanhs += x.size
+        return np.tanh(x)
+
+    def result(self, **outputs: FloatArray | None) -> Run:
+        """Collect the counts and the outputs."""
         hbm, sram = self.hbm, self.sram
         if sram.buffers:
             raise ValueError(f"still on chip at the end: {sorted(sram.buffers)}")
         return Run(
-            O=hbm.arrays["O"],
-            LSE=LSE,
+            outputs={name: array for name, array in outputs.items() if array is not None},
             reads=hbm.reads,
             writes=hbm.writes,
+            widths=hbm.widths,
+            atomics=hbm.atomics,
             flops=self.flops,
             exps=self.exps,
+            tanhs=self.tanhs,
+            randoms=self.randoms,
             sram_states=frozenset(sram.states),
-            hbm_peak=hbm.peak,
+            hbm_states=frozenset(hbm.states),
         )

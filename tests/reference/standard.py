@@ -134,4 +134,4 @@ def run(
             output(machine, program, gemm2_m, gemm2_n)
         else:
             output_ideal(machine, program)
-    return machine.result()
+    return machine.result(O=hbm.arrays["O"])

@@ -66,4 +66,4 @@ def run(
                 o += machine.matmul(strip[:, visit.keys], v)
             hbm.store("O", at, o)
             sram.free()
-    return machine.result()
+    return machine.result(O=hbm.arrays["O"])
