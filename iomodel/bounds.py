@@ -41,15 +41,17 @@ from functools import lru_cache
 from math import isqrt
 from typing import Any
 
-from sympy import Expr, Symbol, sqrt
+from sympy import Expr, Integer, Symbol, sqrt
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.compiled import Compiled
-from iomodel.expressions import mask_kind
-from iomodel.masks import Tiled, Visits, visible_pairs
-from iomodel.symbols import WORKLOAD, B, H, H_kv, M, N_k, N_q, d, d_v
+from iomodel.coverage import View
+from iomodel.expressions import kind_of
+from iomodel.masks import MaskKind, Tiled
+from iomodel.plan import Formulas, compile_formulas
+from iomodel.symbols import B, H, H_kv, M, N_k, N_q, d, d_v, e, e_kv
+from iomodel.tensors import key, query
 from iomodel.validation import as_integer
-from iomodel.workload import Attention, as_attention
+from iomodel.workload import Attention, VarlenAttention, as_call
 
 A = Symbol("A", integer=True, nonnegative=True)
 """Visible (query, key) pairs over all batches and heads."""
@@ -75,18 +77,25 @@ class Bound:
         return {"name": self.name, "elements": self.elements, "bytes": self.bytes}
 
 
-@lru_cache(maxsize=64)
-def _counts(kind: Any) -> Compiled:
-    """Compulsory elements and visible pairs, compiled for a kind of mask."""
-    band = kind.query_to_key()
-    queries, keys = Tiled(N_q), Tiled(N_k)
-    seeing = Visits(queries, keys, band).live_outer_rows
-    seen = Visits(keys, queries, band.transposed()).live_outer_rows
-    compulsory = B * (H * seeing * d + H_kv * seen * (d + d_v) + H * N_q * d_v)
-    return Compiled([compulsory, B * H * visible_pairs(band, queries, keys)], [entry.symbol for entry in WORKLOAD])
+@lru_cache(maxsize=256)
+def _counts(mask: MaskKind, direction: str, latent: bool) -> Formulas:
+    """Compulsory elements, compulsory bytes and visible pairs, compiled for a kind of call."""
+    view = View(mask)
+    one, other = Tiled(N_q), Tiled(N_k)
+    seeing = H * view.visits(query, one, key, other).live_outer_rows
+    seen = H_kv * view.visits(key, other, query, one).live_outer_rows
+    inputs, outputs = seeing * d, Integer(0)
+    if direction != "forward":
+        inputs += seeing * d_v
+        outputs += H * N_q * d + H_kv * N_k * (d + d_v)
+    if direction != "backward":
+        outputs += H * N_q * d_v
+    keys = seen * (d if latent else d + d_v)
+    sizes = [B * (inputs + outputs + keys), B * (e * (inputs + outputs) + e_kv * keys)]
+    return compile_formulas([*sizes, B * H * view.visible_pairs], (), ())
 
 
-def lower_bounds(algorithm: str, workload: Attention, sram_elements: int) -> dict[str, Bound]:
+def lower_bounds(algorithm: str, workload: Attention | VarlenAttention, sram_elements: int) -> dict[str, Bound]:
     """Every bound that holds for this algorithm, by name; those of other classes are left out.
 
     Parameters
@@ -112,19 +121,32 @@ def lower_bounds(algorithm: str, workload: Attention, sram_elements: int) -> dic
     (1048576, 5368710)
     """
     size = as_integer("sram_elements", sram_elements)
-    workload = as_attention(workload)
-    compulsory, pairs = _counts(mask_kind(workload.mask)).scalars(*workload.point)
-    found = {"compulsory": compulsory}
-    for name in sorted(find_algorithm(algorithm).classes):
-        value = _VALUES[name](pairs, workload.head_dim, workload.value_dim, size)
+    call = as_call(workload)
+    kind = kind_of(call)
+    formulas = _counts(kind.mask, kind.direction, call.latent)
+    each = [call] if isinstance(call, Attention) else call.sequences
+    rows = [formulas.scalars(sequence, (), ()) for sequence in each]
+    compulsory, compulsory_bytes, pairs = map(sum, zip(*rows, strict=True))
+    found = {"compulsory": Bound("compulsory", compulsory, compulsory_bytes)}
+    narrowest = min(call.element_size, call.kv_element_size)
+    for name in sorted(_classes(algorithm, call)):
+        value = _VALUES[name](pairs, call.head_dim, call.value_dim, size)
         if value is not None and value > 0:
-            found[name] = value
-    return {name: Bound(name, value, value * workload.element_size) for name, value in found.items()}
+            found[name] = Bound(name, value, value * narrowest)
+    return found
 
 
-def best_bound(algorithm: str, workload: Attention, sram_elements: int) -> Bound:
+def _classes(algorithm: str, call: Attention | VarlenAttention) -> frozenset[str]:
+    """The classes whose proofs hold: all are of forward passes, two of K and V that are apart."""
+    classes = find_algorithm(algorithm).classes
+    if call.direction != "forward":
+        return frozenset()
+    return classes & {"exact"} if call.latent else classes
+
+
+def best_bound(algorithm: str, workload: Attention | VarlenAttention, sram_elements: int) -> Bound:
     """The largest of the bounds that hold."""
-    return max(lower_bounds(algorithm, workload, sram_elements).values(), key=lambda bound: bound.elements)
+    return max(lower_bounds(algorithm, workload, sram_elements).values(), key=lambda bound: bound.bytes)
 
 
 def _exact(pairs: int, width: int, _value_width: int, size: int) -> int:

@@ -10,17 +10,22 @@ from iomodel.bounds import Bound
 from iomodel.problem import Range
 
 Tiles = Mapping[str, int]
-Binding = Literal["sram", "extent", "traffic"]
+Binding = Literal["sram", "extent", "traffic", "shared memory", "registers", "threads", "MMA shape", "blocks per SM"]
 
 
 @dataclass(frozen=True)
 class Step:
-    """The least larger size of one tile, the others as they are, that does not fit."""
+    """The least larger size of one tile, the others as they are, that does not fit, and which resource it exceeds.
+
+    The unit is that of the budget where none is named.
+    """
 
     tile: str
     size: int
     footprint: int
     excess: int
+    resource: str = "SRAM"
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,9 +42,10 @@ class Certificate:
 
     Attributes
     ----------
-    binding : {"sram", "extent", "traffic"}
+    binding : {"sram", "extent", "traffic", "shared memory", "registers", "threads", "MMA shape", "blocks per SM"}
         What keeps the tiles from growing: the memory; that one tile covers its axis; or that the next size up would
-        fit but saves nothing.
+        fit but saves nothing. With a residency, which resource of the device; "MMA shape" where a tile that would fit
+        is no multiple of what the warps multiply together.
     next_step : Step
         The smallest step that does not fit, and by how much.
     runner_up : RunnerUp or None

@@ -14,9 +14,12 @@ import typer
 
 from iomodel import cli_values as values
 from iomodel.algorithms import list_algorithms
-from iomodel.cli_options import ALGORITHM, BUDGET, DIRECTION, MASK, TILE, WORKLOAD, Algorithm, Json, with_options
+from iomodel.cli_masks import mask as typed_mask
+from iomodel.cli_options import ALGORITHM, BUDGET, KIND, TILE, WORKLOAD, Algorithm, Json
 from iomodel.cli_output import ReaderLeftError, complain, emit, usage_fault
+from iomodel.cli_signature import with_options
 from iomodel.errors import InfeasibleError, InputError, IOModelError
+from iomodel.features import FEATURES
 from iomodel.hardware import list_hardware
 
 app = typer.Typer(
@@ -94,7 +97,7 @@ def compare(*, json: Json = False, **given: Any) -> None:
 
 
 @app.command()
-@with_options(MASK, [DIRECTION], ALGORITHM)
+@with_options(KIND, ALGORITHM)
 def formula(
     algorithm: Algorithm,
     *,
@@ -102,20 +105,33 @@ def formula(
     json: Json = False,
     **given: Any,
 ) -> None:
-    """Print the exact formulas; the widths of a window stay symbols.
+    """Print the exact formulas; the widths of a window stay symbols, and so does a number of splits not given.
 
     Example:
-      iomodel formula flash2 --mask causal
+      iomodel formula flash2 --mask causal --paged
     """
     from iomodel.expressions import expressions
     from iomodel.formula_text import readable
 
-    direction = {} if given["direction"] is None else {"direction": given["direction"]}
-    found = expressions(algorithm, values.mask(given), **direction, **values.options(given, list_algorithms()))
+    direction = given["direction"] or "forward"
+    chosen = {**values.options(given, list_algorithms()), **values.features(given, FEATURES)}
+    found = expressions(algorithm, typed_mask(given), direction, **chosen)
     if json:
         emit({**found.to_dict(), "latex": found.latex()} if latex else found, as_json=True)
     else:
         emit(found.latex() if latex else readable(found))
+
+
+@app.command()
+def algorithms(*, json: Json = False) -> None:
+    """List the algorithms: what each answers, its options, its source.
+
+    Example:
+      iomodel algorithms --json
+    """
+    from iomodel.algorithm_list import every_algorithm, overview
+
+    emit(every_algorithm() if json else overview(), json)
 
 
 @app.command()

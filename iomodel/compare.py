@@ -10,11 +10,13 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms import list_algorithms
 from iomodel.budget import Budget, budget_of
 from iomodel.cost import plan_for
-from iomodel.errors import InfeasibleError, UnknownNameError
+from iomodel.errors import InfeasibleError, InputError, UnknownNameError
+from iomodel.expressions import check_kind, kind_of
 from iomodel.hardware import Hardware
 from iomodel.show import Shown, table
-from iomodel.solve import Solution, solve
-from iomodel.workload import Attention
+from iomodel.solution import Solution
+from iomodel.solve import solve
+from iomodel.workload import Attention, VarlenAttention, as_call
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Comparison(Shown):
         The others, least need first.
     """
 
-    workload: Attention
+    workload: Attention | VarlenAttention
     budget: Budget
     solutions: tuple[Solution, ...]
     infeasible: tuple[Unfit, ...]
@@ -90,6 +92,21 @@ class Comparison(Shown):
         return made
 
 
+def answering(workload: Attention | VarlenAttention) -> list[str]:
+    """The algorithms that answer the direction of a workload and have its features; InputError if none does."""
+    kind, found = kind_of(as_call(workload)), []
+    for name in list_algorithms():
+        try:
+            check_kind(find_algorithm(name), kind)
+        except InputError:
+            continue
+        found.append(name)
+    if not found:
+        features = ", ".join(kind.features)
+        raise InputError(f"direction: {kind.direction} given with {features}; no algorithm has all of it")
+    return found
+
+
 def known_options(algorithms: Iterable[str]) -> dict[str, Any]:
     """Every option that one of these algorithms takes, with its default."""
     known: dict[str, Any] = {}
@@ -99,7 +116,7 @@ def known_options(algorithms: Iterable[str]) -> dict[str, Any]:
 
 
 def compare(
-    workload: Attention,
+    workload: Attention | VarlenAttention,
     hardware: Hardware | str | None = None,
     *,
     sram_bytes: int | None = None,
@@ -142,8 +159,9 @@ def compare(
         if option not in known:
             raise UnknownNameError("option", option, known)
     solutions, infeasible = [], []
-    for name in list_algorithms():
-        chosen = _only_known(name, options)
+    able = answering(workload)
+    for name in able:
+        chosen = _only_known(name, workload.direction, options)
         tiles = plan_for(name, workload, chosen, tiled=True)[0].tiles
         try:
             solutions.append(
@@ -174,6 +192,6 @@ def compare(
     return Comparison(workload, budget, tuple(solutions), tuple(infeasible))
 
 
-def _only_known(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    known = known_options([name])
+def _only_known(name: str, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    known = {**find_algorithm(name).takes(direction), "packed": False}
     return {option: value for option, value in options.items() if option in known}

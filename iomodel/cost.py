@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.compiled import Compiled
 from iomodel.errors import InputError, UnknownNameError
-from iomodel.expressions import Expressions, check_options, expressions, mask_kind
+from iomodel.expressions import check_kind, check_options, kind_of, structural
 from iomodel.frozen import FrozenDict
+from iomodel.plan import Plan, plan
 from iomodel.show import Shown, table
-from iomodel.symbols import BY_NAME, WORKLOAD
+from iomodel.symbols import FOLLOWS, LAUNCH
 from iomodel.validation import as_integer, as_mapping
-from iomodel.workload import Attention, Mask, as_attention
-
-_SCALARS = (
-    "hbm_bytes",
-    "flops",
-    "useful_flops",
-    "exps",
-    "footprint",
-    "footprint_bytes",
-    "peak_hbm_elements",
-    "peak_hbm_bytes",
-)
+from iomodel.workload import Attention, VarlenAttention, as_call
 
 
 @dataclass(frozen=True)
@@ -38,11 +26,13 @@ class Cost(Shown):
     reads, writes : mapping of tensor name to int
         HBM accesses [elements].
     hbm_bytes : int
-        Traffic [B]: statistics are 4 bytes wide, everything else has the workload's dtype.
+        Traffic [B]: statistics and accumulators are 4 bytes wide, other tensors have the workload's dtype.
+    atomics : int
+        Atomic additions to HBM [elements]; each is one of the reads and one of the writes as well.
     flops, useful_flops : int
         Matrix FLOPs of the visited tiles, and of the visible pairs alone [FLOP].
-    exps : int
-        Exponentials [-].
+    exps, tanhs, randoms : int
+        Exponentials, hyperbolic tangents, random numbers [-].
     footprint_elements, footprint_bytes : int
         The most that is live on chip at once [elements], [B].
     peak_hbm_elements, peak_hbm_bytes : int
@@ -50,15 +40,18 @@ class Cost(Shown):
     """
 
     algorithm: str
-    workload: Attention
+    workload: Attention | VarlenAttention
     tiles: Mapping[str, int]
     options: Mapping[str, Any]
     reads: Mapping[str, int]
     writes: Mapping[str, int]
     hbm_bytes: int
+    atomics: int
     flops: int
     useful_flops: int
     exps: int
+    tanhs: int
+    randoms: int
     footprint_elements: int
     footprint_bytes: int
     peak_hbm_elements: int
@@ -97,9 +90,12 @@ class Cost(Shown):
             "hbm_writes": self.hbm_writes,
             "hbm_elements": self.hbm_elements,
             "hbm_bytes": self.hbm_bytes,
+            "atomics": self.atomics,
             "flops": self.flops,
             "useful_flops": self.useful_flops,
             "exps": self.exps,
+            "tanhs": self.tanhs,
+            "randoms": self.randoms,
             "footprint_elements": self.footprint_elements,
             "footprint_bytes": self.footprint_bytes,
             "peak_hbm_elements": self.peak_hbm_elements,
@@ -115,9 +111,12 @@ class Cost(Shown):
         rows += [
             ("HBM accesses", self.hbm_elements, "elements"),
             ("HBM traffic", self.hbm_bytes, "B"),
+            *([("of which atomic adds", self.atomics, "elements")] if self.atomics else []),
             ("FLOPs (visited tiles)", self.flops, "FLOP"),
             ("FLOPs (visible pairs)", self.useful_flops, "FLOP"),
             ("exponentials", self.exps, "-"),
+            *([("hyperbolic tangents", self.tanhs, "-")] if self.tanhs else []),
+            *([("random numbers", self.randoms, "-")] if self.randoms else []),
             ("SRAM footprint", self.footprint_elements, "elements"),
             ("SRAM footprint", self.footprint_bytes, "B"),
             ("peak HBM allocation", self.peak_hbm_bytes, "B"),
@@ -127,56 +126,37 @@ class Cost(Shown):
         return table(f"{self.algorithm}: {tiles}", ("quantity", ">value", "unit"), cells)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """One compiled set of formulas and the names of its inputs and outputs."""
-
-    formulas: Expressions
-    tiles: tuple[str, ...]
-    compiled: Compiled
-
-
-@lru_cache(maxsize=256)
-def plan(algorithm: str, mask: Any, options: tuple[tuple[str, Any], ...]) -> Plan:
-    """Compile all quantities for (algorithm, kind of mask, options) once; `mask` needs only the right kind."""
-    formulas = expressions(algorithm, mask, **dict(options))
-    outputs = [*formulas.reads.values(), *formulas.writes.values(), *(getattr(formulas, name) for name in _SCALARS)]
-    inputs = [entry.symbol for entry in WORKLOAD] + [BY_NAME[name] for name in formulas.tiles]
-    return Plan(formulas, formulas.tiles, Compiled(outputs, inputs))
-
-
-@lru_cache(maxsize=1024)
-def _representative(mask: Mask) -> Mask:
-    """One mask for all of its kind, so that windows of different widths share a plan."""
-    kind = mask_kind(mask)
-    return _ONE_OF_KIND.setdefault(kind, mask)
-
-
-_ONE_OF_KIND: dict[Any, Mask] = {}
-
-
 def plan_for(
-    algorithm: str, workload: Attention, options: Mapping[str, Any], tiled: bool
+    algorithm: str, workload: Attention | VarlenAttention, options: Mapping[str, Any], tiled: bool
 ) -> tuple[Plan, dict[str, Any]]:
     """The compiled formulas for a workload, with the complete options."""
-    workload = as_attention(workload)
-    found = find_algorithm(algorithm)
-    complete = check_options(found, options, tiled)
-    return plan(found.name, _representative(workload.mask), tuple(sorted(complete.items()))), complete
+    found, kind = find_algorithm(algorithm), kind_of(as_call(workload))
+    if not options and (known := kind.memo.get((found, tiled))) is not None:
+        return known  # type: ignore[no-any-return]
+    if kind.direction not in found.directions:
+        check_kind(found, kind)
+    complete = check_options(found, options, tiled, kind.direction)
+    answer = plan(found.name, kind, structural(complete)), complete
+    if not options:
+        kind.memo[found, tiled] = answer
+    return answer
 
 
-def cost(algorithm: str, workload: Attention, tiles: Mapping[str, int] | None = None, **options: Any) -> Cost:
+def cost(
+    algorithm: str, workload: Attention | VarlenAttention, tiles: Mapping[str, int] | None = None, **options: Any
+) -> Cost:
     """Count what an algorithm moves and computes, exactly.
 
     Parameters
     ----------
     algorithm : str
         One of :func:`iomodel.list_algorithms`.
-    workload : Attention
+    workload : Attention or VarlenAttention
         The attention call.
     tiles : mapping of tile name to int
-        Every tile that the algorithm takes, as ``{"block_q": 128, "block_kv": 64}`` [rows]. Standard attention may
-        go without: each operand then makes one ideal pass.
+        Every tile that the algorithm takes, as ``{"block_q": 128, "block_kv": 64}`` [rows]; ``bwd_block_q`` and the
+        like follow where they are not given, ``warps`` and ``stages`` count for nothing. Standard attention may go
+        without: each operand then makes one ideal pass.
     **options
         Options of the algorithm (``lse=False``), and ``packed=True``.
 
@@ -194,28 +174,60 @@ def cost(algorithm: str, workload: Attention, tiles: Mapping[str, int] | None = 
     (8388608, 17305600)
     """
     given = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    chosen, complete = plan_for(algorithm, workload, options, tiled=bool(given))
-    for name in given:
-        if name not in chosen.tiles:
-            raise UnknownNameError(f"tile of {algorithm}", name, chosen.tiles)
-    missing = [name for name in chosen.tiles if name not in given]
-    if missing:
-        raise InputError(f"{missing[0]}: {algorithm} needs this tile; allowed: an integer from 1 up")
-    sizes = {name: as_integer(name, given[name]) for name in chosen.tiles}
+    chosen, complete = plan_for(algorithm, workload, options, tiled=bool(given.keys() - _LAUNCH))
+    sizes = tile_sizes(algorithm, chosen.tiles, given)
+    check_splits(workload, complete, sizes)
     return cost_at(chosen, workload, sizes, complete)
 
 
-def cost_at(chosen: Plan, workload: Attention, sizes: Mapping[str, int], options: Mapping[str, Any]) -> Cost:
+_LAUNCH = {entry.name for entry in LAUNCH}
+
+
+def tile_sizes(algorithm: str, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, int]:
+    """A size for each tile that an algorithm takes; how it is launched (warps, stages) counts for nothing here."""
+    for name in given:
+        if name in _LAUNCH:
+            as_integer(name, given[name])
+        elif name not in names:
+            raise UnknownNameError(f"tile of {algorithm}", name, names)
+    sizes: dict[str, int] = {}
+    for name in names:
+        if name in given:
+            sizes[name] = as_integer(name, given[name])
+        else:
+            followed = FOLLOWS.get(name)
+            if followed not in sizes:
+                raise InputError(f"{name}: {algorithm} needs this tile; allowed: an integer from 1 up")
+            sizes[name] = sizes[followed]
+    return sizes
+
+
+def check_splits(workload: Attention | VarlenAttention, options: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+    """Raise InputError where there are more splits than key tiles to deal out."""
+    splits = options.get("splits", 1)
+    kv_len = workload.kv_len if isinstance(workload, Attention) else max(workload.kv_lens)
+    if splits > 1 and splits > (most := -(-kv_len // sizes["block_kv"])):
+        raise InputError(
+            f"splits: {splits} given; allowed: up to {most}, the tiles of {sizes['block_kv']} keys in {kv_len}"
+        )
+
+
+def cost_at(
+    chosen: Plan, workload: Attention | VarlenAttention, sizes: Mapping[str, int], options: Mapping[str, Any]
+) -> Cost:
     """The cost at tiles that are known to be right."""
-    values = chosen.compiled.scalars(*workload.point, *sizes.values())
+    at = chosen.at if isinstance(workload, Attention) else chosen.over
+    values = at(workload, options, tuple(sizes.values()))  # type: ignore[arg-type]
     formulas = chosen.formulas
-    reads, writes = len(formulas.reads), len(formulas.writes)
-    return Cost(
+    return Cost(  # type: ignore[call-arg]  # as many sums and peaks as there are fields
         formulas.algorithm,
         workload,
         FrozenDict(sizes),
         FrozenDict(options),
-        FrozenDict(dict(zip(formulas.reads, values, strict=False))),
-        FrozenDict(dict(zip(formulas.writes, values[reads:], strict=False))),
-        *values[reads + writes :],
+        FrozenDict(dict(zip(formulas.reads, values.reads, strict=True))),
+        FrozenDict(dict(zip(formulas.writes, values.writes, strict=True))),
+        *values.sums,
+        *values.peaks,
+        max(values.allocated),
+        max(values.allocated_bytes),
     )

@@ -1,22 +1,50 @@
-"""Folds over a nest, one function per quantity: traffic, FLOPs, exponentials, footprint, allocation.
+"""Folds over a nest, one function per quantity: traffic, FLOPs, function values, footprint, allocation.
 
 The rule behind every count: a statement covers each axis it has once, and every enclosing loop over another axis
-repeats it once a trip. A masked pair of loops covers and repeats what the mask visits (:mod:`iomodel.masks`).
+repeats it once a trip. A masked pair of loops covers and repeats what the mask visits (:mod:`iomodel.coverage`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import reduce
 
-from sympy import Add, Expr, Integer, Max, Mul
+from sympy import Add, Expr, Integer, Max, Mul, Poly, ceiling
 
-from iomodel.masks import FULL, Band, MaskKind, Tiled, visible_pairs, visits
-from iomodel.nest import Axis, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Nest, Path, Store, Tensor, loops, walk
-from iomodel.symbols import B, G, H, H_kv, e
+from iomodel.coverage import View
+from iomodel.nest import (
+    Accumulate,
+    Axis,
+    Elementwise,
+    Fill,
+    Guard,
+    Hold,
+    Kernel,
+    Leaf,
+    Load,
+    Lookup,
+    Loop,
+    MatMul,
+    Nest,
+    Path,
+    Per,
+    Statement,
+    Store,
+    Tensor,
+    When,
+    loops,
+    rebuilt,
+    walk,
+)
+from iomodel.symbols import B, H, H_kv, e, e_kv, p
 from iomodel.tensors import key, query
 
 Weight = Callable[[str], Expr]
+Move = Load | Lookup | Store | Fill | Accumulate
+READS = (Load, Lookup, Accumulate)
+WRITES = (Store, Fill, Accumulate)
+SIZES: dict[str, Expr] = {"io": e, "kv": e_kv, "fp32": Integer(4), "int32": Integer(4), "int64": Integer(8)}
+HOW_MANY: dict[Per, Expr] = {"head": B * H, "kv_head": B * H_kv, "heads": H, "batch": B, "call": Integer(1)}
 
 
 def elements(_dtype: str) -> Expr:
@@ -26,97 +54,46 @@ def elements(_dtype: str) -> Expr:
 
 def in_bytes(dtype: str) -> Expr:
     """Weigh an element by its size [B]."""
-    return e if dtype == "io" else Integer(4)
+    return SIZES[dtype]
 
 
-@dataclass(frozen=True)
-class View:
-    """How a nest of one head is read: under which mask, and with the rows of a GQA group packed or not."""
-
-    mask: MaskKind = FULL
-    packed: bool = False
-
-    @property
-    def instances(self) -> Expr:
-        """How often the nest runs: once a query head, or once a key/value head when packed [-]."""
-        return B * (H_kv if self.packed else H)
-
-    def tiled(self, axis: Axis, tile: Expr) -> Tiled:
-        """The axis cut into tiles; packed queries have one row for each head of the group."""
-        group = G if self.packed and axis == query else Integer(1)
-        return Tiled(axis.length, tile, group)
-
-    def rows(self, axis: Axis) -> Expr:
-        """The whole extent of an axis [rows]."""
-        return self.tiled(axis, Integer(1)).rows
-
-    def band(self, outer: Axis, inner: Axis) -> Band:
-        """What a position of `outer` sees of `inner`; masks bind queries and keys only."""
-        if (outer, inner) == (query, key):
-            return self.mask.query_to_key()
-        if (outer, inner) == (key, query):
-            return self.mask.query_to_key().transposed()
-        return Band()
-
-    def covered(self, axes: Iterable[Axis], path: Path) -> Expr:
-        """Elements over `axes` that a statement touches in one run of the nest [elements]."""
-        axes, around = set(axes), loops(path)
-        factors, done = self._masked(axes, path)
-        for axis, loop in around.items():
-            if axis not in done:
-                factors.append(self.rows(axis) if axis in axes else self.tiled(axis, loop.tile).trips)
-        factors += [self.rows(axis) for axis in sorted(axes - around.keys(), key=lambda axis: axis.name)]
-        return Mul(*factors)
-
-    def _masked(self, axes: set[Axis], path: Path) -> tuple[list[Expr], set[Axis]]:
-        """The factor of a masked pair of loops, or of the guards, and the axes they account for."""
-        guards: dict[Axis, Expr] = {}
-        for i, block in enumerate(path):
-            if isinstance(block, Loop) and block.masked:
-                inner = self.tiled(block.axis, block.tile)
-            elif isinstance(block, Live):
-                inner = self.tiled(block.axis, Integer(1))  # what is live does not depend on the inner tile
-            else:
-                continue
-            enclosing = loops(path[:i])
-            outer_axis = next((axis for axis in enclosing if self.band(axis, block.axis) != Band()), None)
-            if outer_axis is None:
-                continue
-            outer = self.tiled(outer_axis, enclosing[outer_axis].tile)
-            seen = visits(outer, inner, self.band(outer_axis, block.axis))
-            if isinstance(block, Live):
-                guards[outer_axis] = seen.live_outer_rows if outer_axis in axes else seen.live_outer_tiles
-                continue
-            factor = {  # a visited pair is live on both sides, so no guard binds further
-                (True, True): seen.area,
-                (True, False): seen.outer_rows,
-                (False, True): seen.inner_rows,
-                (False, False): seen.pairs,
-            }[outer_axis in axes, block.axis in axes]
-            return [factor], {outer_axis, block.axis}
-        return list(guards.values()), set(guards)
-
-
-def moves(nest: Nest, view: View, kind: type[Load] | type[Store]) -> dict[Tensor, Expr]:
-    """HBM accesses of one kind by tensor, over all batches and heads [elements]."""
-    totals: dict[Tensor, Expr] = {}
+def moves(nest: Nest, view: View, kinds: tuple[type, ...]) -> dict[Tensor, Expr]:
+    """HBM accesses of some kinds of statement by tensor, over all batches and heads [elements]."""
+    totals: dict[Tensor, dict[Expr, Expr]] = {}
     for statement, path in walk(nest):
-        if isinstance(statement, kind):
-            tensor = statement.tensor
-            moved = view.instances * view.covered(tensor.axes, path)
-            totals[tensor] = totals.get(tensor, Integer(0)) + moved
-    return totals
+        if not isinstance(statement, kinds):
+            continue
+        assert isinstance(statement, Move)
+        moved = view.instances(path) * _moved(statement, path, view)
+        terms = totals.setdefault(statement.tensor, {})
+        terms[moved] = terms.get(moved, Integer(0)) + view.condition(path)
+    return {tensor: Add(*(often * moved for moved, often in terms.items())) for tensor, terms in totals.items()}
+
+
+def _moved(statement: Move, path: Path, view: View) -> Expr:
+    if isinstance(statement, Lookup):
+        return view.pages(path)
+    axes = statement.axes if isinstance(statement, Accumulate) else statement.tensor.axes
+    paged = statement.tensor.paged
+    everywhere = view.covered(axes, path, paged)
+    if isinstance(statement, Load) and statement.after_first is not None:
+        return everywhere - view.covered(axes, view.first_trip(path, statement.after_first), paged)
+    return everywhere
+
+
+def atomics(nest: Nest, view: View) -> Expr:
+    """Atomic additions to HBM [elements]; each is one of the reads and one of the writes as well."""
+    return _sum(nest, view, lambda s: s.axes if isinstance(s, Accumulate) and s.atomic else None)
 
 
 def flops(nest: Nest, view: View) -> Expr:
     """FLOPs of the matrix products over the tiles visited, 2 m n k each [FLOP]."""
-    found = [view.covered((s.m, s.n, s.k), path) for s, path in walk(nest) if isinstance(s, MatMul)]
-    return 2 * view.instances * Add(*found)
+    return 2 * _sum(nest, view, lambda s: (s.m, s.n, s.k) if isinstance(s, MatMul) else None)
 
 
 def useful_flops(nest: Nest, view: View) -> Expr:
     """FLOPs of the matrix products over the visible pairs alone [FLOP]."""
-    pairs = visible_pairs(view.mask.query_to_key(), Tiled(query.length), Tiled(key.length))
+    pairs = view.visible_pairs
     total = Integer(0)
     for statement, _ in walk(nest):
         if isinstance(statement, MatMul):
@@ -125,67 +102,136 @@ def useful_flops(nest: Nest, view: View) -> Expr:
     return 2 * B * H * total
 
 
-def exps(nest: Nest, view: View) -> Expr:
-    """Exponentials [-]."""
-    found = [view.covered(s.axes, path) for s, path in walk(nest) if isinstance(s, Exp)]
-    return view.instances * Add(*found)
+def function_values(nest: Nest, view: View, kind: type[Elementwise]) -> Expr:
+    """Exponentials, tangents or random numbers [-]."""
+    return _sum(nest, view, lambda s: s.axes if isinstance(s, kind) else None)
+
+
+def _sum(nest: Nest, view: View, axes_of: Callable[[Leaf], Iterable[Axis] | None]) -> Expr:
+    found = []
+    for statement, path in walk(nest):
+        axes = axes_of(statement)
+        if axes is not None:
+            found.append(view.instances(path) * view.condition(path) * view.covered(axes, path))
+    return Add(*found)
+
+
+def by_condition(nest: Nest, view: View, fold: Callable[[Nest], Expr]) -> Expr:
+    """A fold that is no sum over statements, at either value of the condition that the nest depends on."""
+    conditions = {block.condition for _, path in walk(nest) for block in path if isinstance(block, When)}
+    if not conditions:
+        return fold(nest)
+    (condition,) = conditions
+    holds = view.decided(condition)
+
+    def decided(value: bool) -> Nest:
+        def change(statement: Statement) -> Sequence[Statement]:
+            if isinstance(statement, When):
+                return statement.body if statement.unless != value else ()
+            return (statement,)
+
+        return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
+
+    if holds.is_Integer:
+        return fold(decided(bool(holds)))
+    either, other = fold(decided(True)), fold(decided(False))
+    return either if either == other else holds * either + (1 - holds) * other
+
+
+def largest(terms: Iterable[Expr]) -> Expr:
+    """The maximum, without the terms that another one is never below at positive integers."""
+    kept: list[Expr] = []
+    for term in dict.fromkeys(part for given in terms for part in Max.make_args(given)):
+        if not any(_never_below(other, term) for other in kept):
+            kept = [other for other in kept if not _never_below(term, other)] + [term]
+    return Max(*kept, evaluate=False)  # sympy would compare every pair again, slowly
+
+
+def _never_below(term: Expr, other: Expr) -> bool:
+    difference = term - other
+    symbols = difference.free_symbols
+    if not difference.is_polynomial(*symbols):
+        return False
+    beyond = difference.subs({symbol: symbol + 1 for symbol in symbols}, simultaneous=True)
+    return all(coefficient >= 0 for coefficient in Poly(beyond, *symbols).coeffs()) if symbols else difference >= 0
 
 
 def footprint(nest: Nest, view: View, weight: Weight = elements) -> Expr:
     """The most that is live on chip at once, buffers at their full tile size [elements, or B by weight]."""
+    return by_condition(nest, view, lambda decided: largest(_peak(kernel, view, weight) for kernel in decided))
 
-    def buffers(body: Sequence[object], path: Path, have: set[Tensor]) -> Expr:
-        """Buffers of a body, noted in `have`; a guard opens no scope of its own."""
-        own: Expr = Integer(0)
-        for statement in body:
-            if isinstance(statement, Load | Hold) and statement.tensor not in have:
-                dtype = statement.dtype if isinstance(statement, Hold) and statement.dtype else statement.tensor.dtype
-                own += weight(dtype) * _tile_elements(statement.tensor, path, view)
-                have.add(statement.tensor)
-            elif isinstance(statement, Live):
-                own += buffers(statement.body, path, have)
-        return own
 
-    def inner_loops(body: Sequence[object], path: Path) -> Iterator[tuple[Loop, Path]]:
-        for statement in body:
-            if isinstance(statement, Loop):
-                yield statement, path
-            elif isinstance(statement, Live):
-                yield from inner_loops(statement.body, (*path, statement))
-
-    def peak(block: Kernel | Loop, path: Path, above: frozenset[Tensor]) -> Expr:
+def _peak(kernel: Kernel, view: View, weight: Weight) -> Expr:
+    def inside(block: Kernel | Loop, path: Path, above: frozenset[Tensor]) -> Expr:
         here, have = (*path, block), set(above)
-        own = buffers(block.body, here, have)  # all of them first: a buffer outlives the loops beside it
-        inner = [peak(loop, around, frozenset(have)) for loop, around in inner_loops(block.body, here)]
-        return own + (Max(*inner) if inner else 0)
+        own: Expr = Integer(0)  # all of them first: a buffer outlives the loops beside it
+        for tensor, dtype, around in buffers(block.body, here):
+            if tensor not in have:
+                own += weight(dtype) * tile_elements(tensor, around, view)
+                have.add(tensor)
+        inner = [inside(loop, around, frozenset(have)) for loop, around in _inner_loops(block.body, here)]
+        return own + (largest(inner) if inner else 0)
 
-    return Max(*(peak(kernel, (), frozenset()) for kernel in nest))
+    return inside(kernel, (), frozenset())
 
 
-def _tile_elements(tensor: Tensor, path: Path, view: View) -> Expr:
+def buffers(body: Sequence[object], path: Path) -> Iterator[tuple[Tensor, str, Path]]:
+    """The buffers that a body declares, with their widths; a guard opens no scope of its own."""
+    for statement in body:
+        if isinstance(statement, Load | Hold):
+            dtype = statement.dtype if isinstance(statement, Hold) and statement.dtype else statement.tensor.dtype
+            yield statement.tensor, dtype, path
+        elif isinstance(statement, Guard):
+            yield from buffers(statement.body, path)
+
+
+def _inner_loops(body: Sequence[object], path: Path) -> Iterator[tuple[Loop, Path]]:
+    for statement in body:
+        if isinstance(statement, Loop):
+            yield statement, path
+        elif isinstance(statement, Guard):
+            yield from _inner_loops(statement.body, (*path, statement))
+
+
+def tile_elements(tensor: Tensor, path: Path, view: View) -> Expr:
+    """The size of a buffer: the tile of each axis that a loop around it walks, the whole of any other [elements]."""
     around = loops(path)
-    return Mul(*(around[axis].tile if axis in around else view.rows(axis) for axis in tensor.axes))
+    return Mul(*(around[axis].tile if axis in around else view.extent(axis, path) for axis in tensor.axes))
 
 
-def peak_hbm(nest: Nest, weight: Weight = elements) -> Expr:
-    """The most that is allocated in HBM at once, over the kernels [elements, or B by weight].
+def allocations(nest: Nest, view: View, weight: Weight = elements, per: Iterable[Per] = HOW_MANY) -> list[Expr]:
+    """What is allocated in HBM during each kernel [elements, or B by weight], of tensors that there are one `per`.
 
     Inputs stay from the first kernel to the last, a result from the kernel that first writes it to the end, and what
     a later kernel only reads is freed after the last that does.
     """
+    return [by_condition(nest, view, lambda decided: _allocated(decided, weight, per)[i]) for i in range(len(nest))]  # noqa: B023
+
+
+def _allocated(nest: Nest, weight: Weight, per: Iterable[Per]) -> list[Expr]:
     touched: dict[Tensor, list[tuple[int, bool]]] = {}
     for number, kernel in enumerate(nest):
         for statement, _ in walk((kernel,)):
-            if isinstance(statement, Load | Store):
-                touched.setdefault(statement.tensor, []).append((number, isinstance(statement, Store)))
+            if isinstance(statement, READS + WRITES):
+                written = isinstance(statement, WRITES)
+                touched.setdefault(statement.tensor, []).append((number, written))
     end = len(nest) - 1
     live: list[list[Expr]] = [[] for _ in nest]
     for tensor, uses in touched.items():
+        if tensor.inside or tensor.per not in per:
+            continue
         stores = [number for number, stored in uses if stored]
         first = uses[0][0] if uses[0][1] else 0  # what is loaded before it is stored is an input
         last = uses[-1][0] if stores and stores[-1] < uses[-1][0] else end
-        heads = H if query in tensor.axes else H_kv
-        size = B * heads * weight(tensor.dtype) * Mul(*(axis.length for axis in tensor.axes))
+        lengths = (
+            p * ceiling(axis.length / p) if tensor.paged and axis == key else axis.length for axis in tensor.axes
+        )
+        size = HOW_MANY[tensor.per] * weight(tensor.dtype) * reduce(Mul, lengths, Integer(1))
         for number in range(first, last + 1):
             live[number].append(size)
-    return Max(*(Add(*sizes) for sizes in live))
+    return [Add(*sizes) for sizes in live]
+
+
+def peak_hbm(nest: Nest, view: View = View(), weight: Weight = elements) -> Expr:  # noqa: B008 - frozen
+    """The most that is allocated in HBM at once, over the kernels [elements, or B by weight]."""
+    return largest(allocations(nest, view, weight))

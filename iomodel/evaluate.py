@@ -11,6 +11,7 @@ from sympy import Expr, Symbol, fraction
 
 from iomodel.compiled import Compiled
 from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.masks import Count
 from iomodel.symbols import BY_NAME, NAME_OF
 from iomodel.validation import as_mapping
 
@@ -49,6 +50,8 @@ def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
     """
     if not isinstance(formula, Expr):
         raise InputError(f"formula: {shown(formula)} given; allowed: a sympy expression of iomodel.expressions")
+    if formula.has(Count):
+        raise InputError("formula: it has counts that only a mask's data tell; allowed: iomodel.cost on a workload")
     values = as_mapping("values", values, "{'q_len': 4096}")
     given = {_symbol(key): _integers(_symbol(key), value) for key, value in values.items()}
     numerator, denominator = fraction(formula)

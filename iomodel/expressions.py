@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, get_args
 
 from sympy import Add, Expr, factor_terms, latex
 
 from iomodel import counts
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.counts import View, in_bytes
+from iomodel.block_mask import BlockMask
+from iomodel.counts import in_bytes
+from iomodel.coverage import View
+from iomodel.documents import Documents
 from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.features import FEATURES, dressed
 from iomodel.formula_text import readable
 from iomodel.frozen import FrozenDict
 from iomodel.masks import CAUSAL, FULL, MaskKind
-from iomodel.nest import Algorithm, Load, Nest, Store
-from iomodel.symbols import BY_NAME, TILES
+from iomodel.nest import Algorithm, Exp, Nest, Random, Tanh, Tensor, retiled
+from iomodel.symbols import BY_NAME, FOLLOWS, OPTIONS, TILES
 from iomodel.validation import as_integer, as_mapping
-from iomodel.workload import Mask, Window, known_mask
+from iomodel.workload import Call, Direction, Mask, Window, known_mask
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,12 @@ class Expressions:
         HBM accesses [elements].
     hbm_elements, hbm_bytes : expression
         All of them together [elements], [B].
-    flops, useful_flops, exps : expression
-        Matrix FLOPs of the visited tiles, those of visible pairs alone [FLOP]; exponentials [-].
+    atomics : expression
+        Atomic additions to HBM [elements]; each is one of the reads and one of the writes as well.
+    flops, useful_flops : expression
+        Matrix FLOPs of the visited tiles, those of visible pairs alone [FLOP].
+    exps, tanhs, randoms : expression
+        Exponentials, hyperbolic tangents, random numbers [-].
     footprint, footprint_bytes : expression
         The most that is live on chip at once [elements], [B].
     peak_hbm_elements, peak_hbm_bytes : expression
@@ -42,13 +50,18 @@ class Expressions:
 
     algorithm: str
     mask: Mask
+    direction: str
+    features: tuple[str, ...]
     options: Mapping[str, Any]
     reads: Mapping[str, Expr]
     writes: Mapping[str, Expr]
     hbm_bytes: Expr
+    atomics: Expr
     flops: Expr
     useful_flops: Expr
     exps: Expr
+    tanhs: Expr
+    randoms: Expr
     footprint: Expr
     footprint_bytes: Expr
     peak_hbm_elements: Expr
@@ -80,10 +93,15 @@ class Expressions:
         used = set().union(self.hbm_bytes.free_symbols, self.footprint.free_symbols, self.exps.free_symbols)
         return tuple(entry.name for entry in TILES if entry.symbol in used)
 
+    @property
+    def own_tiles(self) -> tuple[str, ...]:
+        """The tiles that must be given: a follower has the size of the tile that it follows if that is there."""
+        return tuple(name for name in self.tiles if FOLLOWS.get(name) not in self.tiles)
+
     @cached_property
     def quantities(self) -> dict[str, Expr]:
         """All expressions by name, tensors apart; totals included."""
-        names = [field.name for field in fields(self)][5:]
+        names = [field.name for field in fields(self) if field.type == "Expr"]
         return {
             "hbm_reads": self.hbm_reads,
             "hbm_writes": self.hbm_writes,
@@ -129,6 +147,7 @@ class Expressions:
             (r"\text{HBM elements}", self.hbm_elements),
             (r"\text{FLOPs}", self.flops),
             (r"\text{exponentials}", self.exps),
+            *([(r"\text{atomics}", self.atomics)] if self.atomics != 0 else []),
             (r"\text{footprint}", self.footprint),
         ]
         body = " \\\\\n".join(rf"{label} &= {latex(factor_terms(expr))}" for label, expr in rows)
@@ -139,10 +158,11 @@ class Expressions:
 
     def to_dict(self) -> dict[str, Any]:
         """The expressions as text, ready for JSON."""
-        mask = self.mask.to_dict() if isinstance(self.mask, Window) else self.mask
         return {
             "algorithm": self.algorithm,
-            "mask": mask,
+            "mask": self.mask if isinstance(self.mask, str) else self.mask.to_dict(),
+            "direction": self.direction,
+            "features": list(self.features),
             "options": dict(self.options),
             "reads": {name: str(factor_terms(expr)) for name, expr in self.reads.items()},
             "writes": {name: str(factor_terms(expr)) for name, expr in self.writes.items()},
@@ -153,22 +173,82 @@ class Expressions:
         return readable(self)
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What a formula depends on beside numbers and options: the kind of mask, the direction, the call's features."""
+
+    mask: MaskKind = FULL
+    direction: str = "forward"
+    features: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def memo(self) -> dict[Any, Any]:
+        """Room for what follows from the kind alone."""
+        return {}
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.mask, self.direction, self.features))
+
+
 def mask_kind(mask: Mask) -> MaskKind:
     """Which formula a mask needs: its bounded sides and alignment, without their widths."""
     if isinstance(mask, Window):
         return MaskKind(mask.left is not None, mask.right is not None, top_left=mask.align == "top-left")
+    if isinstance(mask, BlockMask | Documents):
+        return TABULATED_MASK
     return CAUSAL if mask == "causal" else FULL
 
 
-def check_options(found: Algorithm, options: Mapping[str, Any], tiled: bool = False) -> dict[str, Any]:
+TABULATED_MASK = MaskKind(tabulated=True)
+
+
+def kind_of(call: Call) -> Kind:
+    """The formulas that a workload needs, found once for each."""
+    kind: Kind | None = call.memo.get("kind")
+    if kind is None:
+        kind = call.memo["kind"] = _interned(mask_kind(call.mask), call.direction, call.features)
+    return kind
+
+
+_interned = lru_cache(maxsize=1024)(Kind)
+
+
+def check_kind(found: Algorithm, kind: Kind) -> None:
+    """Raise unless the algorithm answers this direction and has these features."""
+    if kind.direction not in found.directions:
+        allowed = ", ".join(found.directions)
+        raise InputError(f"direction: {kind.direction!r} given; allowed: {allowed}, for {found.name} does no more")
+    for direction in _passes(kind.direction):
+        missing = found.without.get(direction, frozenset()) & set(kind.features)
+        if missing:
+            raise InputError(f"{min(missing)}: given; allowed: not with {found.name}, whose {direction} pass lacks it")
+
+
+def _passes(direction: str) -> tuple[str, ...]:
+    return ("forward", "backward") if direction == "both" else (direction,)
+
+
+def check_options(
+    found: Algorithm, options: Mapping[str, Any], tiled: bool = False, direction: str = "forward"
+) -> dict[str, Any]:
     """All options of an algorithm, defaults filled in; errors name the option."""
-    allowed = {**found.options, "packed": False}
+    allowed = {**found.takes(direction), "packed": False}
     for name, value in options.items():
         if name not in allowed:
             raise UnknownNameError(f"option of {found.name}", name, allowed)
-        if type(value) is not type(allowed[name]):
+        if name in NUMBERS:
+            as_integer(name, value)
+        elif type(value) is not type(allowed[name]):
             raise InputError(f"{name}: {shown(value)} given; allowed: {type(allowed[name]).__name__}")
     chosen = {**allowed, **options}
+    if direction == "both":
+        for name, needed in found.saved.items():
+            if options.get(name, needed) != needed:
+                raise InputError(f"{name}: {options[name]} given; allowed: {needed}, for the backward pass needs it")
     if tiled and found.tiled_by:
         if options.get(found.tiled_by) is False:
             raise InputError(f"{found.tiled_by}: False given; allowed: True, for {found.name} has tiles here")
@@ -176,9 +256,23 @@ def check_options(found: Algorithm, options: Mapping[str, Any], tiled: bool = Fa
     return chosen
 
 
-def declared(found: Algorithm, options: Mapping[str, Any]) -> Nest:
-    """The nest under the options; `packed` is how it is read, not how it is declared."""
-    return found.nest(**{name: value for name, value in options.items() if name != "packed"})
+NUMBERS = frozenset(entry.name for entry in OPTIONS)
+"""The options that are numbers: they enter a formula as symbols."""
+
+
+def structural(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The options that shape a formula, in an order of their own."""
+    return tuple(sorted((name, value) for name, value in options.items() if name not in NUMBERS))
+
+
+def declared(found: Algorithm, kind: Kind, options: Mapping[str, Any]) -> Nest:
+    """The nest of a kind under the options; `packed` is how it is read, not how it is declared."""
+    switches = {name: value for name, value in options.items() if name not in NUMBERS and name != "packed"}
+    symbols = {name: BY_NAME[name] for name in NUMBERS & found.options.keys()}
+    passes = [dressed(found.nest(way, **switches, **symbols), kind.features) for way in _passes(kind.direction)]
+    if len(passes) == 1:
+        return passes[0]
+    return passes[0] + retiled(passes[1], {BY_NAME[name]: BY_NAME[f"bwd_{name}"] for name in ("block_q", "block_kv")})
 
 
 def expressions(algorithm: str, mask: Mask = "full", direction: str = "forward", **options: Any) -> Expressions:
@@ -188,12 +282,15 @@ def expressions(algorithm: str, mask: Mask = "full", direction: str = "forward",
     ----------
     algorithm : str
         One of :func:`iomodel.list_algorithms`.
-    mask : "full", "causal" or Window
-        Only its kind enters: the widths of a window stay symbols, W_l and W_r.
-    direction : {"forward"}
+    mask : "full", "causal", Window, BlockMask or Documents
+        Only its kind enters: the widths of a window stay symbols, W_l and W_r, and the tiles that a mask given by data
+        visits stay counts without a formula.
+    direction : {"forward", "backward", "both"}
         What is computed.
     **options
-        Options of the algorithm (``lse=False``), and ``packed=True`` for the rows of a GQA group in one tile.
+        Options of the algorithm (``lse=False``), and ``packed=True`` for the rows of a GQA group in one tile. A
+        number that is not given stays a symbol (``splits``). Features of the call are switched on by name:
+        ``bias=True``, ``paged=True`` and so on (:mod:`iomodel.features`).
 
     Raises
     ------
@@ -208,31 +305,47 @@ def expressions(algorithm: str, mask: Mask = "full", direction: str = "forward",
     """
     found = find_algorithm(algorithm)
     mask = known_mask(mask)
-    if not isinstance(direction, str) or direction != "forward":
-        raise UnknownNameError("direction", direction, ["forward"])
-    complete = check_options(found, options)
-    formula = _formulas(found.name, mask_kind(mask), tuple(sorted(complete.items())))
-    return replace(formula, mask=mask)
+    if not isinstance(direction, str) or direction not in get_args(Direction):
+        raise UnknownNameError("direction", direction, get_args(Direction))
+    features = tuple(name for name in FEATURES if options.pop(name, False))
+    kind = Kind(mask_kind(mask), direction, features)
+    check_kind(found, kind)
+    complete = check_options(found, options, direction=direction)
+    formula = replace(formulas(found.name, kind, structural(complete)), mask=mask)
+    numbers = {name: options[name] for name in NUMBERS & options.keys()}
+    return replace(formula.subs(numbers), options=FrozenDict({**formula.options, **numbers})) if numbers else formula
 
 
 @lru_cache(maxsize=256)
-def _formulas(name: str, kind: MaskKind, options: tuple[tuple[str, Any], ...]) -> Expressions:
+def formulas(name: str, kind: Kind, options: tuple[tuple[str, Any], ...]) -> Expressions:
+    """The expressions of a kind, under the options that shape them."""
     chosen = dict(options)
-    nest = declared(find_algorithm(name), chosen)
-    view = View(kind, chosen["packed"])
-    reads, writes = counts.moves(nest, view, Load), counts.moves(nest, view, Store)
+    nest = declared(find_algorithm(name), kind, chosen)
+    view = View(kind.mask, chosen["packed"])
+    reads, writes = counts.moves(nest, view, counts.READS), counts.moves(nest, view, counts.WRITES)
     return Expressions(
         algorithm=name,
         mask="full",
+        direction=kind.direction,
+        features=kind.features,
         options=FrozenDict(chosen),
-        reads=FrozenDict({tensor.name: expr for tensor, expr in reads.items()}),
-        writes=FrozenDict({tensor.name: expr for tensor, expr in writes.items()}),
+        reads=_by_name(reads),
+        writes=_by_name(writes),
         hbm_bytes=Add(*(in_bytes(t.dtype) * expr for side in (reads, writes) for t, expr in side.items())),
+        atomics=counts.atomics(nest, view),
         flops=counts.flops(nest, view),
         useful_flops=counts.useful_flops(nest, view),
-        exps=counts.exps(nest, view),
+        exps=counts.function_values(nest, view, Exp),
+        tanhs=counts.function_values(nest, view, Tanh),
+        randoms=counts.function_values(nest, view, Random),
         footprint=counts.footprint(nest, view),
         footprint_bytes=counts.footprint(nest, view, in_bytes),
-        peak_hbm_elements=counts.peak_hbm(nest),
-        peak_hbm_bytes=counts.peak_hbm(nest, in_bytes),
+        peak_hbm_elements=counts.peak_hbm(nest, view),
+        peak_hbm_bytes=counts.peak_hbm(nest, view, in_bytes),
     )
+
+
+def _by_name(moved: Mapping[Tensor, Expr]) -> FrozenDict[str, Expr]:
+    """Counts by the names of the tensors: one that changes its dtype or its place keeps its name."""
+    names = dict.fromkeys(tensor.name for tensor in moved)
+    return FrozenDict({name: Add(*(expr for t, expr in moved.items() if t.name == name)) for name in names})

@@ -131,6 +131,19 @@ class Peak(Group):
     int4: Ops | None = None
 
 
+class Mma(Group):
+    """The matrix instruction: the least tile that it multiplies, m x k by k x n."""
+
+    rows: Amount | None = None
+    """m, for one warp."""
+    warpgroup_rows: Amount | None = None
+    """m, for four warps together, where they multiply together."""
+    columns: Amount | None = None
+    """n, of either."""
+    depth: Share | None = None
+    """k in bytes: how many elements it is follows from their size."""
+
+
 class Compute(Group):
     """How much arithmetic there is."""
 
@@ -143,6 +156,7 @@ class Compute(Group):
     """Exponentials (special-function results) of one SM in one clock."""
     exp: Ops | None = None
     """Exponentials of the whole chip, as the vendor states them."""
+    mma: Mma = Mma()
     peak: Peak = Peak()
 
 

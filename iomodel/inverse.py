@@ -10,8 +10,9 @@ import numpy as np
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError
 from iomodel.evaluate import evaluate
-from iomodel.expressions import expressions
-from iomodel.solve import Solution, solve
+from iomodel.expressions import NUMBERS, check_kind, expressions, kind_of
+from iomodel.solution import Solution
+from iomodel.solve import solve
 from iomodel.validation import as_integer, as_mapping
 from iomodel.workload import Attention, as_attention
 
@@ -145,8 +146,13 @@ def crossover(
     formulas, known = [], set()
     for name in (challenger, incumbent):
         found = find_algorithm(name)
-        chosen = {key: value for key, value in options.items() if key == "packed" or key in found.options}
-        formula = expressions(name, workload.mask, **chosen)
+        kind = kind_of(workload)
+        check_kind(found, kind)
+        taken = found.takes(kind.direction)
+        chosen = {key: value for key, value in options.items() if key == "packed" or key in taken}
+        features = dict.fromkeys(kind.features, True)
+        numbers = {key: default for key, default in taken.items() if key in NUMBERS}
+        formula = expressions(name, workload.mask, kind.direction, **features, **{**numbers, **chosen})
         formulas.append(formula.hbm_bytes)
         known |= {*chosen, *formula.tiles}
         for tile in formula.tiles:

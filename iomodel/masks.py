@@ -20,8 +20,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
-from sympy import Expr, Integer, Max, Min, ceiling, floor
+from sympy import Expr, Function, Integer, Max, Min, ceiling, floor
+from sympy.core.symbol import Str
 
 from iomodel.floorsum import FloorSum
 from iomodel.symbols import N_k, N_q, W_l, W_r
@@ -31,11 +33,15 @@ ONE = Integer(1)
 
 @dataclass(frozen=True)
 class Tiled:
-    """`length` positions of `group` rows each, cut into tiles of `tile` rows."""
+    """`length` positions of `group` rows each, cut into tiles of `tile` rows.
+
+    Memory may hold more rows than there are, whole pages of them: `stored`. The last tile is moved up to there.
+    """
 
     length: Expr
     tile: Expr = ONE
     group: Expr = ONE
+    stored: Expr | None = None
 
     @property
     def rows(self) -> Expr:
@@ -46,6 +52,11 @@ class Tiled:
     def trips(self) -> Expr:
         """Tiles of the whole axis [-]."""
         return ceiling(self.rows / self.tile)
+
+    @property
+    def moved(self) -> Expr:
+        """Rows that the tiles of the whole axis move [rows]."""
+        return self.rows if self.stored is None else Min(self.stored, self.trips * self.tile)
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,8 @@ class Band:
 class MaskKind:
     """Which sides of a mask are bounded, and how its diagonal is aligned: all that a formula depends on.
 
+    What a `tabulated` mask shows is known from data alone: its counts are :class:`Count` nodes.
+
     >>> MaskKind(left=False, right=True, causal=True).query_to_key()
     Band(first=None, last=N_k - N_q)
     """
@@ -74,6 +87,7 @@ class MaskKind:
     right: bool = False
     causal: bool = False
     top_left: bool = False
+    tabulated: bool = False
 
     def query_to_key(self) -> Band:
         """The band as a query sees it: key - query lies in off - left .. off + right."""
@@ -103,7 +117,7 @@ class Visits:
         return self.outer.group * self.inner.tile
 
     @cached_property
-    def _start(self) -> Expr:
+    def start(self) -> Expr:
         """The first outer tile that sees anything."""
         if self.band.last is None:
             return Integer(0)
@@ -118,7 +132,8 @@ class Visits:
         return self.outer.trips, ceiling(seen / self.outer.tile)
 
     @cached_property
-    def _stop(self) -> Expr:
+    def stop(self) -> Expr:
+        """One past the last outer tile that sees anything."""
         return Min(*self._stops)
 
     @cached_property
@@ -137,9 +152,9 @@ class Visits:
     def _saturated_from(self) -> Expr:
         """The first outer tile that reaches the last visible inner tile."""
         if self.band.last is None:
-            return self._start
+            return self.start
         first = (ceiling((stop * self._modulus - self._hi_offset) / self._slope) for stop in self._inner_stops)
-        return Min(Max(Min(*first), self._start), self._stop)
+        return Min(Max(Min(*first), self.start), self.stop)
 
     @property
     def _hi_offset(self) -> Expr:
@@ -153,17 +168,17 @@ class Visits:
     @cached_property
     def live_outer_tiles(self) -> Expr:
         """Outer tiles that see something [-]."""
-        return self._stop - self._start
+        return self.stop - self.start
 
     @cached_property
     def live_outer_rows(self) -> Expr:
         """Rows of the outer tiles that see something [rows]."""
-        return self._outer_extent - self._start * self.outer.tile
+        return self._outer_extent - self.start * self.outer.tile
 
     @cached_property
     def _outer_extent(self) -> Expr:
         """Outer rows up to the end of the last tile that sees anything."""
-        return _extent(self._stop, self.outer)
+        return _extent(self.stop, self.outer)
 
     @cached_property
     def _inner_extent(self) -> Expr:
@@ -173,19 +188,19 @@ class Visits:
     @cached_property
     def _saturated(self) -> Expr:
         """Outer tiles that reach the last visible inner tile."""
-        return self._stop - self._saturated_from
+        return self.stop - self._saturated_from
 
     @cached_property
     def _unsaturated_pairs(self) -> Expr:
         """Visited pairs, less one full row of T' tiles for each saturated outer tile."""
         slope, modulus, total = self._slope, self._modulus, Integer(0)
         if self.band.last is not None:
-            offset = slope * self._start + self._hi_offset
-            total += FloorSum(self._saturated_from - self._start, modulus, slope, offset)
+            offset = slope * self.start + self._hi_offset
+            total += FloorSum(self._saturated_from - self.start, modulus, slope, offset)
         if self.band.first is not None:
             first = ceiling((modulus - self._lo_offset) / slope)
-            above = Min(Max(first, self._start), self._stop)
-            total -= FloorSum(self._stop - above, modulus, slope, slope * above + self._lo_offset)
+            above = Min(Max(first, self.start), self.stop)
+            total -= FloorSum(self.stop - above, modulus, slope, slope * above + self._lo_offset)
         return total
 
     @cached_property
@@ -209,7 +224,7 @@ class Visits:
     @cached_property
     def _missing_rows(self) -> Expr:
         """Rows that the last live outer tile lacks to be a whole tile."""
-        return self._stop * self.outer.tile - self._outer_extent
+        return self.stop * self.outer.tile - self._outer_extent
 
     @cached_property
     def outer_rows(self) -> Expr:
@@ -223,6 +238,44 @@ class Visits:
         return self.outer.tile * self.inner_rows - self._missing_rows * last_width
 
 
+class Count(Function):  # type: ignore[misc]
+    """`Count(quantity, outer, u, v, group)`: one of the counts of :class:`Visits` that only data or a walk can tell.
+
+    `outer` is the stationary axis, u and v are the outer and inner tiles, `group` the rows of a query.
+    """
+
+    nargs = 5
+    is_integer = True
+    is_nonnegative = True
+
+    def _sympystr(self, printer: Any) -> str:
+        quantity, outer, *sizes = (printer.doprint(arg) for arg in self.args)
+        return f"{quantity}({outer}; {', '.join(sizes)})"
+
+    def _latex(self, printer: Any) -> str:
+        quantity, outer, *sizes = self.args
+        name = str(quantity).replace("_", r"\_")
+        return rf"\text{{{name}}}_{{\text{{{outer}}}}}({', '.join(map(printer.doprint, sizes))})"
+
+
+@dataclass(frozen=True)
+class Tabulated:
+    """The counts of a tabulated mask, as :class:`Visits` names them."""
+
+    axis: str
+    outer: Tiled
+    inner: Tiled
+
+    def __getattr__(self, quantity: str) -> Expr:
+        if quantity not in TABULATED:
+            raise AttributeError(quantity)
+        group = self.outer.group * self.inner.group
+        return Count(Str(quantity), Str(self.axis), self.outer.tile, self.inner.tile, group)
+
+
+TABULATED = ("pairs", "inner_rows", "outer_rows", "area", "live_outer_tiles", "live_outer_rows")
+
+
 @lru_cache(maxsize=512)
 def visits(outer: Tiled, inner: Tiled, band: Band) -> Visits:
     """The counts of a band, built once: many statements of a nest share them."""
@@ -231,7 +284,9 @@ def visits(outer: Tiled, inner: Tiled, band: Band) -> Visits:
 
 def _extent(stop: Expr, axis: Tiled) -> Expr:
     """Rows in the first `stop` tiles of an axis."""
-    return axis.rows if stop == axis.trips else Min(axis.rows, stop * axis.tile)
+    if stop == axis.trips:
+        return axis.moved
+    return Min(axis.rows if axis.stored is None else axis.stored, stop * axis.tile)
 
 
 def visible_pairs(band: Band, outer: Tiled, inner: Tiled) -> Expr:

@@ -2,55 +2,90 @@
 
 The whole grammar::
 
-    algorithm ::= [Kernel(title, [statement ...]) ...]            kernels run one after the other
-    statement ::= Loop(axis, tile, [statement ...], masked=False) over the tiles of an axis; `masked`: only over
-                                                                  those that the tile of the enclosing loop sees
-                | Live(axis, [statement ...])                     only if the enclosing tile sees any of `axis`
-                | Load(tensor)                                    HBM -> SRAM, the current tile
-                | Store(tensor, held=None)                        SRAM -> HBM, from the buffer of `held`
-                | Hold(tensor, dtype=None)                        a buffer on chip for the current tile
-                | MatMul(axis, axis, axis)                        2 m n k FLOPs on the current tile
-                | Exp(axis, ...)                                  one exponential an element of the current tile
+    algorithm ::= [Kernel(title, [statement ...], per="head") ...]  kernels run one after the other, once a query head,
+                                                                    a key/value head ("kv_head") or a "call"
+    statement ::= Loop(axis, tile, [statement ...], masked=False)   over the tiles of an axis; `masked`: only over
+                                                                    those that the tile of the enclosing loop sees
+                | Live(axis, [statement ...])                       only if the enclosing tile sees any of `axis`
+                | Idle(axis, [statement ...])                       only if it sees none of it
+                | When(condition, [statement ...], unless=False)    only if an expression is 1, not 0; or the reverse
+                | Load(tensor, after_first=None)                    HBM -> SRAM, the current tile; not at the first
+                                                                    trip of the masked loop over `after_first`
+                | Store(tensor, held=None)                          SRAM -> HBM, from the buffer of `held`
+                | Fill(tensor)                                      a constant -> HBM, from no buffer
+                | Accumulate(tensor, held, atomic=True, within=())  HBM += SRAM; one position of each axis of `within`
+                | Lookup(tensor)                                    HBM -> an address, without a buffer
+                | Hold(tensor, dtype=None)                          a buffer on chip for the current tile
+                | MatMul(axis, axis, axis)                          2 m n k FLOPs on the current tile
+                | Exp | Tanh | Random (axis, ...)                   one function value an element of the current tile
+                | Scores | Drop | Sink (axis, ...)                  where a feature of the call joins in, if it has it
+                                                                    (:mod:`iomodel.features`)
 
 What a statement covers: the current tile of every axis that an enclosing loop walks, all of any other axis.
-A buffer (of `Load` or `Hold`) lives as long as the loop body that declares it. Counts follow by folding over
+A buffer (of `Load` or `Hold`) lives as long as the loop body that declares it. A loop over an axis that is a
+partition of another (`Axis.of`) shares the tiles of that axis out among its trips. Counts follow by folding over
 the nest (:mod:`iomodel.counts`); nothing here knows a mask, a machine or a number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from inspect import signature
 from typing import Any, Literal
 
 from sympy import Expr
 
 from iomodel.errors import IOModelError
 
-DType = Literal["io", "fp32"]
-"""Width of an element: the workload's dtype, or 4 bytes."""
+DType = Literal["io", "kv", "fp32", "int32", "int64"]
+"""Width of an element: the workload's dtype, that of the K/V cache, 4 bytes, 4 bytes, 8 bytes."""
+
+Per = Literal["head", "kv_head", "heads", "batch", "call"]
+"""How many there are: B H, B H_kv, H, B, 1."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A dimension of the problem; the name is its identity, so that queries and keys never collide."""
+    """A dimension of the problem; the name is its identity, so that queries and keys never collide.
+
+    A partition deals the positions of another axis, `of`, out in `length` chunks of `chunk` positions; the last
+    chunks may be short or empty.
+    """
 
     name: str
     length: Expr
+    of: Axis | None = None
+    chunk: Expr | None = None
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of one head, over its axes."""
+    """A tensor over its axes; there is one `per` query head, key/value head, and so on.
+
+    A `paged` tensor lies in whole pages along its key axis; one that is `inside` another is not allocated.
+    """
 
     name: str
     axes: tuple[Axis, ...]
     dtype: DType = "io"
+    per: Per = "head"
+    paged: bool = False
+    inside: bool = False
 
 
 @dataclass(frozen=True)
 class Load:
-    """Move the current tile from HBM into a buffer."""
+    """Move the current tile from HBM into a buffer; not at the first trip of the masked loop over `after_first`."""
+
+    tensor: Tensor
+    after_first: Axis | None = None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Read the entries that say where the current tile lies; an address is not held in a buffer."""
 
     tensor: Tensor
 
@@ -61,6 +96,28 @@ class Store:
 
     tensor: Tensor
     held: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Fill:
+    """Write a constant to the current tile in HBM; no buffer holds it."""
+
+    tensor: Tensor
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    """Add the buffer of `held` to the current tile in HBM, at one position of each axis of `within`."""
+
+    tensor: Tensor
+    held: Tensor
+    atomic: bool = True
+    within: tuple[Axis, ...] = ()
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """What is covered of the tensor."""
+        return tuple(axis for axis in self.tensor.axes if axis not in self.within)
 
 
 @dataclass(frozen=True)
@@ -81,13 +138,37 @@ class MatMul:
 
 
 @dataclass(frozen=True, init=False)
-class Exp:
-    """Take one exponential for each element of the current tile over `axes`."""
+class Elementwise:
+    """Something done to each element of the current tile over `axes`."""
 
     axes: tuple[Axis, ...]
 
     def __init__(self, *axes: Axis) -> None:
         object.__setattr__(self, "axes", axes)
+
+
+class Exp(Elementwise):
+    """Take an exponential."""
+
+
+class Tanh(Elementwise):
+    """Take a hyperbolic tangent."""
+
+
+class Random(Elementwise):
+    """Draw a random number."""
+
+
+class Scores(Elementwise):
+    """A tile of S is complete but for what the call adds to it."""
+
+
+class Drop(Elementwise):
+    """Dropout of P, or of its gradient, if the call has it."""
+
+
+class Sink(Elementwise):
+    """The attention sink joins the softmax denominator, if the call has one; an exponential an element over `axes`."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +178,9 @@ class Block:
     def with_body(self, body: Sequence[Statement]) -> Any:
         """The same block around another body."""
         return type(self)(**{**self.__dict__, "body": body})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "body", tuple(self.body))  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -108,9 +192,6 @@ class Loop(Block):
     body: Sequence[Statement]
     masked: bool = False
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "body", tuple(self.body))
-
 
 @dataclass(frozen=True)
 class Live(Block):
@@ -119,8 +200,27 @@ class Live(Block):
     axis: Axis
     body: Sequence[Statement]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "body", tuple(self.body))
+
+@dataclass(frozen=True)
+class Idle(Block):
+    """Run the body only where the tile of the enclosing loop sees nothing of `axis`."""
+
+    axis: Axis
+    body: Sequence[Statement]
+
+
+@dataclass(frozen=True)
+class When(Block):
+    """Run the body only if the condition, which is 0 or 1, is 1; `unless` turns it round."""
+
+    condition: Expr
+    body: Sequence[Statement]
+    unless: bool = False
+
+    @property
+    def holds(self) -> Expr:
+        """1 where the body runs, 0 where it does not."""
+        return 1 - self.condition if self.unless else self.condition
 
 
 @dataclass(frozen=True)
@@ -129,21 +229,20 @@ class Kernel(Block):
 
     title: str
     body: Sequence[Statement]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "body", tuple(self.body))
+    per: Per = "head"
 
 
-Leaf = Load | Store | Hold | MatMul | Exp
-Statement = Leaf | Loop | Live
+Leaf = Load | Lookup | Store | Fill | Accumulate | Hold | MatMul | Elementwise
+Guard = Live | Idle | When
+Statement = Leaf | Loop | Guard
 Nest = tuple[Kernel, ...]
-Path = tuple[Kernel | Loop | Live, ...]
+Path = tuple[Kernel | Loop | Guard, ...]
 
 
 def walk(nest: Nest) -> Iterator[tuple[Leaf, Path]]:
     """Every leaf of a nest with the blocks around it, outermost first, in program order."""
 
-    def inside(block: Kernel | Loop | Live, path: Path) -> Iterator[tuple[Leaf, Path]]:
+    def inside(block: Kernel | Loop | Guard, path: Path) -> Iterator[tuple[Leaf, Path]]:
         here = (*path, block)
         for statement in block.body:
             if isinstance(statement, Block):
@@ -181,13 +280,19 @@ def check(nest: Nest) -> None:
         if len(set(walked)) < len(walked):
             raise DeclarationError(f"{kernel.title}: one loop over an axis lies inside another over the same axis")
         for i, block in enumerate(path):
-            bound = isinstance(block, Live) or (isinstance(block, Loop) and block.masked)
+            bound = isinstance(block, Live | Idle) or (isinstance(block, Loop) and block.masked)
             if bound and not loops(path[:i]):
                 raise DeclarationError(f"{kernel.title}: a mask needs an enclosing loop whose tiles do the seeing")
         if sum(isinstance(block, Loop) and block.masked for block in path) > 1:
             raise DeclarationError(f"{kernel.title}: one masked loop lies inside another")
-        if isinstance(statement, Store) and (statement.held or statement.tensor) not in held(path):
+        if isinstance(statement, Load) and statement.after_first not in (None, *_masked(path)):
+            raise DeclarationError(f"{kernel.title}: {statement.tensor.name} waits for a first trip of no masked loop")
+        if isinstance(statement, Store | Accumulate) and (statement.held or statement.tensor) not in held(path):
             raise DeclarationError(f"{kernel.title}: {statement.tensor.name} is stored where no buffer holds it")
+
+
+def _masked(path: Path) -> list[Axis]:
+    return [block.axis for block in path if isinstance(block, Loop) and block.masked]
 
 
 def held(path: Path) -> set[Tensor]:
@@ -195,13 +300,33 @@ def held(path: Path) -> set[Tensor]:
     return {statement.tensor for block in path for statement in _same_body(block) if isinstance(statement, Load | Hold)}
 
 
-def _same_body(block: Kernel | Loop | Live) -> Iterator[Leaf | Loop]:
-    """The statements of a body, those behind a Live guard included: a guard opens no scope of its own."""
+def _same_body(block: Kernel | Loop | Guard) -> Iterator[Leaf | Loop]:
+    """The statements of a body, those behind a guard included: a guard opens no scope of its own."""
     for statement in block.body:
-        if isinstance(statement, Live):
+        if isinstance(statement, Guard):
             yield from _same_body(statement)
         else:
             yield statement
+
+
+def rebuilt(body: Sequence[Statement], change: Callable[[Any], Iterable[Statement]]) -> tuple[Statement, ...]:
+    """A body with each statement replaced by those that `change` makes of it, from the inside out."""
+    made: list[Statement] = []
+    for statement in body:
+        inner = statement.with_body(rebuilt(statement.body, change)) if isinstance(statement, Block) else statement
+        made.extend(change(inner))
+    return tuple(made)
+
+
+def retiled(nest: Nest, tiles: Mapping[Expr, Expr]) -> Nest:
+    """The same nest with some tiles called otherwise."""
+
+    def change(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Loop):
+            return (replace(statement, tile=statement.tile.subs(tiles)),)
+        return (statement,)
+
+    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
 
 
 @dataclass(frozen=True)
@@ -211,28 +336,58 @@ class Published:
     elements: Expr
     cite: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    direction: str = "forward"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Algorithm:
-    """A named algorithm: how to declare its nest, where it is from, which bounds may speak of it.
+    """A named algorithm: how to declare its nests, where it is from, which bounds may speak of it.
 
-    `declare` takes the options by keyword and returns the nest. `classes` names the classes of
-    :mod:`iomodel.bounds` that it belongs to. `tiled_by` names the option that giving tiles switches on, for an
-    algorithm that also has a form without tiles.
+    `declare` and `backward` take those of the options that they name, by keyword, and return the nest of a direction;
+    None where the algorithm has no such direction. `saved` are the options that the forward pass needs for a backward
+    pass to follow. `classes` names the classes of :mod:`iomodel.bounds` that the forward nest belongs to. `without`
+    names the features of a call (:mod:`iomodel.features`) that a direction does not have. `tiled_by` names the option
+    that giving tiles switches on, for an algorithm that also has a form without tiles.
     """
 
     name: str
     title: str
     cite: str
-    declare: Any
+    declare: Any = None
+    backward: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    saved: Mapping[str, Any] = field(default_factory=dict)
     classes: frozenset[str] = frozenset()
+    without: Mapping[str, frozenset[str]] = field(default_factory=dict)
     tiled_by: str | None = None
     published: tuple[Published, ...] = ()
+    residency: Mapping[str, Any] = field(default_factory=dict)
 
-    def nest(self, **options: Any) -> Nest:
-        """The declaration under these options, checked."""
-        nest: Nest = tuple(self.declare(**{**self.options, **options}))
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The directions that it answers."""
+        found = [name for name, declare in (("forward", self.declare), ("backward", self.backward)) if declare]
+        return (*found, "both") if len(found) == 2 else tuple(found)
+
+    def takes(self, direction: str = "forward") -> dict[str, Any]:
+        """The options of a direction, with their defaults."""
+        return self._taken[direction]
+
+    @cached_property
+    def _taken(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for direction in self.directions:
+            declares = {"forward": [self.declare], "backward": [self.backward]}.get(
+                direction, [self.declare, self.backward]
+            )
+            named = {name for declare in declares for name in signature(declare).parameters}
+            found[direction] = {name: default for name, default in self.options.items() if name in named}
+        return found
+
+    def nest(self, direction: str = "forward", **options: Any) -> Nest:
+        """The declaration of the forward or backward pass under these options, checked."""
+        declare = self.declare if direction == "forward" else self.backward
+        chosen = {**self.options, **options}
+        nest: Nest = tuple(declare(**{name: chosen[name] for name in signature(declare).parameters}))
         check(nest)
         return nest

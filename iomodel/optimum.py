@@ -25,11 +25,10 @@ from sympy import Add, Expr, Symbol, ceiling, expand, factor, factor_terms, floo
 
 from iomodel import counts
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.counts import View
-from iomodel.expressions import check_options, declared, mask_kind
+from iomodel.coverage import View
+from iomodel.expressions import Kind, check_kind, check_options, declared, mask_kind, structural
 from iomodel.frozen import FrozenDict
-from iomodel.masks import MaskKind
-from iomodel.nest import DeclarationError, Load, Nest, Store
+from iomodel.nest import DeclarationError, Nest
 from iomodel.structure import Part, parts
 from iomodel.symbols import NAME_OF, B, G, H, H_kv, M, N, N_k, N_q, W_l, W_r, b, d, d_v
 from iomodel.workload import Mask, known_mask
@@ -87,7 +86,7 @@ class Optimum:
         return "\n".join([*sizes, f"HBM elements = {self.hbm_elements}", f"leading term = {self.leading}"])
 
 
-def optimum(algorithm: str, mask: Mask = "full", **options: Any) -> Optimum:
+def optimum(algorithm: str, mask: Mask = "full", direction: str = "forward", **options: Any) -> Optimum:
     """The tiles of least traffic as formulas, and the leading term of that traffic.
 
     Parameters
@@ -96,6 +95,8 @@ def optimum(algorithm: str, mask: Mask = "full", **options: Any) -> Optimum:
         One of :func:`iomodel.list_algorithms`.
     mask : "full", "causal" or Window
         A window is taken to be short against the sequence.
+    direction : {"forward", "backward", "both"}
+        What is computed.
     **options
         Options of the algorithm; ``tiled=True`` for standard attention as GEMMs.
 
@@ -118,15 +119,17 @@ def optimum(algorithm: str, mask: Mask = "full", **options: Any) -> Optimum:
     """
     found = find_algorithm(algorithm)
     mask = known_mask(mask)
-    complete = check_options(found, {**options, "packed": False})
-    formula = _optimum(found.name, mask_kind(mask), tuple(sorted(complete.items())))
+    kind = Kind(mask_kind(mask), direction)
+    check_kind(found, kind)
+    complete = check_options(found, {**options, "packed": False}, direction=direction)
+    formula = _optimum(found.name, kind, structural(complete))
     return Optimum(found.name, mask, *formula)
 
 
 @lru_cache(maxsize=128)
-def _optimum(name: str, kind: MaskKind, options: tuple[tuple[str, Any], ...]) -> tuple[Any, ...]:
-    view = View(kind)
-    found, fixed = parts(declared(find_algorithm(name), dict(options)), kind)
+def _optimum(name: str, kind: Kind, options: tuple[tuple[str, Any], ...]) -> tuple[Any, ...]:
+    view = View(kind.mask)
+    found, fixed = parts(declared(find_algorithm(name), kind, dict(options)), kind.mask)
     tiles: dict[Symbol, Expr] = {}
     total = _traffic(fixed, view)
     for part in found:
@@ -143,7 +146,7 @@ def _optimum(name: str, kind: MaskKind, options: tuple[tuple[str, Any], ...]) ->
 
 
 def _traffic(nest: Nest, view: View) -> Expr:
-    sides = (counts.moves(nest, view, Load), counts.moves(nest, view, Store))
+    sides = (counts.moves(nest, view, counts.READS), counts.moves(nest, view, counts.WRITES))
     return Add(*(moved for side in sides for moved in side.values())).subs(ONE_HEAD)
 
 

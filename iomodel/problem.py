@@ -22,11 +22,12 @@ def align_up(size: int, step: int) -> int:
 
 @dataclass(frozen=True)
 class Range:
-    """The sizes a tile may have: multiples of `step` from `least` to where it covers `rows`."""
+    """The sizes a tile may have: multiples of `step` from `least` to where it covers `rows`, or up to `most`."""
 
     rows: int
     step: int = 1
     least: int = 1
+    most: int | None = None
 
     @property
     def first(self) -> int:
@@ -36,6 +37,8 @@ class Range:
     @property
     def last(self) -> int:
         """The largest size that is worth a look."""
+        if self.most is not None:
+            return self.most // self.step * self.step
         return align_up(self.rows, self.step)
 
     def trips(self, size: int) -> int:
@@ -75,9 +78,9 @@ class Range:
 class Problem:
     """Two tile sizes, what they cost [B], what they occupy, and the budget.
 
-    `base` is the part of the cost that no tile lessens; None says that the cost is separable. Where the bounds of a
-    staircase are not `provable`, every tile that fits is examined. `least_stream` is what streams past one tile that
-    covers the outer axis.
+    `base` is the part of the cost that no tile lessens; None says that the cost is separable. `strict` is the part of
+    the cost to which the bounds of a staircase apply, None where they apply to all of it; `least_stream` is what
+    streams past one tile that covers the outer axis.
     """
 
     outer: Range
@@ -87,7 +90,7 @@ class Problem:
     budget: int
     prefer_inner: bool = True
     base: int | None = None
-    provable: bool = True
+    strict: Callable[[int, int], int] | None = None
     least_stream: int = 0
     costs: Callable[[Any, int], Any] | None = None
     known: dict[Tile, int] = field(default_factory=dict)

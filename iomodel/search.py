@@ -45,15 +45,18 @@ class Found:
     examined: int
 
 
-def search(problem: Problem, epsilon: Fraction = Fraction(0)) -> Found | None:
-    """The preferred tile, proven; None if nothing fits."""
+def search(problem: Problem, epsilon: Fraction = Fraction(0), at_most: int | None = None) -> Found | None:
+    """The preferred tile, proven; None if nothing fits.
+
+    `at_most` is the limit on the cost in place of that which epsilon gives; it is not below the least.
+    """
     walk = Separable(problem) if problem.base is None else Staircase(problem)
     top = problem.outer.largest(lambda u: problem.footprint(u, problem.inner.first), problem.budget)
     if top is None:
         return None
     least, least_tile = _least(walk, top)
     runner_up = _runner_up(walk, top, least)
-    limit = floor(least * (1 + epsilon))
+    limit = floor(least * (1 + epsilon)) if at_most is None else at_most
     best: tuple[tuple[int, int, int, int], Tile] | None = None
     for u in walk.outers(top):
         if walk.bound(u) > limit:

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 from sympy import Symbol
 
 from iomodel.masks import FULL, MaskKind
-from iomodel.nest import Axis, DeclarationError, Kernel, Live, Load, Loop, Nest, Path, Statement, Store, loops, walk
+from iomodel.nest import (
+    Accumulate,
+    Axis,
+    Block,
+    DeclarationError,
+    Fill,
+    Idle,
+    Kernel,
+    Leaf,
+    Load,
+    Lookup,
+    Loop,
+    Nest,
+    Path,
+    Statement,
+    Store,
+    loops,
+    walk,
+)
 from iomodel.symbols import TILES
 
 TILE_ORDER = [entry.symbol for entry in TILES]
+Role = Literal["fixed", "once a tile", "streamed", "area", "loose"]
 
 
 @dataclass(frozen=True)
@@ -25,10 +46,8 @@ class Part:
     axes : dict of Symbol to Axis
         The axis that each tile cuts.
     masked : bool
-        Whether a mask bounds a loop: the cost is then no function of the trip counts alone.
-    provable : bool
-        Whether the bounds of a staircase hold (:mod:`iomodel.search`): everything in the masked loop streams along
-        the inner axis, and nothing outside it is repeated.
+        Whether the cost is no function of the trip counts alone: a mask bounds a loop, an axis is partitioned, pages
+        are looked up, or sequences of different lengths are summed.
     """
 
     nest: Nest
@@ -36,7 +55,54 @@ class Part:
     inner: Symbol
     axes: dict[Symbol, Axis]
     masked: bool
-    provable: bool
+
+    def only(self, *roles: Role) -> Nest:
+        """The nest without the moves of other roles (:func:`role`)."""
+
+        def strip(body: Sequence[Statement], path: Path) -> tuple[Statement, ...]:
+            kept: list[Statement] = []
+            for statement in body:
+                if isinstance(statement, Block):
+                    kept.append(statement.with_body(strip(statement.body, (*path, statement))))
+                elif not isinstance(statement, MOVES) or role(statement, path, *self._pair) in roles:
+                    kept.append(statement)
+            return tuple(kept)
+
+        return tuple(kernel.with_body(strip(kernel.body, (kernel,))) for kernel in self.nest)
+
+    @cached_property
+    def provable(self) -> bool:
+        """Whether the bounds of a staircase hold for all of the cost (:mod:`iomodel.search`)."""
+        found = (
+            role(statement, path, *self._pair) for statement, path in walk(self.nest) if isinstance(statement, MOVES)
+        )
+        return "loose" not in found
+
+    @property
+    def _pair(self) -> tuple[Axis, Axis]:
+        return self.axes[self.outer], self.axes[self.inner]
+
+
+MOVES = (Load, Lookup, Store, Fill, Accumulate)
+
+
+def role(statement: Leaf, path: Path, outer: Axis, inner: Axis) -> Role:
+    """What a move depends on, where `outer` is the stationary axis of a masked pair of loops.
+
+    ``fixed``: on no tile, but for the rows of idle tiles. ``once a tile``: on the number of outer tiles.
+    ``streamed``: on the inner rows that each outer tile visits. ``area``: on the elements visited. ``loose``: else.
+    """
+    idle = any(isinstance(block, Idle) for block in path)  # the smaller the tiles, the more of them see nothing
+    if idle or isinstance(statement, Lookup) or (isinstance(statement, Load) and statement.after_first):
+        return "loose"
+    assert isinstance(statement, Load | Store | Fill | Accumulate)
+    axes = set(statement.axes if isinstance(statement, Accumulate) else statement.tensor.axes)
+    around = loops(path)
+    if any(isinstance(block, Loop) and block.masked for block in path):
+        return {(False, True): "streamed", (True, True): "area"}.get((outer in axes, inner in axes), "loose")  # type: ignore[return-value]
+    if around.keys() <= axes:
+        return "fixed"
+    return "once a tile" if around.keys() <= axes | {outer} else "loose"
 
 
 def _tiles(kernel: Kernel) -> dict[Symbol, Axis]:
@@ -48,7 +114,7 @@ def _tiles(kernel: Kernel) -> dict[Symbol, Axis]:
     }
 
 
-def parts(nest: Nest, mask: MaskKind) -> tuple[list[Part], Nest]:
+def parts(nest: Nest, mask: MaskKind, varlen: bool = False) -> tuple[list[Part], Nest]:
     """The parts of a nest, and the kernels that have no tile to choose."""
     groups: list[tuple[set[Symbol], list[Kernel]]] = []
     fixed = []
@@ -60,56 +126,28 @@ def parts(nest: Nest, mask: MaskKind) -> tuple[list[Part], Nest]:
         joined = [group for group in groups if group[0] & tiles]
         groups = [group for group in groups if not group[0] & tiles]
         groups.append((tiles.union(*(g[0] for g in joined)), [k for g in joined for k in g[1]] + [kernel]))
-    return [_part(tuple(kernels), mask) for _, kernels in groups], tuple(fixed)
+    return [_part(tuple(kernels), mask, varlen) for _, kernels in groups], tuple(fixed)
 
 
-def _part(nest: Nest, mask: MaskKind) -> Part:
+def _part(nest: Nest, mask: MaskKind, varlen: bool) -> Part:
     axes: dict[Symbol, Axis] = {}
     for kernel in nest:
         axes.update(_tiles(kernel))
     ordered = sorted(axes, key=TILE_ORDER.index)
     if len(ordered) != 2:
         raise DeclarationError(f"{nest[0].title}: the solver chooses tiles in pairs; found {ordered}")
-    pair = next(_masked_pairs(nest), None) if mask != FULL else None
+    uneven = any(
+        isinstance(statement, Lookup) or any(axis.of is not None for axis in loops(path))
+        for statement, path in walk(nest)
+    )
+    pair = next(_masked_pairs(nest), None) if mask != FULL or varlen or uneven else None
     outer, inner = pair or tuple(ordered)
-    return Part(nest, outer, inner, axes, pair is not None, _provable(nest, axes[outer], axes[inner]))
+    return Part(nest, outer, inner, axes, pair is not None or varlen)
 
 
 def _masked_pairs(nest: Nest) -> Iterator[tuple[Symbol, Symbol]]:
     for _, path in walk(nest):
         for i, block in enumerate(path):
             if isinstance(block, Loop) and block.masked:
-                outer = next(b for b in reversed(path[:i]) if isinstance(b, Loop))
+                outer = next(b for b in reversed(path[:i]) if isinstance(b, Loop) and b.tile in TILE_ORDER)
                 yield outer.tile, block.tile
-
-
-def _in_masked_loop(path: Path) -> bool:
-    return any(isinstance(block, Loop) and block.masked for block in path)
-
-
-def _provable(nest: Nest, outer: Axis, inner: Axis) -> bool:
-    for statement, path in walk(nest):
-        if isinstance(statement, Load | Store):
-            axes = set(statement.tensor.axes)
-            if _in_masked_loop(path) and not (inner in axes and outer not in axes):
-                return False
-            if not _in_masked_loop(path) and not loops(path).keys() <= axes:
-                return False
-    return True
-
-
-def without_masked_loops(nest: Nest) -> Nest:
-    """What is left when the masked loops run no trip: the part of the cost that does not stream."""
-
-    def strip(body: Sequence[Statement]) -> tuple[Statement, ...]:
-        kept: list[Statement] = []
-        for statement in body:
-            if isinstance(statement, Loop | Live):
-                if isinstance(statement, Loop) and statement.masked:
-                    continue
-                kept.append(statement.with_body(strip(statement.body)))
-            else:
-                kept.append(statement)
-        return tuple(kept)
-
-    return tuple(kernel.with_body(strip(kernel.body)) for kernel in nest)

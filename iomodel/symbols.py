@@ -11,12 +11,16 @@ from sympy import Symbol
 
 
 class Entry(NamedTuple):
-    """One letter of the alphabet: the Python name, the symbol, what it means, its unit."""
+    """One letter of the alphabet: the Python name, the symbol, what it means, its unit.
+
+    A tile that `follows` another has its size where none is given.
+    """
 
     name: str
     symbol: Symbol
     meaning: str
     unit: str
+    follows: str | None = None
 
 
 def _positive(letter: str) -> Symbol:
@@ -29,10 +33,14 @@ def _natural(letter: str) -> Symbol:
 
 B, H, H_kv, G = map(_positive, ("B", "H", "H_kv", "G"))
 N_q, N_k, d, d_v = map(_positive, ("N_q", "N_k", "d", "d_v"))
-e = _positive("e")
+e, e_kv, p = map(_positive, ("e", "e_kv", "p"))
 W_l, W_r = map(_natural, ("W_l", "W_r"))
+s, n_dQ = map(_positive, ("s", "n_dQ"))
 B_r, B_c = map(_positive, ("B_r", "B_c"))
-m_1, n_1, m_2, n_2 = map(_positive, ("m_1", "n_1", "m_2", "n_2"))
+B_r_dQ, B_c_dQ, B_r_bwd, B_c_bwd = map(_positive, ("B_r_dQ", "B_c_dQ", "B_r_bwd", "B_c_bwd"))
+m_1, n_1, m_2, n_2, m_3, n_3 = map(_positive, ("m_1", "n_1", "m_2", "n_2", "m_3", "n_3"))
+m_4, n_4, m_5, n_5, m_6, n_6 = map(_positive, ("m_4", "n_4", "m_5", "n_5", "m_6", "n_6"))
+warps, stages = map(_positive, ("n_warps", "n_stages"))
 M, b, N = map(_positive, ("M", "b", "N"))
 
 WORKLOAD = (
@@ -45,20 +53,52 @@ WORKLOAD = (
     Entry("head_dim", d, "width of a row of Q and K", "elements"),
     Entry("value_dim", d_v, "width of a row of V and O", "elements"),
     Entry("element_size", e, "one element of the workload's dtype", "B"),
+    Entry("kv_element_size", e_kv, "one element of K and V in HBM, where they have a dtype of their own", "B"),
+    Entry("page_size", p, "keys in a page of the K/V cache", "rows"),
     Entry("window_left", W_l, "keys visible to the left of the diagonal", "keys"),
     Entry("window_right", W_r, "keys visible to the right of the diagonal", "keys"),
 )
 """What an attention call fixes."""
 
+OPTIONS = (
+    Entry("splits", s, "parts into which the keys are split, each for a thread block of its own", "-"),
+    Entry("dq_buffers", n_dQ, "buffers of dQ that a deterministic backward pass adds to", "-"),
+)
+"""Options of an algorithm that are numbers."""
+
 TILES = (
     Entry("block_q", B_r, "rows of a query tile", "rows"),
     Entry("block_kv", B_c, "rows of a key/value tile", "rows"),
+    Entry("dq_block_q", B_r_dQ, "rows of a query tile in a pass that makes dQ alone", "rows", "block_q"),
+    Entry("dq_block_kv", B_c_dQ, "rows of a key/value tile in a pass that makes dQ alone", "rows", "block_kv"),
+    Entry("bwd_block_q", B_r_bwd, "rows of a query tile of the backward pass, after a forward pass", "rows", "block_q"),
+    Entry(
+        "bwd_block_kv",
+        B_c_bwd,
+        "rows of a key/value tile of the backward pass, after a forward one",
+        "rows",
+        "block_kv",
+    ),
     Entry("gemm1_m", m_1, "rows of a tile of S in S = Q K^T", "rows"),
     Entry("gemm1_n", n_1, "columns of a tile of S in S = Q K^T", "columns"),
     Entry("gemm2_m", m_2, "rows of a tile of O in O = P V", "rows"),
     Entry("gemm2_n", n_2, "columns of a tile of O in O = P V", "columns"),
+    Entry("gemm3_m", m_3, "rows of a tile of dV in dV = P^T dO", "rows"),
+    Entry("gemm3_n", n_3, "columns of a tile of dV in dV = P^T dO", "columns"),
+    Entry("gemm4_m", m_4, "rows of a tile of dP in dP = dO V^T", "rows"),
+    Entry("gemm4_n", n_4, "columns of a tile of dP in dP = dO V^T", "columns"),
+    Entry("gemm5_m", m_5, "rows of a tile of dQ in dQ = dS K", "rows"),
+    Entry("gemm5_n", n_5, "columns of a tile of dQ in dQ = dS K", "columns"),
+    Entry("gemm6_m", m_6, "rows of a tile of dK in dK = dS^T Q", "rows"),
+    Entry("gemm6_n", n_6, "columns of a tile of dK in dK = dS^T Q", "columns"),
 )
 """What a kernel chooses."""
+
+LAUNCH = (
+    Entry("warps", warps, "warps of a thread block", "-"),
+    Entry("stages", stages, "buffers of a streamed tile, so that loads run ahead", "-"),
+)
+"""How a kernel is launched: no count depends on it, what fits does."""
 
 ANALYSIS = (
     Entry("sram_elements", M, "size of the on-chip memory", "elements"),
@@ -67,6 +107,8 @@ ANALYSIS = (
 )
 """What only leading terms and optima speak of."""
 
-ALPHABET = WORKLOAD + TILES + ANALYSIS
+ALPHABET = WORKLOAD + OPTIONS + TILES + LAUNCH + ANALYSIS
 BY_NAME = {entry.name: entry.symbol for entry in ALPHABET}
 NAME_OF = {entry.symbol: entry.name for entry in ALPHABET}
+FOLLOWS = {entry.name: entry.follows for entry in TILES if entry.follows}
+"""The tile that each follower takes its size from where it has none of its own."""

@@ -96,11 +96,11 @@ class Staircase(Walk):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         assert problem.base is not None
-        self.base = problem.base if problem.provable else 0
-        self.stream = problem.bytes_at(1, 1) - self.base if problem.provable else 0
-        self.stream_of_all = problem.least_stream if problem.provable else 0
-        self.provable = problem.provable
-        self.first_is_least = problem.provable and problem.inner.first == problem.inner.step
+        self.base = problem.base
+        self.strict = problem.strict or problem.bytes_at
+        self.stream = self.strict(1, 1) - self.base
+        self.provable = problem.strict is None
+        self.first_is_least = self.provable and problem.inner.first == problem.inner.step
 
     def outers(self, top: int) -> Iterator[int]:
         sizes = range(top, self.problem.outer.first - 1, -self.problem.outer.step)
@@ -111,11 +111,11 @@ class Staircase(Walk):
             yield from batch
 
     def bound(self, u: int) -> int:
-        return self.base + max(-(-self.stream // u), self.stream_of_all)
+        return self.base + max(-(-self.stream // u), self.problem.least_stream)
 
     def _floor(self, u: int) -> int:
         """No inner tile makes this outer tile cheaper."""
-        return self.problem.bytes_at(u, self.problem.inner.step) if self.problem.provable else 0
+        return self.strict(u, self.problem.inner.step)
 
     def _inners(self, u: int, downwards: bool = False) -> range:
         first, step, top = self.problem.inner.first, self.problem.inner.step, self.inner_top(u)

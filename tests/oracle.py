@@ -5,20 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from functools import cache, cached_property
 from math import floor
 from typing import Any
 
+from sympy import Add
+
 import iomodel
+from iomodel import counts
 from iomodel.algorithms import algorithm
+from iomodel.coverage import View
+from iomodel.expressions import check_options, declared, kind_of, structural
+from iomodel.nest import Loop, walk
+from iomodel.plan import Formulas, compile_formulas
+from iomodel.symbols import BY_NAME
+from iomodel.workload import Attention, VarlenAttention
 
-GEMMS = (("gemm1_m", "gemm1_n"), ("gemm2_m", "gemm2_n"))
+Call = Attention | VarlenAttention
+Pair = tuple[str, str]
+WAYS = [(name, way) for name in iomodel.list_algorithms() for way in algorithm(name).directions]
+"""Every algorithm in every direction that it answers."""
+
+KEYS = ("block_kv", "dq_block_kv", "bwd_block_kv")
+EXTENTS = {
+    **dict.fromkeys((*KEYS, "gemm1_n", "gemm3_m", "gemm4_n", "gemm6_m"), "kv_len"),
+    **dict.fromkeys(("gemm2_n", "gemm3_n"), "value_dim"),
+    **dict.fromkeys(("gemm5_n", "gemm6_n"), "head_dim"),
+}
+"""What a tile cuts; the others cut queries."""
 
 
-def tiles_of(name: str) -> tuple[str, ...]:
+def tiles_of(name: str, direction: str = "forward") -> tuple[str, ...]:
     """The tiles that an algorithm takes where it takes any, in the order of the alphabet."""
     tiled_by = algorithm(name).tiled_by
-    return iomodel.expressions(name, **({tiled_by: True} if tiled_by else {})).tiles
+    return iomodel.expressions(name, direction=direction, **({tiled_by: True} if tiled_by else {})).tiles
+
+
+@dataclass(frozen=True)
+class At:
+    """A pair of sizes with the others at their smallest: the traffic [B], and what it occupies."""
+
+    first: int
+    second: int
+    bytes: int
+    footprint: int
 
 
 @dataclass(frozen=True)
@@ -26,7 +56,7 @@ class Question:
     """What `iomodel.solve` takes."""
 
     algorithm: str
-    workload: iomodel.Attention
+    workload: Call
     unit: str
     budget: int
     alignment: int
@@ -52,26 +82,74 @@ class Question:
         return cost.footprint_bytes if self.unit == "bytes" else cost.footprint_elements
 
     @property
-    def pairs(self) -> tuple[tuple[str, str], ...]:
-        names = tiles_of(self.algorithm)
+    def pairs(self) -> tuple[Pair, ...]:
+        names = tiles_of(self.algorithm, self.workload.direction)
         return tuple(zip(names[::2], names[1::2], strict=True))
 
+    def longest(self, extent: str) -> int:
+        lengths = {"q_len": "q_lens", "kv_len": "kv_lens"}
+        if isinstance(self.workload, VarlenAttention) and extent in lengths:
+            return max(getattr(self.workload, lengths[extent]))
+        return int(getattr(self.workload, extent))
+
     def rows(self, tile: str) -> int:
-        w = self.workload
-        queries = w.q_len * (w.group if self.options.get("packed") else 1)
-        return {"gemm1_n": w.kv_len, "block_kv": w.kv_len, "gemm2_n": w.value_dim}.get(tile, queries)
+        if tile in EXTENTS:
+            return self.longest(EXTENTS[tile])
+        return self.longest("q_len") * (self.workload.group if self.options.get("packed") else 1)
 
-    def sizes(self, tile: str) -> range:
+    def sizes(self, tile: str) -> list[int]:
         step, rows = self.alignment, self.rows(tile)
-        least = min(rows, self.min_block_kv or 1) if tile == "block_kv" else 1
+        least = min(rows, self.min_block_kv or 1) if tile in KEYS else 1
         first, last = (-(-size // step) * step for size in (least, rows))
-        return range(first, last + 1, step)
+        splits = self.options.get("splits", 1) if tile in KEYS else 1
+        return [size for size in range(first, last + 1, step) if -(-rows // size) >= splits]
 
-    def everything(self) -> list[tuple[dict[str, int], iomodel.Cost]]:
-        """Every tile, fitting or not, with its cost."""
-        names = [name for pair in self.pairs for name in pair]
-        every = (dict(zip(names, sizes, strict=True)) for sizes in product(*map(self.sizes, names)))
-        return [(tiles, self.cost(tiles)) for tiles in every]
+    @cached_property
+    def smallest(self) -> dict[str, int]:
+        return {name: self.sizes(name)[0] for pair in self.pairs for name in pair}
+
+    def table(self, pair: Pair) -> list[At]:
+        """Every size of a pair of tiles, fitting or not, the tiles of other kernels at their smallest."""
+        first, second = pair
+        found = []
+        for u in self.sizes(first):
+            for v in self.sizes(second):
+                cost = self.cost({**self.smallest, first: u, second: v})
+                found.append(At(u, v, cost.hbm_bytes, self.footprint(cost)))
+        return found
+
+    @cached_property
+    def tables(self) -> dict[Pair, list[At]]:
+        """Tiles of different kernels do not meet: traffic adds up, the largest footprint counts (a test says so)."""
+        return {pair: self.table(pair) for pair in self.pairs}
+
+    def total(self, bytes_at: Mapping[Pair, int]) -> int:
+        """The traffic of all pairs together [B], given that of each with the others at their smallest."""
+        least = self.cost(self.smallest).hbm_bytes
+        return least + sum(moved - least for moved in bytes_at.values())
+
+    def own_bytes(self, pair: Pair, sizes: Mapping[str, int]) -> int:
+        """What the kernels that a pair of tiles governs move [B]."""
+        kind, found = kind_of(self.workload), algorithm(self.algorithm)
+        options = check_options(found, self.options, tiled=True, direction=kind.direction)
+        numbers = [value for name, value in options.items() if name in ("splits", "dq_buffers")]
+        formula = _governed(self.algorithm, kind, structural(options), pair, tuple(set(options) & {"splits", "dq_buffers"}))
+        calls = [self.workload] if isinstance(self.workload, Attention) else self.workload.sequences
+        return sum(formula.scalars(call, numbers, [sizes[name] for name in pair])[0] for call in calls)
+
+
+@cache
+def _governed(name: str, kind: Any, options: Any, pair: Pair, numbers: tuple[str, ...]) -> Formulas:
+    chosen = dict(options)
+    symbols, view = {BY_NAME[tile] for tile in pair}, View(kind.mask, chosen["packed"])
+    kernels = tuple(
+        kernel
+        for kernel in declared(algorithm(name), kind, chosen)
+        if any(isinstance(block, Loop) and block.tile in symbols for _, path in walk((kernel,)) for block in path)
+    )
+    moved = [counts.moves(kernels, view, side) for side in (counts.READS, counts.WRITES)]
+    traffic = Add(*(counts.in_bytes(tensor.dtype) * count for side in moved for tensor, count in side.items()))
+    return compile_formulas([traffic], numbers, pair)
 
 
 @dataclass(frozen=True)
@@ -85,60 +163,25 @@ class Answer:
 
 
 def exhaustive(question: Question) -> Answer:
-    every = question.everything()
-    least_budget = min(question.footprint(cost) for _, cost in every)
-    fitting = [(tiles, cost) for tiles, cost in every if question.footprint(cost) <= question.budget]
-    if not fitting:
+    """Look at every tile."""
+    least_budget = max(min(at.footprint for at in table) for table in question.tables.values())
+    if least_budget > question.budget:
         return Answer(None, None, None, least_budget)
-    traffic = {cost.hbm_bytes for _, cost in fitting}
-    least = min(traffic)
     chosen: dict[str, int] = {}
-    for pair in question.pairs:
-        chosen |= _choose(question, fitting, pair, least)
-    return Answer(chosen, least, min(traffic - {least}, default=None), least_budget)
-
-
-def _choose(
-    question: Question, fitting: list[tuple[dict[str, int], iomodel.Cost]], pair: tuple[str, str], least: int
-) -> dict[str, int]:
-    """One pair of tiles, the others at whatever is least: larger second tile, traffic, footprint, first tile."""
-    first, second = pair
-    if len(question.pairs) == 1:
-        limit = floor(least * (1 + Fraction(str(question.epsilon))))
-        rank = min(
-            (-tiles[second], cost.hbm_bytes, question.footprint(cost), tiles[first])
-            for tiles, cost in fitting
-            if cost.hbm_bytes <= limit
+    least: dict[Pair, int] = {}
+    more = []
+    for pair, table in question.tables.items():
+        fitting = [at for at in table if at.footprint <= question.budget]
+        moved = sorted({at.bytes for at in fitting})
+        least[pair] = moved[0]
+        more += [moved[1] - moved[0]] if len(moved) > 1 else []
+        cheapest = next(at for at in fitting if at.bytes == moved[0])
+        own = question.own_bytes(pair, dict(zip(pair, (cheapest.first, cheapest.second), strict=True)))
+        limit = moved[0] - own + floor(own * (1 + Fraction(str(question.epsilon))))
+        best = min(
+            (at for at in fitting if at.bytes <= limit),
+            key=lambda at: (-at.second, at.bytes, at.footprint, at.first),
         )
-        return {first: rank[3], second: -rank[0]}
-    best: dict[tuple[int, int], int] = {}
-    for tiles, cost in fitting:
-        at = tiles[first], tiles[second]
-        best[at] = min(best.get(at, cost.hbm_bytes), cost.hbm_bytes)
-    share = _part_traffic(question, pair, fitting, least)
-    limit = least - share + floor(share * (1 + Fraction(str(question.epsilon))))
-    ranked = sorted(
-        (-v, traffic, _part_footprint(question, {first: u, second: v}), u)
-        for (u, v), traffic in best.items()
-        if traffic <= limit
-    )
-    return {first: ranked[0][3], second: -ranked[0][0]}
-
-
-def _part_traffic(
-    question: Question, pair: tuple[str, str], fitting: list[tuple[dict[str, int], iomodel.Cost]], least: int
-) -> int:
-    """The part of the least traffic that the tiles of one of the two GEMMs govern."""
-    cost = next(cost for _, cost in fitting if cost.hbm_bytes == least)
-    size = question.workload.element_size
-    counted = {
-        GEMMS[0]: cost.reads["Q"] + cost.reads["K"] + cost.writes["S"],
-        GEMMS[1]: cost.reads["P"] + cost.reads["V"] + cost.writes["O"],
-    }
-    return counted[pair] * size
-
-
-def _part_footprint(question: Question, tiles: dict[str, int]) -> int:
-    """Enough to rank: the footprint with the tiles of any other part at their smallest."""
-    others = {name: question.sizes(name)[0] for pair in question.pairs for name in pair}
-    return question.footprint(question.cost({**others, **tiles}))
+        chosen |= dict(zip(pair, (best.first, best.second), strict=True))
+    total = question.total(least)
+    return Answer(chosen, total, total + min(more) if more else None, least_budget)

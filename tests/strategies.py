@@ -16,6 +16,7 @@ import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.masks import MaskKind
 from iomodel.workload import ELEMENT_SIZE, Mask
+from tests.reference.extras import Extras
 from tests.reference.machine import Run
 
 
@@ -28,30 +29,39 @@ class Tally:
 
 @dataclass(frozen=True)
 class Variant:
-    """An algorithm under some of its options, with the tiles that it then takes."""
+    """An algorithm in a direction under some of its options, with the tiles that it then takes."""
 
     algorithm: str
+    direction: str = "forward"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def tiles(self) -> tuple[str, ...]:
-        return iomodel.expressions(self.algorithm, **self.options).tiles
+        return iomodel.expressions(self.algorithm, direction=self.direction, **self.options).tiles
+
+    @property
+    def without(self) -> frozenset[str]:
+        return algorithm(self.algorithm).without.get(self.direction, frozenset())
 
     def __str__(self) -> str:
-        return "-".join([self.algorithm, *(name if on else f"no_{name}" for name, on in self.options.items())])
+        way = [] if self.direction == "forward" else [self.direction]
+        return "-".join([self.algorithm, *way, *(name if on else f"no_{name}" for name, on in self.options.items())])
 
 
 def variants() -> list[Variant]:
-    """Every algorithm under every combination of its switches; options that are no switch keep to `cases`."""
+    """Every algorithm and direction under every combination of its switches; other options keep to `cases`."""
     found = []
     for name in iomodel.list_algorithms():
-        switches = [option for option, default in algorithm(name).options.items() if isinstance(default, bool)]
-        for chosen in product([True, False], repeat=len(switches)):
-            found.append(Variant(name, dict(zip(switches, chosen, strict=True))))
-    return found
+        for direction in set(algorithm(name).directions) - {"both"}:
+            taken = algorithm(name).takes(direction)
+            switches = [option for option, default in taken.items() if isinstance(default, bool)]
+            for chosen in product([True, False], repeat=len(switches)):
+                found.append(Variant(name, direction, dict(zip(switches, chosen, strict=True))))
+    return sorted(found, key=str)
 
 
 VARIANTS = variants()
+FORWARD = [variant for variant in VARIANTS if variant.direction == "forward"]
 
 # What an option that is no switch may be; an option of another type needs a line here.
 DRAWN = {int: st.integers(1, 5)}
@@ -75,24 +85,47 @@ class Case:
 
 def run(name: str, w: iomodel.Attention, tiles: Mapping[str, int], options: Mapping[str, Any]) -> Run:
     """Run the reference kernel; that it computes attention is the matter of test_reference."""
-    kernel = import_module(f"tests.reference.{name}")
     told = {option: value for option, value in options.items() if option != algorithm(name).tiled_by}
-    measured: Run = kernel.run(
-        np.ones((w.batch, w.heads, w.q_len, w.head_dim)),
-        np.ones((w.batch, w.kv_heads, w.kv_len, w.head_dim)),
-        np.ones((w.batch, w.kv_heads, w.kv_len, w.value_dim)),
-        **bounds(w.mask),
-        **tiles,
-        **told,
-    )
+    rows, keys = (w.batch, w.heads, w.q_len), (w.batch, w.kv_heads, w.kv_len)
+    tensors = [np.ones((*rows, w.head_dim)), np.ones((*keys, w.head_dim)), np.ones((*keys, w.value_dim))]
+    more = {**bounds(w), **tiles, **told, **({"extras": extras(w)} if w.features else {})}
+    if w.direction == "forward":
+        measured: Run = import_module(f"tests.reference.{name}").run(*tensors, **more)
+        return measured
+    saved = {"O": np.ones((*rows, w.value_dim)), "P": np.ones((*rows, w.kv_len))}
+    saved |= {statistic: np.ones(rows) for statistic in ("LSE", "l", "m")}
+    kernel = import_module(f"tests.reference.backward.{name}")
+    measured = kernel.run(*tensors, np.ones((*rows, w.value_dim)), saved, **more)
     return measured
 
 
-def bounds(mask: Mask) -> dict[str, Any]:
+def bounds(w: iomodel.Attention) -> dict[str, Any]:
     """A mask as the reference kernels take it."""
-    if isinstance(mask, iomodel.Window):
-        return {"left": mask.left, "right": mask.right, "align": mask.align}
-    return {"right": 0} if mask == "causal" else {}
+    if isinstance(w.mask, iomodel.Window):
+        return {"left": w.mask.left, "right": w.mask.right, "align": w.mask.align}
+    if isinstance(w.mask, str):
+        return {"right": 0} if w.mask == "causal" else {}
+    return {"seen": w.mask.seen(w.q_len, w.kv_len)}
+
+
+def extras(w: iomodel.Attention) -> Extras:
+    """The features of a call as the reference kernels take them."""
+    per_head = np.zeros(w.heads)
+    keys = (w.kv_len,) if w.kv_scales == "token" else ()
+    scale = np.ones((w.batch, w.kv_heads, *keys)) if w.kv_scales else None
+    return Extras(
+        bias=np.zeros((w.batch, w.heads, w.q_len, w.kv_len)) if w.bias else None,
+        softcap=w.softcap,
+        slopes=per_head if w.alibi else None,
+        sinks=per_head if w.sinks else None,
+        dropout=w.dropout or None,
+        own_kv_dtype=w.kv_dtype != w.dtype,
+        scales=w.kv_scales,
+        K_scale=scale,
+        V_scale=scale,
+        page_size=w.page_size,
+        latent=w.latent,
+    )
 
 
 sides = st.none() | st.integers(0, 8)
@@ -111,29 +144,81 @@ scales = st.sampled_from([(14, 1, 16)] * 3 + [(40, 6, 48)])
 
 
 @st.composite
-def workloads(draw: st.DrawFn, longest: int = 14) -> iomodel.Attention:
-    kv_heads = draw(st.integers(1, 2))
-    return iomodel.Attention(
-        batch=draw(st.sampled_from([1, 1, 1, 2])),
-        heads=kv_heads * draw(st.integers(1, 3)),
-        kv_heads=kv_heads,
-        q_len=draw(st.integers(1, longest)),
-        kv_len=draw(st.integers(1, longest)),
-        head_dim=draw(widths),
-        value_dim=draw(widths),
-        dtype=draw(dtypes),
-        mask=draw(masks),
-    )
+def data_masks(draw: st.DrawFn, q_len: int, kv_len: int) -> Mask:
+    """A mask that no formula describes."""
+    if q_len == kv_len and draw(st.booleans()):
+        cuts = sorted(draw(st.sets(st.integers(1, q_len))) | {0, q_len})
+        return iomodel.Documents(np.diff(cuts).tolist(), causal=draw(st.booleans()))
+    block_q, block_kv = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    row = st.lists(st.booleans(), min_size=-(-kv_len // block_kv), max_size=-(-kv_len // block_kv))
+    rows = -(-q_len // block_q)
+    return iomodel.BlockMask(draw(st.lists(row, min_size=rows, max_size=rows)), block_q, block_kv)
+
+
+SERVING: dict[str, st.SearchStrategy[Any]] = {
+    "kv_dtype": dtypes,
+    "kv_scales": st.sampled_from(["head", "token"]),
+    "page_size": st.integers(1, 9),
+}
+EXTRAS: dict[str, st.SearchStrategy[Any]] = {
+    "bias": st.just(True),
+    "softcap": st.just(30.0),
+    "alibi": st.just(True),
+    "sinks": st.just(True),
+    "dropout": st.just(0.5),
+}
+FIELD_OF = {"paged": "page_size", "head_scales": "kv_scales", "token_scales": "kv_scales"}
 
 
 @st.composite
-def cases(draw: st.DrawFn, variant: Variant) -> Case:
+def features(draw: st.DrawFn, direction: str, without: frozenset[str]) -> dict[str, Any]:
+    """Fields that a call may have, each in turn, without those that an algorithm lacks."""
+    known = {**EXTRAS, **(SERVING if direction == "forward" else {})}
+    lacked = {FIELD_OF.get(name, name) for name in without}
+    names = [name for name in known if name not in lacked]
+    chosen = draw(st.just(set()) | st.sets(st.sampled_from(names), max_size=3)) if names else set()
+    return {name: draw(known[name]) for name in sorted(chosen)}
+
+
+@st.composite
+def workloads(
+    draw: st.DrawFn, longest: int = 14, direction: str = "forward", without: frozenset[str] | None = None
+) -> iomodel.Attention:
+    """A call; with features only where those that are lacked are told."""
+    kv_heads = draw(st.integers(1, 2))
+    q_len, kv_len = draw(st.integers(1, longest)), draw(st.integers(1, longest))
+    fields: dict[str, Any] = {
+        "batch": draw(st.sampled_from([1, 1, 1, 2])),
+        "heads": kv_heads * draw(st.integers(1, 3)),
+        "kv_heads": kv_heads,
+        "q_len": q_len,
+        "kv_len": kv_len,
+        "head_dim": draw(widths),
+        "value_dim": draw(widths),
+        "dtype": draw(dtypes),
+        "mask": draw(masks),
+        "direction": direction,
+    }
+    if without is not None:
+        fields |= draw(features(direction, without))
+        if "page_size" not in fields and draw(st.integers(0, 3)) == 0:
+            fields["mask"] = draw(data_masks(q_len, kv_len))
+        if direction == "forward" and not {"latent", "kv_scales"} & fields.keys() | without and draw(st.integers(0, 5)) == 0:
+            fields |= {"latent": True, "kv_heads": 1, "head_dim": fields["head_dim"] + fields["value_dim"]}
+    return iomodel.Attention(**fields)
+
+
+@st.composite
+def cases(draw: st.DrawFn, variant: Variant, plain: bool = False) -> Case:
     longest, least, most = draw(scales)
-    declared = algorithm(variant.algorithm).options
-    options = {name: draw(DRAWN[type(default)]) for name, default in declared.items() if name not in variant.options}
+    taken = algorithm(variant.algorithm).takes(variant.direction)
+    options = {name: draw(DRAWN[type(default)]) for name, default in taken.items() if name not in variant.options}
     tiles = {name: draw(st.integers(least, most)) for name in variant.tiles}
     options |= {**variant.options, "packed": draw(st.booleans())}
-    return Case(variant.algorithm, draw(workloads(longest)), tiles, options)
+    workload = draw(workloads(longest, variant.direction, None if plain else variant.without))
+    if "splits" in options:
+        options["splits"] = min(options["splits"], -(-workload.kv_len // tiles["block_kv"]))
+    return Case(variant.algorithm, workload, tiles, options)
 
 
 def fraction_of_examples(share: int) -> settings:

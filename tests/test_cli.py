@@ -8,13 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sympy import Integer
 
 import iomodel
+from iomodel.algorithms import discovered
 from iomodel.cli import main
-from iomodel.cli_options import ALGORITHM, TILE, WORKLOAD
-from iomodel.cli_values import MASKS
-from iomodel.compare import compare
+from iomodel.cli_masks import BELONGS, MASKS
+from iomodel.cli_options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
+from iomodel.compare import answering, compare
+from iomodel.features import FEATURES
 from iomodel.formula_text import readable, shared
 from iomodel.symbols import ALPHABET, TILES
 
@@ -64,6 +68,11 @@ ANSWERS = {
     f"compare --hardware h100-sxm5 {SHAPE}": "relative",
     "formula flash2 --mask causal": "FloorSum(n, m, a, b)",
     "formula flash2 --mask window --window-left 4095 --window-right 0": "W_l  keys visible to the left",
+    "formula flash2 --direction backward --no-deterministic": "g = Min(1, G - 1)",
+    "formula split_kv --paged --head-scales": "with head_scales, paged",
+    "formula flash2 --mask documents --document-lengths 3,5": "c_1 = area(query; B_r, B_c, 1)",
+    f"cost flash2 {SHAPE} --direction backward --block-q 64 --block-kv 64": "of which atomic adds",
+    "algorithms": "arXiv:2407.08608",
     "hardware": "h100-sxm5",
     "hardware h100-sxm5": "memory.sram.per_block",
 }
@@ -116,12 +125,108 @@ def test_masks(answer, typed, mask):
     assert out == json.loads(iomodel.cost("flash2", w, {"block_q": 4, "block_kv": 4}).to_json())
 
 
+TILED = "--head-dim 8 --block-q 4 --block-kv 4 --json"
+
+
+def counted(answer, line):
+    return json.loads(answer(f"cost flash2 {TILED} {line}"))
+
+
+def expected(call, **fields):
+    made = iomodel.cost("flash2", call(head_dim=8, **fields), {"block_q": 4, "block_kv": 4})
+    return json.loads(made.to_json())
+
+
+def test_masks_of_data(answer, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lengths.txt").write_text("10\n 20,\n\n")
+    np.save("blocks.npy", np.eye(4, 5, dtype=int))
+    for typed, causal in (("10,20", False), ("'10, 20' --document-causal", True), ("@lengths.txt", False)):
+        line = f"--q-len 30 --mask documents --document-lengths {typed}"
+        mask = iomodel.Documents([10, 20], causal=causal)
+        assert counted(answer, line) == expected(iomodel.Attention, q_len=30, mask=mask)
+    line = "--q-len 30 --kv-len 50 --mask blocks --block-mask blocks.npy --mask-block-q 8 --mask-block-kv 11"
+    mask = iomodel.BlockMask(np.eye(4, 5, dtype=bool), 8, 11)
+    assert counted(answer, line) == expected(iomodel.Attention, q_len=30, kv_len=50, mask=mask)
+    formula = json.loads(answer("formula flash2 --mask documents --document-lengths 3,5 --json"))
+    assert formula["reads"]["K"] == "B*H*d*inner_rows(query; B_r, B_c, 1)"
+
+
+@pytest.mark.parametrize(
+    ("typed", "kv_lens"),
+    [
+        ("--q-lens 100,1", [100, 1]),
+        ("--q-lens 100,1 --kv-lens '100, 900'", [100, 900]),
+        ("--q-lens '100 100, 1 900'", [100, 900]),
+        ("--q-lens @numbers.txt --kv-lens 100,900", [100, 900]),
+        ("--q-lens @pairs.txt", [100, 900]),
+    ],
+)
+def test_sequences_of_different_lengths(answer, tmp_path, monkeypatch, typed, kv_lens):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "numbers.txt").write_text("\ufeff100,\n1\n")
+    (tmp_path / "pairs.txt").write_text("100 100\r\n1\t900\r\n")
+    assert counted(answer, typed) == expected(iomodel.VarlenAttention, q_lens=[100, 1], kv_lens=kv_lens)
+
+
+FEATURED = {
+    "--bias --alibi --sinks": {"bias": True, "alibi": True, "sinks": True},
+    "--softcap 30 --dropout 0.5": {"softcap": 30.0, "dropout": 0.5},
+    "--kv-dtype fp8 --kv-scales token --page-size 16": {"kv_dtype": "fp8", "kv_scales": "token", "page_size": 16},
+    "--latent --value-dim 6 --heads 2 --kv-heads 1": {"latent": True, "value_dim": 6, "heads": 2, "kv_heads": 1},
+    "--direction both --dropout .25": {"direction": "both", "dropout": 0.25},
+}
+
+
+@pytest.mark.parametrize("typed", FEATURED)
+def test_features(answer, typed):
+    assert counted(answer, f"--q-len 30 {typed}") == expected(iomodel.Attention, q_len=30, **FEATURED[typed])
+
+
+def test_formulas_have_every_feature(answer):
+    for name in FEATURES:
+        given = f"formula flash2 --{name.replace('_', '-')} --json"
+        assert json.loads(answer(given)) == iomodel.expressions("flash2", **{name: True}).to_dict()
+    both = json.loads(answer("formula flash2 --direction both --dropout --deterministic --dq-buffers 3 --json"))
+    made = iomodel.expressions("flash2", direction="both", dropout=True, deterministic=True, dq_buffers=3)
+    assert both == made.to_dict()
+
+
+def test_a_tile_of_a_later_pass_follows(answer):
+    line = f"cost flash2 --q-len 64 --direction both {TILED}"
+    assert json.loads(answer(line))["tiles"]["bwd_block_q"] == 4
+    assert json.loads(answer(f"{line} --bwd-block-q 9"))["tiles"]["bwd_block_q"] == 9
+
+
+def test_algorithms_are_listed(answer):
+    listed = json.loads(answer("algorithms --json"))
+    assert list(listed) == iomodel.list_algorithms()
+    assert listed["flash2"]["options"]["forward"] == {"lse": True, "packed": False}
+    assert listed["two_pass"]["directions"] == ["backward"]
+    assert all(found["cite"] == discovered()[name].cite for name, found in listed.items())
+    assert all(name in answer("algorithms") for name in listed)
+
+
 def test_every_tile_field_option_and_mask_of_the_library_can_be_typed():
     assert {p.name for p in TILE} == {entry.name for entry in TILES}
-    extra = {"window_left", "window_right", "align"}
-    assert {p.name for p in WORKLOAD} == {*iomodel.Attention.model_fields, *extra}
-    assert {"lse", "tiled", "packed"} <= {p.name for p in ALGORITHM}
-    assert {"full", "causal", "window"} == set(MASKS)
+    fields = {*iomodel.Attention.model_fields, *iomodel.VarlenAttention.model_fields}
+    of_masks = {p.name for p in MASK}
+    assert {p.name for p in WORKLOAD} == fields | of_masks
+    assert {p.name for p in KIND} == {"direction", *FEATURES} | of_masks
+    assert {"full", "causal", "window", "documents", "blocks"} == set(MASKS)
+    assert of_masks == {"mask", "align"}.union(*BELONGS.values())
+
+
+def test_every_option_says_what_it_does_and_who_takes_it(answer):
+    options = {name for found in discovered().values() for name in found.options} | {"packed"}
+    assert {p.name for p in ALGORITHM} == options == set(MEANINGS)
+    text = " ".join(answer("cost --help").replace("│", " ").split())
+    for said in (
+        "flash2 backward: add to dQ",
+        "flash2 forward, flash3, split_kv: store",
+        "rows of a query tile [rows]",
+    ):
+        assert said in text
 
 
 def test_compare_sorts_and_tells_who_does_not_fit(answer):
@@ -132,9 +237,10 @@ def test_compare_sorts_and_tells_who_does_not_fit(answer):
     assert out["solutions"][0]["relative"] == 1
     assert out["best"] == out["solutions"][0]["algorithm"]
     both = [*out["solutions"], *out["infeasible"]]
-    assert {row["algorithm"] for row in both} == set(iomodel.list_algorithms())
+    assert {row["algorithm"] for row in both} == set(answering(iomodel.Attention(q_len=1, head_dim=1)))
     unfit = {row["algorithm"]: row["least"] for row in out["infeasible"]}
     assert {"standard", "tiled_query"} <= set(unfit)
+    assert "two_pass" not in {row["algorithm"] for row in both}
     last = answer(line).splitlines()[-1]
     assert last.split()[-2:] == ["needs", f"{max(unfit.values()):,}"]
     w = iomodel.Attention(q_len=8192, head_dim=64, heads=4, kv_heads=2)
@@ -146,7 +252,7 @@ def test_compare_sorts_and_tells_who_does_not_fit(answer):
 
 def test_compare_sorts_those_that_do_not_fit_by_need():
     found = compare(iomodel.Attention(q_len=16, head_dim=512), sram_bytes=600)
-    assert [s.algorithm for s in found.solutions] == ["standard"]
+    assert [s.algorithm for s in found.solutions] == ["standard", "small_cache"]
     least = {unfit.algorithm: unfit.least for unfit in found.infeasible}
     assert list(least.values()) == sorted(least.values())
     assert list(least) != sorted(least)
@@ -159,11 +265,12 @@ def test_compare_hands_an_option_to_those_that_know_it():
     assert taken["flash2"]["lse"] is False
     assert "lse" not in taken["standard"]
     assert all(s.tiles["block_kv"] >= 8 for s in found.solutions if "block_kv" in s.tiles)
+    assert compare(w, sram_elements=3000, splits=3).best.algorithm != "split_kv"
     assert any(s.tiles.get("block_kv", 8) < 8 for s in compare(w, sram_elements=3000).solutions)
     with pytest.raises(iomodel.UnknownNameError, match="option: 'lsd' is unknown; did you mean 'lse'"):
         compare(w, sram_elements=50000, lsd=False)
     with pytest.raises(iomodel.InfeasibleError) as failure:
-        compare(w, sram_elements=10)
+        compare(w, sram_elements=3)
     assert compare(w, sram_elements=failure.value.least).best.footprint <= failure.value.least
 
 
@@ -182,22 +289,22 @@ def test_no_number_is_cut_on_a_narrow_terminal(answer, monkeypatch):
 @pytest.mark.parametrize("mask", ["full", "causal", WINDOW, iomodel.Window(right=3, align="top-left")], ids=str)
 @pytest.mark.parametrize("algorithm", iomodel.list_algorithms())
 def test_readable_formulas_are_the_formulas(algorithm, mask):
-    formulas = iomodel.expressions(algorithm, mask)
+    for direction in {"forward", "backward"} & set(discovered()[algorithm].directions):
+        readable_is_exact(iomodel.expressions(algorithm, mask, direction))
+
+
+def readable_is_exact(formulas):
     exact = [*formulas.reads.values(), *formulas.writes.values(), *formulas.quantities.values()]
     definitions, answers = shared(exact)
-    sizes = (1, 3, 2, 2, 37, 53, 5, 3, 2, 4, 6, 8, 7, 5, 6, 3, 2)
-    point = {entry.name: size for entry, size in zip(ALPHABET, sizes, strict=False)}
+    sizes = (1, 6, 3, 2, 37, 53, 5, 3, 2, 1, 16, 4, 6, 3, 2)
+    least = {entry.symbol: Integer(2 + i % 7) for i, entry in enumerate(ALPHABET)}
+    point = {**least, **{entry.symbol: Integer(size) for entry, size in zip(ALPHABET, sizes, strict=False)}}
+    values = dict(point)
+    for name, part in definitions.items():
+        values[name] = part.xreplace(values)
     for text, expr in zip(answers, exact, strict=True):
-        whole = text
-        for name, part in reversed(definitions.items()):
-            whole = whole.xreplace({name: part})
-        assert iomodel.evaluate(whole, known(point, whole)) == iomodel.evaluate(expr, known(point, expr))
+        assert text.xreplace(values) == expr.xreplace(point) >= 0
     assert max(len(str(text)) for text in [*answers, *definitions.values()]) < 600
-
-
-def known(point, expr):
-    names = {entry.name for entry in ALPHABET if entry.symbol in expr.free_symbols}
-    return {name: size for name, size in point.items() if name in names}
 
 
 def test_readable_names_every_letter_it_uses():
@@ -208,12 +315,13 @@ def test_readable_names_every_letter_it_uses():
 
 
 BIG = "1" + "0" * 400
+BLOCKS = "--mask blocks --mask-block-q 4 --mask-block-kv 4"
 BAD = {
-    "": "command: none given; allowed: tiles, cost, compare, formula, hardware",
-    "tile flash2": "; allowed: tiles, cost, compare, formula, hardware",
-    "tiles": "; allowed: flash1, flash2, standard",
+    "": "command: none given; allowed: tiles, cost, compare, formula, algorithms, hardware",
+    "tile flash2": "; allowed: tiles, cost, compare, formula, algorithms, hardware",
+    "tiles": "; allowed: flash1, flash2, flash3, small_cache",
     "tiles flash2 extra": "unexpected extra argument",
-    f"tiles flash {SHAPE} --hardware h100-sxm5": "algorithm: 'flash' is unknown; did you mean 'flash2'?",
+    f"tiles flash {SHAPE} --hardware h100-sxm5": "algorithm: 'flash' is unknown; did you mean 'flash",
     f"tiles '' {SHAPE} --hardware h100-sxm5": "algorithm: '' is unknown; allowed: flash1",
     f"tiles flash2 {SHAPE} --hardware h1000": "hardware: 'h1000' is unknown; did you mean",
     f"tiles flash2 {SHAPE} --hardware ''": "hardware: '' is unknown",
@@ -275,8 +383,53 @@ BAD = {
     f"cost flash2 {SHAPE} --block-q": "Option '--block-q' requires an argument",
     f"cost standard {SHAPE} --lse": "option of standard: 'lse' is unknown",
     f"cost flash2 {SHAPE} --lse=yes": "Option '--lse' does not take a value",
-    "formula flash3": "algorithm: 'flash3' is unknown; did you mean 'flash2'?",
+    "formula flash4": "algorithm: 'flash4' is unknown; did you mean 'flash",
     "formula flash2 --direction up": "direction: 'up' is unknown; allowed: forward",
+    "formula flash3 --direction backward": "direction: 'backward' given; allowed: forward, for flash3 does no more",
+    "formula small_cache --bias": "bias: given; allowed: not with small_cache",
+    "formula flash2 --page-size 4": "No such option: --page-size",
+    "formula split_kv --splits 0": "splits: 0 given; allowed: an integer from 1",
+    "formula flash2 --direction both --no-lse": "lse: False given; allowed: True, for the backward pass needs it",
+    f"cost flash2 {SHAPE} --direction backward --lse": "option of flash2: 'lse' is unknown",
+    f"cost two_pass {SHAPE}": "direction: 'forward' given; allowed: backward",
+    f"cost split_kv {SHAPE} --block-q 4 --block-kv 64 --splits 9": "splits: 9 given; allowed: up to 8",
+    f"cost split_kv {SHAPE} --splits x": "splits: 'x' given; allowed: an integer in digits",
+    f"cost flash2 {SHAPE} --softcap x": "softcap: ",
+    f"cost flash2 {SHAPE} --softcap nan": "softcap: ",
+    f"cost flash2 {SHAPE} --dropout 1": "dropout: ",
+    f"cost flash2 {SHAPE} --dropout nan": "dropout: ",
+    f"cost flash2 {SHAPE} --kv-scales row": "kv_scales: ",
+    f"cost flash2 {SHAPE} --kv-dtype fp9": "kv_dtype: 'fp9' is unknown; did you mean 'fp8'?",
+    f"cost flash2 {SHAPE} --page-size 16 --direction backward": "page_size: given with direction backward",
+    f"cost flash2 {SHAPE} --latent --heads 2": "kv_heads: 2 given with latent = True; allowed: 1",
+    f"cost flash2 {SHAPE} --bias=yes": "Option '--bias' does not take a value",
+    f"cost flash2 {SHAPE} --no-bias": "No such option: --no-bias",
+    f"cost flash2 {SHAPE} --mask documents": "document_lengths: not given, but required by --mask documents",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths 3,4": "documents of 7 positions given for q_len = 512",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths 3,,4": "document_lengths: '3,,4' given; allowed: integers",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths ''": "document_lengths: '' given; allowed: integers",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths 3,x": "document_lengths: 'x' given; allowed: an integer",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths 3,0": "document 1: 0 given",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths @no.txt": "'no.txt' cannot be read (No such file",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths @tests": "cannot be read (this is a directory)",
+    f"cost flash2 {SHAPE} --document-lengths 3,4": "document_lengths: given with mask full; allowed: with --mask doc",
+    f"cost flash2 {SHAPE} --mask causal --document-causal": "document_causal: given with mask causal; allowed",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths 9 --align top-left": "align: 'top-left' given with mask doc",
+    f"cost flash2 {SHAPE} --mask blocks": "block_mask: not given, but required by --mask blocks",
+    f"cost flash2 {SHAPE} --mask blocks --block-mask x.npy --mask-block-q 4": "mask_block_kv: not given, but required",
+    f"cost flash2 {SHAPE} {BLOCKS} --block-mask no.npy": "block_mask: 'no.npy' cannot be read (No such file",
+    f"cost flash2 {SHAPE} {BLOCKS} --block-mask tests": "block_mask: 'tests' cannot be read (this is a directory)",
+    f"cost flash2 {SHAPE} {BLOCKS} --block-mask README.md": "block_mask: 'README.md' cannot be read (no file of numpy",
+    "cost flash2 --head-dim 8 --q-lens 4,x": "q_lens: 'x' given; allowed: an integer in digits",
+    "cost flash2 --head-dim 8 --q-lens '4 5, 6'": "q_lens: '6' given as entry 2; allowed: one number, or a pair",
+    "cost flash2 --head-dim 8 --q-lens '4 5 6'": "q_lens: '4 5 6' given as entry 1; allowed: one number, or a pair",
+    "cost flash2 --head-dim 8 --q-lens '4 5' --kv-lens 6": "kv_lens: given with pairs in q_lens; allowed: one of the two",
+    "cost flash2 --head-dim 8 --q-lens 4,5 --kv-lens 6": "kv_lens: 1 lengths given, for 2 in q_lens",
+    "cost flash2 --head-dim 8 --q-lens 4,0": "q_lens.1: Input should be greater than or equal to 1, given 0",
+    "cost flash2 --head-dim 8 --q-lens 4 --q-len 4": "q_len: given with q_lens; allowed: --q-lens and --kv-lens in place",
+    "cost flash2 --head-dim 8 --q-lens 4 --batch 4": "batch: given with q_lens; allowed: --q-lens and --kv-lens in place",
+    "cost flash2 --head-dim 8 --q-len 4 --kv-lens 4": "kv_lens: given without q_lens; allowed: with --q-lens",
+    "cost flash2 --head-dim 8 --q-lens 4 --mask documents --document-lengths 4": "mask: Documents(lengths=(4,)",
     "formula flash2 --tiled": "option of flash2: 'tiled' is unknown",
     "formula flash2 --q-len 4": "No such option: --q-len",
     "hardware nothing": "hardware: 'nothing' is unknown",
@@ -296,6 +449,48 @@ def test_bad_input_is_told_in_one_line(run, line, as_json):
     assert err.count("\n") == 1
     assert BAD[line] in err
     assert len(err) < 700
+
+
+def several_arrays(path):
+    with path.open("wb") as file:
+        np.savez(file, a=np.eye(2), b=np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda path: np.save(path, np.zeros(3, dtype=bool)), "blocks: shape (3,) given; allowed: a 2-D table"),
+        (lambda path: np.save(path, np.full((128, 128), 2)), "blocks: 2 given in [0, 0]; allowed: a 2-D table"),
+        (lambda path: np.save(path, np.zeros((128, 128))), "blocks: entries of type float64 given"),
+        (
+            lambda path: np.save(path, np.zeros((2, 2), dtype=bool)),
+            "mask: blocks of shape (2, 2) given; allowed: shape",
+        ),
+        (lambda path: np.save(path, np.array([{}])), "cannot be read (no file of numpy.save)"),
+        (lambda path: several_arrays(path), "cannot be read (no file of numpy.save)"),
+        (lambda path: path.write_bytes(b""), "cannot be read ("),
+        (lambda path: path.write_bytes(b"\x93NUMPY\x01\x00"), "cannot be read ("),
+        (lambda path: path.write_bytes(b"PK\x03\x04 and no more"), "cannot be read ("),
+    ],
+)
+def test_malformed_block_mask(run, tmp_path, monkeypatch, made, said):
+    made(tmp_path / "blocks.npy")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(f"cost flash2 {SHAPE} {BLOCKS} --block-mask blocks.npy")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    assert str(tmp_path) not in err
+
+
+def test_a_file_that_is_no_text_or_too_large(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lengths").write_bytes(b"\xff\xfe\x00")
+    code, _, err = run("cost flash2 --head-dim 8 --q-lens @lengths")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "q_lens: 'lengths' cannot be read (no UTF-8 text); allowed: a text file" in err
+    with (tmp_path / "lengths").open("wb") as file:
+        file.truncate(2**27)
+    assert "134,217,728 B are more than" in run("cost flash2 --head-dim 8 --q-lens @lengths")[2]
 
 
 @pytest.mark.parametrize("text", ["schema: [", "schema: 1", "schema: 2\nname: x", "- 1", "\0", "name: &a x", ""])
@@ -318,7 +513,7 @@ def test_own_hardware_file(answer, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["tiles flash2", "compare"])
-@pytest.mark.parametrize("budget", ["--sram-bytes 100", "--sram-elements 100", "--hardware tiny.yaml"])
+@pytest.mark.parametrize("budget", ["--sram-bytes 9", "--sram-elements 3", "--hardware tiny.yaml"])
 def test_no_tile_fits(run, command, budget, tmp_path, monkeypatch):
     tiny = "schema: 1\nname: Tiny\nmemory: {sram: {per_block: {value: 1 KiB, source: me}}}\n"
     (tmp_path / "tiny.yaml").write_text(tiny)
@@ -351,7 +546,7 @@ def test_interrupted(run, monkeypatch):
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("command", ["tiles", "cost", "compare", "formula", "hardware"])
+@pytest.mark.parametrize("command", ["tiles", "cost", "compare", "formula", "algorithms", "hardware"])
 def test_help_has_an_example_that_runs(answer, command):
     (example,) = re.findall(rf"^ *iomodel ({command}\b.*)", answer(f"{command} --help"), re.MULTILINE)
     assert answer(example)
@@ -366,12 +561,14 @@ def test_version(answer):
     ("typed", "offered"),
     [
         ("tiles ", iomodel.list_algorithms()),
-        ("tiles fl", ["flash1", "flash2"]),
+        ("tiles fl", ["flash1", "flash2", "flash3"]),
+        ("cost flash2 --direction ", ["forward", "backward", "both"]),
+        ("cost flash2 --kv-scales ", ["head", "token"]),
         ("tiles flash2 --hardware h100", ["h100-pcie", "h100-sxm5"]),
         ("hardware ", iomodel.list_hardware()),
         ("cost flash2 --dtype fp", ["fp32", "fp16", "fp8"]),
-        ("cost flash2 --mask ", ["full", "causal", "window"]),
-        ("cost flash2 --block", ["--block-q", "--block-kv"]),
+        ("cost flash2 --mask ", ["full", "causal", "window", "documents", "blocks"]),
+        ("cost flash2 --block-", ["--block-mask", "--block-q", "--block-kv"]),
     ],
 )
 def test_completion(typed, offered):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.symbols import BY_NAME
+from tests.enumeration import with_counts
 from tests.reference.machine import Run
 from tests.reference.masks import useful_pairs, visible
 from tests.strategies import VARIANTS, Case, Tally, Variant, bounds, cases, fraction_of_examples, workloads
@@ -19,9 +22,12 @@ each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
 QUANTITIES = [
     "hbm_elements",
     "hbm_bytes",
+    "atomics",
     "flops",
     "useful_flops",
     "exps",
+    "tanhs",
+    "randoms",
     "footprint_elements",
     "footprint_bytes",
     "peak_hbm_elements",
@@ -38,22 +44,32 @@ def predicted(case: Case) -> dict[str, Any]:
     }
 
 
+PRODUCTS = {"forward": (1, 1), "backward": (3, 2), "two_pass": (4, 3), "standard": (2, 2)}
+"""Products of width head_dim and of width value_dim."""
+
+
 def measured(case: Case, run: Run) -> dict[str, Any]:
     w = case.workload
-    seen = visible(w.q_len, w.kv_len, **{"left": None, "right": None, "align": "bottom-right"} | bounds(w.mask))
+    with_depth, with_value = PRODUCTS[w.direction]
+    if w.direction == "backward" and case.algorithm in PRODUCTS:
+        with_depth, with_value = PRODUCTS[case.algorithm]
     moved = run.reads + run.writes
+    sizes = w.element_size, w.kv_element_size
     return {
         "reads": {name: count for name, count in run.reads.items() if count},
         "writes": {name: count for name, count in run.writes.items() if count},
         "hbm_elements": sum(moved.values()),
-        "hbm_bytes": run.hbm_bytes(w.element_size),
+        "hbm_bytes": run.hbm_bytes(*sizes),
+        "atomics": run.atomics,
         "flops": run.flops,
-        "useful_flops": 2 * w.batch * w.heads * (w.head_dim + w.value_dim) * useful_pairs(seen),
+        "useful_flops": 2 * w.batch * w.heads * (with_depth * w.head_dim + with_value * w.value_dim) * useful_pairs(seen(w)),
         "exps": run.exps,
+        "tanhs": run.tanhs,
+        "randoms": run.randoms,
         "footprint_elements": run.sram_peak,
-        "footprint_bytes": run.sram_bytes(w.element_size),
+        "footprint_bytes": run.sram_bytes(*sizes),
         "peak_hbm_elements": run.hbm_peak,
-        "peak_hbm_bytes": run.hbm_peak_bytes(w.element_size),
+        "peak_hbm_bytes": run.hbm_peak_bytes(*sizes),
     }
 
 
@@ -76,12 +92,27 @@ def test_sums_are_sums(variant: Variant, data: st.DataObject) -> None:
     assert cost.useful_flops <= cost.flops
 
 
-def at(e: iomodel.Expressions, point: dict[str, int]) -> dict[str, int]:
+def seen(w: iomodel.Attention) -> np.ndarray:
+    """Which query sees which key."""
+    given: dict[str, Any] = {"left": None, "right": None, "align": "bottom-right"} | bounds(w)
+    found: np.ndarray = given["seen"] if "seen" in given else visible(w.q_len, w.kv_len, **given)
+    return found
+
+
+def formulas(case: Case) -> iomodel.Expressions:
+    w = case.workload
+    features = dict.fromkeys(w.features, True)
+    return iomodel.expressions(case.algorithm, w.mask, w.direction, **case.options, **features)
+
+
+def at(e: iomodel.Expressions, w: iomodel.Attention, tiles: Mapping[str, int]) -> dict[str, int]:
     """Every quantity by plain substitution, which compiles nothing."""
-    values = {BY_NAME[name]: value for name, value in point.items()}
+    values = {BY_NAME[name]: value for name, value in {**w.numbers, **tiles}.items()}
     formulas = {**{f"reads {name}": expr for name, expr in e.reads.items()}, **e.quantities}
     formulas |= {f"writes {name}": expr for name, expr in e.writes.items()}
-    return {name: int(expr.subs(values)) for name, expr in formulas.items()}
+    shown = seen(w)
+    found = {name: with_counts(expr.subs(values), shown, w.page_size or 1) for name, expr in formulas.items()}
+    return {name: int(value) for name, value in found.items()}
 
 
 def numbers(cost: iomodel.Cost) -> dict[str, int]:
@@ -96,16 +127,21 @@ def renamed(found: dict[str, int]) -> dict[str, int]:
     return {"footprint_elements" if name == "footprint" else name: value for name, value in found.items()}
 
 
+LENGTHS = st.integers(1, 40) | st.integers(1, 10**5) | st.integers(10**9, 10**12)
+
+
 @each_variant
 @fraction_of_examples(10)
 @given(data=st.data())
 def test_a_cost_is_its_expressions_at_a_point(variant: Variant, data: st.DataObject) -> None:
     case = data.draw(cases(variant))
-    e = iomodel.expressions(case.algorithm, case.workload.mask, **case.options)
-    assert renamed(at(e, {**case.workload.numbers, **case.tiles})) == numbers(case.cost())
+    assert renamed(at(formulas(case), case.workload, case.tiles)) == numbers(case.cost())
 
 
-LENGTHS = st.integers(1, 40) | st.integers(1, 10**5) | st.integers(10**9, 10**12)
+def lengthened(w: iomodel.Attention, q_len: int, kv_len: int) -> iomodel.Attention:
+    """The same call at other lengths, under a mask whose counts have formulas at any."""
+    known = isinstance(w.mask, str | iomodel.Window) and w.page_size is None
+    return w.model_copy(update={"q_len": q_len, "kv_len": kv_len, "mask": w.mask if known else "full"})
 
 
 @each_variant
@@ -114,10 +150,12 @@ LENGTHS = st.integers(1, 40) | st.integers(1, 10**5) | st.integers(10**9, 10**12
 def test_arrays_hold_what_costs_hold(variant: Variant, data: st.DataObject, lengths: list[tuple[int, int]]) -> None:
     """Many lengths at once: in int64 where all fit, and as Python integers where one does not."""
     case = data.draw(cases(variant))
-    e = iomodel.expressions(case.algorithm, case.workload.mask, **case.options)
-    fields = {name: getattr(case.workload, name) for name in type(case.workload).model_fields}
-    each = [iomodel.Attention(**{**fields, "q_len": q_len, "kv_len": kv_len}) for q_len, kv_len in lengths]
-    expected = [iomodel.cost(case.algorithm, w, case.tiles, **case.options) for w in each]
+    each = [lengthened(case.workload, *both) for both in lengths]
+    options = dict(case.options)
+    if "splits" in options:
+        options["splits"] = min(options["splits"], *(-(-w.kv_len // case.tiles["block_kv"]) for w in each))
+    e = formulas(replace(case, workload=each[0], options=options))
+    expected = [iomodel.cost(case.algorithm, w, case.tiles, **options) for w in each]
     q_len, kv_len = np.array(lengths, dtype=np.int64).T
     point = {**case.workload.numbers, **case.tiles, "q_len": q_len, "kv_len": kv_len}
     for name, expr in {**e.quantities, **e.reads}.items():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from iomodel.compiled import Compiled
 from iomodel.masks import CAUSAL, FULL, Band, MaskKind, Tiled, Visits, visible_pairs
 from iomodel.symbols import B_c, B_r, G, N_k, N_q, W_l, W_r
+from tests import enumeration
 from tests.strategies import fraction_of_examples, mask_kinds
 
 INPUTS = (N_q, N_k, B_r, B_c, G, W_l, W_r)
@@ -73,22 +74,8 @@ def compiled(kind: MaskKind, by_keys: bool) -> Compiled:
 
 def enumerated(shape: Shape) -> dict[str, int]:
     """The same counts by looking into every pair of tiles."""
-    seen = shape.seen()
     u, v = (shape.block_kv, shape.block_q) if shape.by_keys else (shape.block_q, shape.block_kv)
-    found = dict.fromkeys(COUNTS, 0)
-    for i in range(0, seen.shape[0], u):
-        strip = seen[i : i + u]
-        if strip.any():
-            found["live_outer_tiles"] += 1
-            found["live_outer_rows"] += strip.shape[0]
-        for j in range(0, seen.shape[1], v):
-            tile = strip[:, j : j + v]
-            if tile.any():
-                found["pairs"] += 1
-                found["outer_rows"] += tile.shape[0]
-                found["inner_rows"] += tile.shape[1]
-                found["area"] += tile.size
-    return found
+    return enumeration.enumerated(shape.seen(), u, v)
 
 
 def shapes(longest: int = 24, group: int = 4) -> st.SearchStrategy[Shape]:

@@ -87,7 +87,7 @@ def test_an_optimum_without_symmetry_has_no_closed_form() -> None:
     from iomodel.structure import Part
     from iomodel.tensors import key, query
 
-    part = Part((), m_1, n_1, {m_1: query, n_1: key}, masked=False, provable=True)
+    part = Part((), m_1, n_1, {m_1: query, n_1: key}, masked=False)
     with pytest.raises(DeclarationError, match="not symmetric in m_1 and n_1"):
         _two_sided(2 / m_1 + 1 / n_1, m_1 * n_1 + m_1 + n_1, part)
     with pytest.raises(DeclarationError, match="not symmetric"):

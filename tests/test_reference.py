@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from tests.reference.machine import HBM, Run, SRAMOverflow
 from tests.reference.masks import dense_attention, useful_pairs, visible
 
-FLASH_LIKE = ["flash1", "flash2", "tiled_query"]
+FLASH_LIKE = ["flash1", "flash2", "flash3", "tiled_query"]
 GEMM_TILES = ["gemm1_m", "gemm1_n", "gemm2_m", "gemm2_n"]
 FILES = sorted(Path(__file__).with_name("reference").glob("*.py"))
+ALL_FILES = sorted(Path(__file__).with_name("reference").rglob("*.py"))
 MODULES = {path.stem: import_module(f"tests.reference.{path.stem}") for path in FILES}
 ALGORITHMS = {name: module for name, module in MODULES.items() if hasattr(module, "run")}
 
@@ -60,7 +61,8 @@ shapes = st.builds(Shape, length, length, depth, depth, st.integers(1, 2), st.in
 def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
     chosen = {"packed": draw(st.booleans())}
     if name != "standard":
-        return chosen | {"block_q": draw(tile), "block_kv": draw(tile)}
+        splits = {"splits": draw(st.integers(1, 6))} if name == "split_kv" else {}
+        return chosen | splits | {"block_q": draw(tile), "block_kv": draw(tile)}
     tiles = draw(st.none() | st.fixed_dictionaries(dict.fromkeys(GEMM_TILES, tile)))
     return chosen | (tiles or {})
 
@@ -72,7 +74,7 @@ def test_it_computes_attention(name: str, data: st.DataObject, shape: Shape) -> 
     output, lse = dense_attention(*shape.tensors(), shape.visible())
     # HBM starts as NaN, so equality also says that every output element was stored.
     np.testing.assert_allclose(run.O, output, rtol=1e-9, atol=1e-12)
-    if name in {"flash1", "flash2"}:
+    if name in {"flash1", "flash2", "flash3", "split_kv"}:
         assert run.LSE is not None
         np.testing.assert_allclose(run.LSE, lse, rtol=1e-9, atol=1e-12)
 
@@ -90,10 +92,11 @@ def test_it_runs_at_its_own_peak_and_not_below(name: str, data: st.DataObject, s
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 @given(data=st.data(), shape=shapes)
-def test_outputs_are_written_once_except_by_flash1(name: str, data: st.DataObject, shape: Shape) -> None:
+def test_outputs_are_written_once_or_read_back(name: str, data: st.DataObject, shape: Shape) -> None:
     run = shape.run(name, **data.draw(options(name)))
-    assert run.writes["O"] - (run.reads["O"] if name == "flash1" else 0) == run.O.size
-    if name == "flash2":
+    assert run.writes["O"] - run.reads["O"] == run.O.size
+    assert (run.reads["O"] > 0) <= (name in {"flash1", "small_cache"})
+    if name in {"flash2", "flash3", "split_kv"}:
         assert run.LSE is not None
         assert run.writes["LSE"] == run.LSE.size
 
@@ -105,7 +108,7 @@ def test_tiles_of_one_pair_cost_the_useful_pairs_only(name: str, shape: Shape) -
     run = shape.run(name, block_q=1, block_kv=1)
     pairs = shape.batch * shape.kv_heads * shape.group * useful_pairs(shape.visible())
     assert run.flops == 2 * pairs * (shape.d + shape.d_v)
-    assert run.exps == pairs * {"flash1": 3, "flash2": 2, "tiled_query": 1}[name]
+    assert run.exps == pairs * {"flash1": 3, "flash2": 2, "flash3": 2, "tiled_query": 1}[name]
     if name == "flash1":
         assert run.reads["Q"] == pairs * shape.d
         assert run.reads["l"] == run.reads["m"] == pairs
@@ -144,6 +147,18 @@ def test_flash2_full_by_hand() -> None:
     assert run.sram_states >= {(16, 0, 24, 0, 0)}
     assert (run.sram_peak, run.sram_bytes(2), run.sram_bytes(4)) == (40, 128, 160)
     assert run.hbm_peak == 4 * 16 + 8
+
+
+@given(shape=shapes, block_q=tile, block_kv=tile, lse=st.booleans(), packed=st.booleans())
+def test_flash3_is_flash2_with_another_tile_of_scores(
+    shape: Shape, block_q: int, block_kv: int, lse: bool, packed: bool
+) -> None:
+    chosen = {"block_q": block_q, "block_kv": block_kv, "lse": lse, "packed": packed}
+    flash2, flash3 = shape.run("flash2", **chosen), shape.run("flash3", **chosen)
+    for what in ("reads", "writes", "widths", "flops", "exps", "hbm_states"):
+        assert getattr(flash2, what) == getattr(flash3, what)
+    assert flash3.sram_peak - flash2.sram_peak == block_q * block_kv
+    assert flash3.sram_bytes(2) - flash2.sram_bytes(2) == 4 * block_q * block_kv
 
 
 def test_flash2_causal_by_hand() -> None:
@@ -239,6 +254,63 @@ def test_tiled_query_that_sees_nothing_by_hand() -> None:
     assert run.exps == 2 + 2
 
 
+@given(shape=shapes, block_q=tile, block_kv=tile, lse=st.booleans(), packed=st.booleans())
+def test_one_split_is_flash2(shape: Shape, block_q: int, block_kv: int, lse: bool, packed: bool) -> None:
+    chosen = {"block_q": block_q, "block_kv": block_kv, "lse": lse, "packed": packed}
+    one, flash2 = shape.run("split_kv", splits=1, **chosen), shape.run("flash2", **chosen)
+    for what in ["reads", "writes", "widths", "flops", "exps", "sram_states", "hbm_states"]:
+        assert getattr(one, what) == getattr(flash2, what)
+
+
+def test_split_kv_by_hand() -> None:
+    run = Shape(5, 7, 2, 3, mask={"right": 0}).run("split_kv", block_q=3, block_kv=2, splits=3)
+    # Four key tiles, two a split: keys 0-3, 4-6, and a third split without any. Query i sees keys to i + 2:
+    # queries 0-2 keys 0-4, so three tiles, 2 of them in split 0; queries 3-4 all four, two and two.
+    # Both query tiles see something in splits 0 and 1, so Q goes twice; K and V go to keys 0-5 and 0-6.
+    assert run.reads == {"Q": 2 * 10, "K": 13 * 2, "V": 13 * 3, "LSE_acc": 3 * 5, "O_acc": 3 * 15}
+    assert run.writes == {"O_acc": 3 * 15, "LSE_acc": 3 * 5, "O": 15, "LSE": 5}
+    pairs = 3 * 6 + 2 * 7
+    assert run.flops == 2 * pairs * (2 + 3)
+    assert run.exps == pairs + 3 * 3 + 2 * 4 + 3 * 5  # one for each weight of a row
+    # Q 3*2, K 2*2, V 2*3; O 3*3, l and m 3, S 3*2.
+    assert (run.sram_peak, run.sram_bytes(2)) == (16 + 21, 2 * 16 + 4 * 21)
+    assert run.sram_states >= {(0, 0, 3 + 3 + 3, 0, 0)}  # of the combination: the weights, two rows
+    assert run.hbm_peak == 10 + 14 + 21 + 4 * (15 + 5)
+    assert run.hbm_bytes(2) == 2 * (20 + 26 + 39 + 15) + 4 * (2 * 45 + 2 * 15 + 5)
+
+
+def test_split_kv_reads_no_queries_for_a_split_without_keys_of_theirs() -> None:
+    shape = Shape(4, 4, 1, 1, mask={"right": 0})
+    run = shape.run("split_kv", block_q=2, block_kv=1, splits=2, lse=False)
+    # Queries 0-1 see keys 0-1, the first split; queries 2-3 both.
+    assert run.reads["Q"] == 2 + 2 * 2
+    assert run.writes == {"O_acc": 8, "LSE_acc": 8, "O": 4}
+    assert run.LSE is None
+
+
+@given(shape=st.builds(Shape, length, length, depth, depth), block_q=tile, block_kv=tile)
+def test_small_cache_totals(shape: Shape, block_q: int, block_kv: int) -> None:
+    run = shape.run("small_cache", block_q=block_q, block_kv=block_kv)
+    q_len, kv_len, d, d_v = shape.q_len, shape.kv_len, shape.d, shape.d_v
+    rows, keys = -(-q_len // block_q), -(-kv_len // block_kv)
+    assert sum(run.reads.values()) == q_len * d * keys + kv_len * (d + d_v) * rows + q_len * d_v * (keys - 1)
+    assert run.writes == {"O": q_len * d_v * keys}
+
+
+def test_small_cache_by_hand() -> None:
+    run = Shape(5, 2, 3, 2, mask={"right": 0}).run("small_cache", block_q=2, block_kv=1)
+    # Query i sees keys up to i - 3. Rows 0-1: none; rows 2-3: key 0; row 4: keys 0 and 1, so O goes back once.
+    assert run.reads == {"Q": (2 + 1 + 1) * 3, "K": 3 * 3, "V": 3 * 2, "O": 2}
+    assert run.writes == {"O": (2 + 2 + 1 + 1) * 2}
+    assert run.flops == 2 * 4 * (3 + 2)
+    assert run.exps == (2 + 2) + 2 * (1 + 1)
+    # l, m, the factors and O 2 each, S 2*1, in fp32; V 1. The columns of Q and K, 2 and 1, are one fewer in bytes.
+    assert run.sram_states >= {(3, 0, 8, 0, 0), (1, 0, 10, 0, 0)}
+    assert (run.sram_peak, run.sram_bytes(2)) == (11, 2 + 40)
+    assert run.LSE is None
+    assert run.hbm_peak == 15 + 6 + 4 + 10
+
+
 @pytest.mark.parametrize("mask", [{}, {"right": 0}, {"left": 0, "right": 0}])
 def test_standard_ideal_by_hand(mask: dict[str, Any]) -> None:
     run = Shape(3, 4, 2, 5, mask=mask).run("standard")
@@ -285,7 +357,7 @@ def test_a_broadcast_store_counts_its_target() -> None:
     assert (sum(hbm.live.values()), max(map(sum, hbm.states))) == (2, 12)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", ALL_FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_it_shares_nothing_with_the_library(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -104,7 +104,7 @@ def test_costs_by_a_mask(data: st.DataObject, epsilon: Fraction, batch: int) -> 
         data.draw(st.integers(1, 150)),
         prefer_inner=data.draw(st.booleans()),
         base=base,
-        provable=data.draw(st.booleans()),
+        strict=data.draw(st.sampled_from([None, cost, lambda u, v: cost(u, v) // 2 + base // 2])),
         least_stream=cost(rows, 1) - base,
         costs=data.draw(st.sampled_from([None, lambda us, v: np.array([cost(int(u), v) for u in us])])),
     )

@@ -13,7 +13,8 @@ from iomodel.nest import Algorithm
 @cache
 def discovered() -> dict[str, Algorithm]:
     """All algorithms by name."""
-    modules = (import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__))
+    names = (info.name for info in iter_modules(__path__) if not info.name.startswith("_"))
+    modules = (import_module(f"{__name__}.{name}") for name in names)
     found = [module.ALGORITHM for module in modules]
     return {algorithm.name: algorithm for algorithm in sorted(found, key=lambda algorithm: algorithm.name)}
 

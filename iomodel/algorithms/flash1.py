@@ -1,15 +1,33 @@
-"""FlashAttention forward (Dao, Fu, Ermon, Rudra, Re 2022, arXiv:2205.14135, Algorithm 1).
+"""FlashAttention (Dao, Fu, Ermon, Rudra, Re 2022, arXiv:2205.14135, Algorithms 1 and 4).
 
-Key tiles outside, queries inside: O and its statistics l, m go through HBM once a key tile.
+Key tiles outside, queries inside: what belongs to a query goes through HBM once a key tile, O with its statistics
+l, m in the forward pass, dQ in the backward pass.
 """
 
 from collections.abc import Iterator
 
 from sympy import ceiling
 
-from iomodel.nest import Algorithm, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Published, Store, Tensor
+from iomodel.algorithms._gradients import stores, summed, zeros
+from iomodel.nest import (
+    Algorithm,
+    Drop,
+    Exp,
+    Fill,
+    Hold,
+    Kernel,
+    Live,
+    Load,
+    Loop,
+    MatMul,
+    Published,
+    Scores,
+    Sink,
+    Store,
+    Tensor,
+)
 from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v
-from iomodel.tensors import K, O, Q, S, V, depth, key, l, m, query, value
+from iomodel.tensors import K, O, Q, S, V, depth, dK, dO, dP, dQ, dV, key, l, m, query, value
 
 l_tile = Tensor("l_tile", (query,), "fp32")
 m_tile = Tensor("m_tile", (query,), "fp32")
@@ -18,18 +36,15 @@ m_tile = Tensor("m_tile", (query,), "fp32")
 def declare() -> Iterator[Kernel]:
     """Lines 2 to 15 of Algorithm 1; line 11 takes two exponentials a row, of which line 12 makes use again."""
     yield Kernel("flash1", [
-        Loop(query, B_r, [
-            Hold(O, "fp32"), Hold(l), Hold(m),
-            Store(O), Store(l), Store(m),
-        ]),
+        Loop(query, B_r, [Sink(), Fill(O), Fill(l), Fill(m)]),
         Loop(key, B_c, [
             Live(query, [
                 Load(K), Load(V),
                 Loop(query, B_r, masked=True, body=[
                     Hold(O, "fp32"), Hold(S, "fp32"), Hold(l_tile), Hold(m_tile),
                     Load(Q), Load(O), Load(l), Load(m),
-                    MatMul(query, key, depth),
-                    Exp(query, key), Exp(query), Exp(query),
+                    MatMul(query, key, depth), Scores(query, key),
+                    Exp(query, key), Exp(query), Exp(query), Drop(query, key),
                     MatMul(query, value, key),
                     Store(O), Store(l), Store(m),
                 ]),
@@ -38,19 +53,49 @@ def declare() -> Iterator[Kernel]:
     ])  # fmt: skip
 
 
+def backward() -> Iterator[Kernel]:
+    """Lines 5 to 24 of Algorithm 4; D_i = rowsum(dO_i o O_i), line 19, is made anew at every visit."""
+    yield Kernel("flash1 backward", [
+        Fill(dQ), *zeros(),
+        Loop(key, B_c, [
+            Live(query, [
+                Hold(dK, "fp32"), Hold(dV, "fp32"),
+                Load(K), Load(V),
+                Loop(query, B_r, masked=True, body=[
+                    Hold(dQ, "fp32"),
+                    Load(Q), Load(O), Load(dO), Load(dQ), Load(l), Load(m),
+                    Hold(S, "fp32"), MatMul(query, key, depth), Scores(query, key), Exp(query, key),
+                    Drop(query, key), MatMul(key, value, query),
+                    Hold(dP, "fp32"), MatMul(query, key, value),
+                    MatMul(query, depth, key), Store(dQ),
+                    MatMul(key, depth, query),
+                ]),
+                *stores(dK, dV),
+            ]),
+        ]),
+    ])  # fmt: skip
+    yield from summed()
+
+
 _T_c = ceiling(N_k / B_c)
 
 ALGORITHM = Algorithm(
     name="flash1",
     title="FlashAttention",
     cite="Dao, Fu, Ermon, Rudra and Re, FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness, "
-    "arXiv:2205.14135 (2022), Algorithm 1",
+    "arXiv:2205.14135 (2022), Algorithms 1 and 4",
     declare=declare,
+    backward=backward,
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
     published=(
         Published(
             N_k * (d + d_v) + N_q * d_v + N_q * (d + 2 * d_v) * _T_c + N_q * (2 + 4 * _T_c),
             "arXiv:2205.14135, Algorithm 1: N d (3 + 3 T_c) + N (2 + 4 T_c) where N_q = N_k = N and d_v = d",
+        ),
+        Published(
+            N_q * d + 3 * N_k * (d + d_v) + N_q * (3 * d + 2 * d_v + 2) * _T_c,
+            "arXiv:2205.14135, Algorithm 4: N d (7 + 5 T_c) + 2 N T_c where N_q = N_k = N and d_v = d",
+            direction="backward",
         ),
     ),
 )

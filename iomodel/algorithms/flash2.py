@@ -1,15 +1,60 @@
-"""FlashAttention-2 forward (Dao 2023, arXiv:2307.08691, Algorithm 1).
+"""FlashAttention-2 (Dao 2023, arXiv:2307.08691, Algorithms 1 and 2).
 
-Query tiles outside, keys and values streamed inside; O is written once, with one log-sum-exp a row.
+Forward: query tiles outside, keys and values streamed inside; O is written once, with one log-sum-exp a row.
+Backward: key tiles outside, queries streamed inside; every visit adds its share of dQ to an fp32 accumulator in HBM.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from sympy import ceiling
+from sympy import Expr, Integer, ceiling
 
-from iomodel.nest import Algorithm, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Published, Store
-from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v
-from iomodel.tensors import LSE, K, O, Q, S, V, depth, key, l, m, query, value
+from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
+from iomodel.nest import (
+    Accumulate,
+    Algorithm,
+    Drop,
+    Exp,
+    Fill,
+    Hold,
+    Kernel,
+    Live,
+    Load,
+    Loop,
+    MatMul,
+    Published,
+    Scores,
+    Sink,
+    Statement,
+    Store,
+)
+from iomodel.residency import Fragment, Residency, Reused, Shared
+from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v, stages
+from iomodel.tensors import (
+    LSE,
+    D,
+    K,
+    O,
+    Q,
+    S,
+    V,
+    depth,
+    dK,
+    dO,
+    dP,
+    dQ,
+    dQ_acc,
+    dQ_slabs,
+    dV,
+    key,
+    l,
+    m,
+    query,
+    slab,
+    value,
+)
+
+ONE = Integer(1)
 
 
 def declare(lse: bool) -> Iterator[Kernel]:
@@ -21,29 +66,113 @@ def declare(lse: bool) -> Iterator[Kernel]:
                 Load(Q),
                 Loop(key, B_c, masked=True, body=[
                     Load(K), Load(V),
-                    Hold(S, "fp32"), MatMul(query, key, depth),
-                    Exp(query, key), Exp(query),
+                    Hold(S, "fp32"), MatMul(query, key, depth), Scores(query, key),
+                    Exp(query, key), Exp(query), Drop(query, key),
                     MatMul(query, value, key),
                 ]),
             ]),
+            Sink(query),
             Store(O),
             *([Store(LSE, held=m)] if lse else []),
         ]),
     ])  # fmt: skip
 
 
+def preprocess(*more: Fill) -> Kernel:
+    """D = rowsum(dO o O), line 4 of Algorithm 2, a row at a time."""
+    return Kernel("D = rowsum(dO o O)", [Loop(query, ONE, [Load(O), Load(dO), Hold(D), Store(D), *more])])
+
+
+def backward(deterministic: bool, dq_buffers: Expr, accumulate: bool) -> Iterator[Kernel]:
+    """Algorithm 2 as three kernels: D and a zeroed dQ_acc; dK, dV and the sums of dQ; dQ in its own dtype.
+
+    The paper lists O among the loads of line 9 and reads dQ there to write it back; the kernels load no O, and add.
+    """
+    sums = dQ_slabs if deterministic else dQ_acc
+    yield preprocess(Fill(sums))
+    yield from zeroed_sums(accumulate)
+    yield Kernel("flash2 backward", [
+        Loop(key, B_c, [
+            Hold(dK, "fp32"), Hold(dV, "fp32"),
+            Live(query, [
+                Load(K), Load(V),
+                Loop(query, B_r, masked=True, body=[
+                    Load(Q), Load(dO), Load(LSE), Load(D),
+                    Hold(S, "fp32"), MatMul(query, key, depth), Scores(query, key), Exp(query, key),
+                    Drop(query, key), MatMul(key, value, query),
+                    Hold(dP, "fp32"), MatMul(query, key, value),
+                    MatMul(key, depth, query),
+                    Hold(dQ, "fp32"), MatMul(query, depth, key),
+                    Accumulate(sums, held=dQ, atomic=not deterministic, within=(slab,)),
+                ]),
+                *adds(accumulate),
+            ]),
+            *stores(dK, dV, accumulate=accumulate),
+        ]),
+    ])  # fmt: skip
+    row: list[Statement]
+    if deterministic:
+        assert slab.length == dq_buffers
+        row = [Hold(dQ, "fp32"), Loop(slab, ONE, [Load(sums)]), Store(dQ)]
+    else:
+        row = [Load(sums), Store(dQ, held=sums)]
+    yield Kernel("dQ in its own dtype", [Loop(query, ONE, row)])
+    yield from summed(accumulate)
+
+
+_KERNELS = "github.com/Dao-AILab/flash-attention, csrc/flash_attn"
+FORWARD = Residency(
+    title="FlashAttention-2 forward: Q, K, V in shared memory, S and O in registers",
+    cite=f"{_KERNELS}: kernel_traits.h and flash_fwd_kernel.h",
+    shared=(Shared(Q), Shared(K, stages), Shared(V, stages)),
+    phases=((Fragment(S), Fragment(O)),),
+    overhead=48,
+)
+_GRADIENTS = (Fragment(dK), Fragment(dV))
+BACKWARD = Residency(
+    title="FlashAttention-2 backward: Q, dO, K, V, P, dS in shared memory; S, dP, dK, dV, dQ in registers",
+    cite=f"{_KERNELS}: kernel_traits.h and flash_bwd_kernel.h",
+    shared=(Shared(Q, stages), Shared(dO), Shared(K), Shared(V), Shared(S, dtype="io"), Shared(dP, dtype="io")),
+    phases=((Fragment(S), Fragment(dP), *_GRADIENTS), (Fragment(dQ), *_GRADIENTS)),
+    overhead=48,
+    stages=(1, 2),
+    split="tile",
+)
+V_IN_REGISTERS = replace(
+    BACKWARD,
+    title=f"{BACKWARD.title}, V too",
+    shared=(
+        Shared(Q, stages),
+        Shared(dO),
+        Shared(K),
+        Reused((Shared(V),), (Shared(S, dtype="io"), Shared(dP, dtype="io"))),
+    ),
+    phases=tuple((*phase, Fragment(V, "io")) for phase in BACKWARD.phases),
+)
+
+_T_c = ceiling(N_k / B_c)
+
 ALGORITHM = Algorithm(
     name="flash2",
     title="FlashAttention-2",
     cite="Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning, "
-    "arXiv:2307.08691 (2023), Algorithm 1",
+    "arXiv:2307.08691 (2023), Algorithms 1 and 2",
     declare=declare,
-    options={"lse": True},
+    backward=backward,
+    options={"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
+    saved={"lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
+    residency={"forward": (FORWARD,), "backward": (BACKWARD, V_IN_REGISTERS)},
     published=(
         Published(
             N_q * d + N_k * (d + d_v) * ceiling(N_q / B_r) + N_q * d_v + N_q,
             "arXiv:2307.08691, Algorithm 1, lines 4, 7, 14, 15: Q, O and L once, K and V once a query tile",
+        ),
+        Published(
+            2 * N_q * d_v + 2 * N_k * (d + d_v) + 3 * N_q * d + N_q + N_q * (3 * d + d_v + 2) * _T_c,
+            "arXiv:2307.08691, Algorithm 2 with an fp32 accumulator of dQ: O, dO, D; K, V, dK, dV once; Q, dO, L, D "
+            "and a read and a write of dQ once a key tile; the accumulator zeroed, read and cast",
+            direction="backward",
         ),
     ),
 )

@@ -1,68 +1,119 @@
-"""Standard attention: three kernels, S and P through HBM (Dao et al. 2022, arXiv:2205.14135, Algorithm 0).
+"""Standard attention: S and P go through HBM (Dao et al. 2022, arXiv:2205.14135, Algorithms 0 and 3).
 
-By default each operand makes one ideal pass, as in the paper. With tiles the two products are tiled GEMMs that
+By default each operand makes one ideal pass, as in the paper. With tiles the products are tiled GEMMs that
 accumulate an output tile while rank-one slices of the operands stream past.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from sympy import Integer, ceiling
+from sympy import Expr, Integer, ceiling
 
-from iomodel.nest import Algorithm, Exp, Hold, Kernel, Load, Loop, MatMul, Published, Store
-from iomodel.symbols import N_k, N_q, d, d_v, m_1, m_2, n_1, n_2
-from iomodel.tensors import K, O, P, Q, S, V, depth, key, query, value
+from iomodel.algorithms._gradients import stores, summed
+from iomodel.nest import (
+    Algorithm,
+    Axis,
+    Drop,
+    Exp,
+    Hold,
+    Kernel,
+    Load,
+    Loop,
+    MatMul,
+    Published,
+    Scores,
+    Sink,
+    Statement,
+    Store,
+    Tensor,
+)
+from iomodel.symbols import N_k, N_q, d, d_v, m_1, m_2, m_3, m_4, m_5, m_6, n_1, n_2, n_3, n_4, n_5, n_6
+from iomodel.tensors import K, O, P, Q, S, V, depth, dK, dO, dP, dQ, dS, dV, key, query, value
 
 ONE = Integer(1)
 
 
+class Product(NamedTuple):
+    """C = A B with C over (m, n) and A, B sharing the axis k, in tiles of m_tile x n_tile."""
+
+    title: str
+    result: Tensor
+    operands: tuple[Tensor, Tensor]
+    m: Axis
+    n: Axis
+    k: Axis
+    m_tile: Expr
+    n_tile: Expr
+
+
+SCORES = Product("S = Q K^T", S, (Q, K), query, key, depth, m_1, n_1)
+OUTPUT = Product("O = P V", O, (P, V), query, value, key, m_2, n_2)
+BACKWARD = (
+    Product("dV = P^T dO", dV, (P, dO), key, value, query, m_3, n_3),
+    Product("dP = dO V^T", dP, (dO, V), query, key, value, m_4, n_4),
+    Product("dQ = dS K", dQ, (dS, K), query, depth, key, m_5, n_5),
+    Product("dK = dS^T Q", dK, (dS, Q), key, depth, query, m_6, n_6),
+)
+
+
+def _gemm(
+    product: Product, tiled: bool, done: Sequence[Statement] | None = None, each: Sequence[Statement] = ()
+) -> Kernel:
+    """The kernel of a product; `each` is done to the operands as they come, `done` to the result."""
+    done = [Store(product.result)] if done is None else done
+    first, second = product.operands
+    inner = [Load(first), Load(second), *each, MatMul(product.m, product.n, product.k)]
+    if not tiled:
+        return Kernel(product.title, [Hold(product.result, "fp32"), *inner, *done])
+    tile = [Hold(product.result, "fp32"), Loop(product.k, ONE, inner), *done]
+    return Kernel(product.title, [Loop(product.m, product.m_tile, [Loop(product.n, product.n_tile, tile)])])
+
+
+def _rows(title: str, body: Sequence[Statement], tiled: bool) -> Kernel:
+    """A kernel that goes over rows of queries, one by one if the others are tiled."""
+    return Kernel(title, [Loop(query, ONE, body)] if tiled else body)
+
+
 def declare(tiled: bool) -> Iterator[Kernel]:
     """Lines 1 to 3 of Algorithm 0; a mask changes none of the traffic."""
-    yield from (_tiled() if tiled else _ideal())
+    yield _gemm(SCORES, tiled, [Scores(query, key), Store(S)])
+    softmax: list[Statement] = [Hold(S, "fp32"), Load(S), Exp(query, key), Sink(query), Store(P, held=S)]
+    yield _rows("P = softmax(S)", softmax, tiled)
+    yield _gemm(OUTPUT, tiled, each=[Drop(query, key)])  # P is kept whole for the backward pass
 
 
-def _ideal() -> Iterator[Kernel]:
-    yield Kernel("S = Q K^T", [Load(Q), Load(K), Hold(S, "fp32"), MatMul(query, key, depth), Store(S)])
-    yield Kernel("P = softmax(S)", [Hold(S, "fp32"), Load(S), Exp(query, key), Store(P, held=S)])
-    yield Kernel("O = P V", [Load(P), Load(V), Hold(O, "fp32"), MatMul(query, value, key), Store(O)])
-
-
-def _tiled() -> Iterator[Kernel]:
-    yield Kernel("S = Q K^T", [
-        Loop(query, m_1, [
-            Loop(key, n_1, [
-                Hold(S, "fp32"),
-                Loop(depth, ONE, [Load(Q), Load(K), MatMul(query, key, depth)]),
-                Store(S),
-            ]),
-        ]),
-    ])  # fmt: skip
-    yield Kernel("P = softmax(S)", [
-        Loop(query, ONE, [Hold(S, "fp32"), Load(S), Exp(query, key), Store(P, held=S)]),
-    ])  # fmt: skip
-    yield Kernel("O = P V", [
-        Loop(query, m_2, [
-            Loop(value, n_2, [
-                Hold(O, "fp32"),
-                Loop(key, ONE, [Load(P), Load(V), MatMul(query, value, key)]),
-                Store(O),
-            ]),
-        ]),
-    ])  # fmt: skip
+def backward(tiled: bool) -> Iterator[Kernel]:
+    """Lines 1 to 5 of Algorithm 3, from the P that the forward pass left."""
+    dv, dp, dq, dk = BACKWARD
+    yield _gemm(dv, tiled, list(stores(dV)), [Drop(query, key)])
+    yield _gemm(dp, tiled, [Drop(query, key), Store(dP)])
+    yield _rows("dS = P o (dP - rowsum(P o dP))", [Load(P), Hold(dP, "fp32"), Load(dP), Store(dS, held=dP)], tiled)
+    yield _gemm(dq, tiled)
+    yield _gemm(dk, tiled, list(stores(dK)))
+    yield from summed()
 
 
 ALGORITHM = Algorithm(
     name="standard",
     title="Standard attention",
     cite="Dao, Fu, Ermon, Rudra and Re, FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness, "
-    "arXiv:2205.14135 (2022), Algorithm 0",
+    "arXiv:2205.14135 (2022), Algorithms 0 and 3",
     declare=declare,
+    backward=backward,
     options={"tiled": False},
     classes=frozenset({"exact"}),
+    # The backward pass starts from P: the slope of a cap is known from S alone. Pages are for kernels that stream keys.
+    without={"forward": frozenset({"paged"}), "backward": frozenset({"softcap"})},
     tiled_by="tiled",
     published=(
         Published(
             (N_q + N_k) * (d + d_v) + 4 * N_q * N_k,
             "arXiv:2205.14135, Algorithm 0: 4 N d + 4 N^2 where N_q = N_k = N and d_v = d",
+        ),
+        Published(
+            2 * (N_q + N_k) * (d + d_v) + 7 * N_q * N_k,
+            "arXiv:2205.14135, Algorithm 3: 8 N d + 7 N^2 where N_q = N_k = N and d_v = d",
+            direction="backward",
         ),
         Published(
             N_q * d * ceiling(N_k / n_1)

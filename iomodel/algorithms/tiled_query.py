@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sympy import ceiling
 
-from iomodel.nest import Algorithm, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Published, Store
+from iomodel.nest import Algorithm, Drop, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Published, Scores, Sink, Store
 from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v
 from iomodel.tensors import K, O, Q, S, V, depth, key, query, value
 
@@ -20,10 +20,11 @@ def declare() -> Iterator[Kernel]:
             Hold(S, "fp32"), Hold(O, "fp32"),
             Live(key, [
                 Load(Q),
-                Loop(key, B_c, masked=True, body=[Load(K), MatMul(query, key, depth)]),
-                Loop(key, B_c, masked=True, body=[Exp(query, key)]),
+                Loop(key, B_c, masked=True, body=[Load(K), MatMul(query, key, depth), Scores(query, key)]),
+                Loop(key, B_c, masked=True, body=[Exp(query, key), Drop(query, key)]),
                 Loop(key, B_c, masked=True, body=[Load(V), MatMul(query, value, key)]),
             ]),
+            Sink(query),
             Store(O),
         ]),
     ])  # fmt: skip

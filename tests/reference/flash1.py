@@ -2,9 +2,30 @@
 
 import numpy as np
 
-from .grid import Visit, programs, row_mask, split, visits
+from .cache import forward
+from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
+from .grid import Program, Visit, programs, row_mask, split, visits
 from .machine import FloatArray, Machine, Run
-from .masks import finite, logsumexp, reciprocal
+from .masks import BoolArray, finite, logsumexp, reciprocal
+
+
+def initialise(machine: Machine, program: Program, block_q: int) -> None:
+    """Line 2: constants, nothing on chip. A sink is a logit without a value: the state after having seen it."""
+    hbm, sram = machine.hbm, machine.sram
+    if "sinks" not in hbm.arrays:
+        everything = program.rows(slice(None))
+        hbm.store("O", everything, 0.0)
+        hbm.store("l", everything, 0.0)
+        hbm.store("m", everything, -np.inf)
+        return
+    for rows in split(program.length, block_q):
+        sink = alloc_per_head(machine, "sinks", program, "io")
+        assert sink is not None
+        load_per_head(machine, "sinks", program, sink)
+        hbm.store("O", program.rows(rows), 0.0)
+        hbm.store("l", program.rows(rows), 1.0)
+        hbm.store("m", program.rows(rows), sink[program.member(rows)])
+        sram.free()
 
 
 def run(
@@ -17,6 +38,8 @@ def run(
     align: str = "bottom-right",
     packed: bool = False,
     capacity: int | None = None,
+    seen: BoolArray | None = None,
+    extras: Extras | None = None,
     block_q: int,
     block_kv: int,
 ) -> Run:
@@ -26,47 +49,48 @@ def run(
     result is worked out from them after the run, to check them, and is not counted.
     """
     d, d_v = Q.shape[-1], V.shape[-1]
-    machine = Machine(Q, K, V, capacity)
+    machine, cache, extras = forward(Q, K, V, capacity, extras)
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
     hbm.alloc("l", Q.shape[:3], width="fp32")
     hbm.alloc("m", Q.shape[:3], width="fp32")
-    seen = row_mask(Q, K, left=left, right=right, align=align, packed=packed)
+    off = offset(Q.shape[2], K.shape[2], align)
+    mask = row_mask(Q, K, left=left, right=right, align=align, packed=packed, seen=seen)
     by_keys: dict[int, list[Visit]] = {j.start: [] for j in split(K.shape[2], block_kv)}
-    for _, visited in visits(seen, block_q, block_kv):
+    for _, visited in visits(mask, block_q, block_kv):
         for visit in visited:
             by_keys[visit.keys.start].append(visit)
 
     for program in programs(Q, K, packed):
+        initialise(machine, program, block_q)  # line 2
         q_tile = sram.alloc("Q", (block_q, d), "io")
         o_tile = sram.alloc("O", (block_q, d_v), "fp32")
         l_tile = sram.alloc("l", (block_q,), "fp32")
         m_tile = sram.alloc("m", (block_q,), "fp32")
         l_inner = sram.alloc("l~", (block_q,), "fp32")
         m_inner = sram.alloc("m~", (block_q,), "fp32")
-        k_tile = sram.alloc("K", (block_kv, d), "io")
-        v_tile = sram.alloc("V", (block_kv, d_v), "io")
+        slope = alloc_per_head(machine, "slopes", program, "fp32")
+        cache.alloc_stationary()
+        cache.alloc_tile(block_kv, "K", "V")
+        bias = alloc_bias(machine, block_q, block_kv)
         s_tile = sram.alloc("S", (block_q, block_kv), "fp32")
-        everything = program.rows(slice(None))
-        hbm.store("O", everything, 0.0)  # line 2: constants, nothing on chip
-        hbm.store("l", everything, 0.0)
-        hbm.store("m", everything, -np.inf)
         for inner in by_keys.values():  # line 5
             if not inner:
                 continue  # no query sees this key tile
             keys = inner[0].keys
-            n_k = keys.stop - keys.start
-            k, v = k_tile[:n_k], v_tile[:n_k]
-            k[:] = hbm.load("K", program.keys(keys))  # line 6
-            v[:] = hbm.load("V", program.keys(keys))
+            load_per_head(machine, "slopes", program, slope)
+            cache.load_stationary(program)
+            k, v = cache.load_tile(program, keys, "K", "V")  # line 6
             for visit in inner:  # line 7
-                n = visit.rows.stop - visit.rows.start
+                rows = visit.rows
+                n, n_k = rows.stop - rows.start, keys.stop - keys.start
                 q, o, l, m = q_tile[:n], o_tile[:n], l_tile[:n], m_tile[:n]
                 l_ij, m_ij, s = l_inner[:n], m_inner[:n], s_tile[:n, :n_k]
-                at = program.rows(visit.rows)
+                at = program.rows(rows)
                 q[:], o[:] = hbm.load("Q", at), hbm.load("O", at)  # line 8
                 l[:], m[:] = hbm.load("l", at), hbm.load("m", at)
                 s[:] = machine.matmul(q, k.T) / np.sqrt(d)  # line 9
+                transform(machine, extras, s, program, rows=rows, keys=keys, offset=off, bias=bias, slope=slope)
                 s[visit.hidden] = -np.inf
                 m_ij[:] = s.max(axis=1)  # line 10
                 s[:] = machine.exp(s - finite(m_ij)[:, None])  # P~ overwrites S
@@ -76,6 +100,7 @@ def run(
                 old = machine.exp(m - finite(m_new)) * l
                 scale = machine.exp(m_ij - finite(m_new))
                 l[:] = old + scale * l_ij
+                s *= kept(machine, extras, program, rows, keys)
                 o[:] = old[:, None] * o + scale[:, None] * machine.matmul(s, v)
                 o *= reciprocal(l)[:, None]
                 m[:] = m_new
@@ -83,4 +108,5 @@ def run(
                 hbm.store("l", at, l)  # line 13
                 hbm.store("m", at, m)
         sram.free()
-    return machine.result(O=hbm.arrays["O"], LSE=logsumexp(hbm.arrays["m"], hbm.arrays["l"]))
+    l, m = hbm.arrays["l"], hbm.arrays["m"]
+    return machine.result(O=hbm.arrays["O"], LSE=logsumexp(m, l), l=l, m=m)

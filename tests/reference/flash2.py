@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from .cache import forward
+from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
 from .grid import programs, row_mask, visits
-from .machine import FloatArray, Machine, Run
-from .masks import finite, logsumexp, reciprocal
+from .machine import FloatArray, Run
+from .masks import BoolArray, finite, logsumexp, reciprocal
 
 
 def run(
@@ -17,6 +19,8 @@ def run(
     align: str = "bottom-right",
     packed: bool = False,
     capacity: int | None = None,
+    seen: BoolArray | None = None,
+    extras: Extras | None = None,
     block_q: int,
     block_kv: int,
     lse: bool = True,
@@ -27,12 +31,14 @@ def run(
     here it is as in the derivation of section 3.1.
     """
     d, d_v = Q.shape[-1], V.shape[-1]
-    machine = Machine(Q, K, V, capacity)
+    machine, cache, extras = forward(Q, K, V, capacity, extras)
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
     if lse:
         hbm.alloc("LSE", Q.shape[:3], width="fp32")
-    tiles = visits(row_mask(Q, K, left=left, right=right, align=align, packed=packed), block_q, block_kv)
+    off = offset(Q.shape[2], K.shape[2], align)
+    mask = row_mask(Q, K, left=left, right=right, align=align, packed=packed, seen=seen)
+    tiles = visits(mask, block_q, block_kv)
 
     for program in programs(Q, K, packed):
         for rows, visited in tiles:  # line 3
@@ -41,19 +47,24 @@ def run(
             o = sram.alloc("O", (block_q, d_v), "fp32")[:n]
             l = sram.alloc("l", (block_q,), "fp32")[:n]
             m = sram.alloc("m", (block_q,), "fp32")[:n]
-            k_tile = sram.alloc("K", (block_kv, d), "io")
-            v_tile = sram.alloc("V", (block_kv, d_v), "io")
+            slope = alloc_per_head(machine, "slopes", program, "fp32")
+            sink = alloc_per_head(machine, "sinks", program, "io")
+            cache.alloc_stationary()
+            cache.alloc_tile(block_kv, "K", "V")
+            bias = alloc_bias(machine, block_q, block_kv)
             s_tile = sram.alloc("S", (block_q, block_kv), "fp32")
             at = program.rows(rows)
+            load_per_head(machine, "sinks", program, sink)
             if visited:  # a tile that sees nothing needs no queries, only its output
                 q[:] = hbm.load("Q", at)  # line 4
+                load_per_head(machine, "slopes", program, slope)
+                cache.load_stationary(program)
             o[:], l[:], m[:] = 0.0, 0.0, -np.inf  # line 5
             for visit in visited:  # line 6
-                n_k = visit.keys.stop - visit.keys.start
-                k, v, s = k_tile[:n_k], v_tile[:n_k], s_tile[:n, :n_k]
-                k[:] = hbm.load("K", program.keys(visit.keys))  # line 7
-                v[:] = hbm.load("V", program.keys(visit.keys))
+                s = s_tile[:n, : visit.keys.stop - visit.keys.start]
+                k, v = cache.load_tile(program, visit.keys, "K", "V")  # line 7
                 s[:] = machine.matmul(q, k.T) / np.sqrt(d)  # line 8
+                transform(machine, extras, s, program, rows=rows, keys=visit.keys, offset=off, bias=bias, slope=slope)
                 s[visit.hidden] = -np.inf
                 # Line 9, row by row: the new maximum and the factor are scalars of a row.
                 m_new = np.maximum(m, s.max(axis=1))
@@ -62,7 +73,15 @@ def run(
                 s[:] = machine.exp(s - base[:, None])  # P overwrites S
                 l[:] = factor * l + s.sum(axis=1)
                 m[:] = m_new
+                s *= kept(machine, extras, program, rows, visit.keys)
                 o[:] = factor[:, None] * o + machine.matmul(s, v)  # line 10
+            if sink is not None:  # one more logit, without a value; the rescaling is of scalars of a row
+                logit = sink[program.member(rows)]
+                m_new = np.maximum(m, logit)
+                factor = np.exp(m - m_new)
+                l[:] = factor * l + machine.exp(logit - m_new)
+                o *= factor[:, None]
+                m[:] = m_new
             o *= reciprocal(l)[:, None]  # line 12
             hbm.store("O", at, o)  # line 14
             if lse:

@@ -33,6 +33,27 @@ class Program:
         """Where the keys lie in a tensor [batch, kv_heads, kv_len, ...]."""
         return self.batch, self.kv_head, keys
 
+    @property
+    def heads_here(self) -> slice:
+        """The query heads of the program: one, or the packed group."""
+        if self.heads is not None:
+            return slice(int(self.heads.min()), int(self.heads.max()) + 1)
+        assert self.head is not None
+        return slice(self.head, self.head + 1)
+
+    def positions(self, rows: slice) -> tuple[IntArray, IntArray]:
+        """The query head and the query of each row."""
+        if self.heads is not None and self.queries is not None:
+            return self.heads[rows], self.queries[rows]
+        queries = np.arange(self.length)[rows]
+        return np.full_like(queries, self.heads_here.start), queries
+
+    def member(self, rows: slice) -> IntArray:
+        """Which of the program's query heads each row belongs to, from 0."""
+        heads, _ = self.positions(rows)
+        member: IntArray = heads - self.heads_here.start
+        return member
+
 
 @dataclass(frozen=True)
 class Visit:
@@ -67,10 +88,18 @@ def programs(Q: FloatArray, K: FloatArray, packed: bool) -> list[Program]:
 
 
 def row_mask(
-    Q: FloatArray, K: FloatArray, *, left: int | None, right: int | None, align: str, packed: bool
+    Q: FloatArray,
+    K: FloatArray,
+    *,
+    left: int | None,
+    right: int | None,
+    align: str,
+    packed: bool,
+    seen: BoolArray | None = None,
 ) -> BoolArray:
-    """Which key each row of a program sees; the same for all programs."""
-    seen = visible(Q.shape[2], K.shape[2], left, right, align)
+    """Which key each row of a program sees; the same for all programs. `seen` [N_q, N_k] replaces the window."""
+    if seen is None:
+        seen = visible(Q.shape[2], K.shape[2], left, right, align)
     return np.repeat(seen, Q.shape[1] // K.shape[1], axis=0) if packed else seen
 
 

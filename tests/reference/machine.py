@@ -53,10 +53,10 @@ class HBM:
         """Give a tensor's elements back."""
         self.live[self.widths[name]] -= self.arrays.pop(name).size
 
-    def load(self, name: str, index: Any) -> FloatArray:
-        """Copy a slice on chip; the slice's real size is counted."""
+    def load(self, name: str, index: Any, counted: str | None = None) -> FloatArray:
+        """Copy a slice on chip; the slice's real size is counted, under another name if one is given."""
         values: FloatArray = self.arrays[name][index].copy()
-        self.reads[name] += values.size
+        self.reads[counted or name] += values.size
         return values
 
     def store(self, name: str, index: Any, values: FloatArray | float) -> None:
@@ -65,12 +65,12 @@ class HBM:
         self.writes[name] += array[index].size
         array[index] = values
 
-    def add(self, name: str, index: Any, values: FloatArray) -> None:
-        """Add to a slice atomically: one read, one write and one atomic an element."""
+    def add(self, name: str, index: Any, values: FloatArray, atomic: bool = True) -> None:
+        """Add to a slice: one read and one write an element, and one atomic unless only one may add."""
         array = self.arrays[name]
         for counter in (self.reads, self.writes):
             counter[name] += array[index].size
-        self.atomics += array[index].size
+        self.atomics += array[index].size if atomic else 0
         array[index] += values
 
 
@@ -158,7 +158,9 @@ class Run:
 class Machine:
     """HBM with the inputs in it, an empty SRAM, and the counters of arithmetic."""
 
-    def __init__(self, Q: FloatArray, K: FloatArray, V: FloatArray, capacity: int | None, **more: FloatArray) -> None:
+    def __init__(
+        self, Q: FloatArray, K: FloatArray | None, V: FloatArray | None, capacity: int | None, **more: FloatArray
+    ) -> None:
         self.hbm = HBM()
         self.sram = SRAM(capacity)
         self.flops = 0
@@ -166,7 +168,8 @@ class Machine:
         self.tanhs = 0
         self.randoms = 0
         for name, data in {"Q": Q, "K": K, "V": V, **more}.items():
-            self.hbm.alloc(name, data.shape, data)
+            if data is not None:
+                self.hbm.alloc(name, data.shape, data)
 
     def matmul(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """The product a b, at 2 m n k operations."""

@@ -7,9 +7,11 @@ all its scores. One query per tile is the naive kernel.
 
 import numpy as np
 
+from .cache import forward
+from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
 from .grid import programs, row_mask, visits
-from .machine import FloatArray, Machine, Run
-from .masks import finite, reciprocal
+from .machine import FloatArray, Run
+from .masks import BoolArray, finite, reciprocal
 
 
 def run(
@@ -22,15 +24,19 @@ def run(
     align: str = "bottom-right",
     packed: bool = False,
     capacity: int | None = None,
+    seen: BoolArray | None = None,
+    extras: Extras | None = None,
     block_q: int,
     block_kv: int,
 ) -> Run:
     """Run two loops over the key tiles for each query tile: one for the scores, one for the output."""
     d, d_v, kv_len = Q.shape[-1], V.shape[-1], K.shape[2]
-    machine = Machine(Q, K, V, capacity)
+    machine, cache, extras = forward(Q, K, V, capacity, extras)
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
-    tiles = visits(row_mask(Q, K, left=left, right=right, align=align, packed=packed), block_q, block_kv)
+    off = offset(Q.shape[2], kv_len, align)
+    mask = row_mask(Q, K, left=left, right=right, align=align, packed=packed, seen=seen)
+    tiles = visits(mask, block_q, block_kv)
 
     for program in programs(Q, K, packed):
         for rows, visited in tiles:
@@ -38,32 +44,46 @@ def run(
             q = sram.alloc("Q", (block_q, d), "io")[:n]
             strip = sram.alloc("S", (block_q, kv_len), "fp32")[:n]
             o = sram.alloc("O", (block_q, d_v), "fp32")[:n]
+            slope = alloc_per_head(machine, "slopes", program, "fp32")
+            sink = alloc_per_head(machine, "sinks", program, "io")
+            cache.alloc_stationary()
             at = program.rows(rows)
+            load_per_head(machine, "sinks", program, sink)
             if visited:  # a tile that sees nothing needs no queries, only its output
                 q[:] = hbm.load("Q", at)
+                load_per_head(machine, "slopes", program, slope)
+                cache.load_stationary(program)
 
-            k_tile = sram.alloc("K", (block_kv, d), "io")
+            cache.alloc_tile(block_kv, "K")
+            bias = alloc_bias(machine, block_q, block_kv)
             for visit in visited:
-                k = k_tile[: visit.keys.stop - visit.keys.start]
-                k[:] = hbm.load("K", program.keys(visit.keys))
+                (k,) = cache.load_tile(program, visit.keys, "K")
                 s = strip[:, visit.keys]
                 s[:] = machine.matmul(q, k.T) / np.sqrt(d)
+                transform(machine, extras, s, program, rows=rows, keys=visit.keys, offset=off, bias=bias, slope=slope)
                 s[visit.hidden] = -np.inf
-            sram.free("K")  # K and V are never on chip together
+            cache.free_tile("K")  # K and V are never on chip together
+            if bias is not None:
+                sram.free("bias")
 
-            if visited:
-                # Exact softmax in place, row by row: the maximum and the sum are scalars of a row.
-                filled = np.concatenate([np.arange(visit.keys.start, visit.keys.stop) for visit in visited])
-                s = strip[:, filled]
-                p = machine.exp(s - finite(s.max(axis=1))[:, None])
-                strip[:, filled] = p * reciprocal(p.sum(axis=1))[:, None]
+            # Exact softmax in place, row by row: the maximum and the sum are scalars of a row.
+            filled = [key for visit in visited for key in range(visit.keys.start, visit.keys.stop)]
+            s = strip[:, filled]
+            m = s.max(axis=1, initial=-np.inf)
+            if sink is not None:  # one more logit, without a value
+                m = np.maximum(m, sink[program.member(rows)])
+            p = machine.exp(s - finite(m)[:, None])
+            l = p.sum(axis=1)
+            if sink is not None:
+                l += machine.exp(sink[program.member(rows)] - m)
+            strip[:, filled] = p * reciprocal(l)[:, None]
 
-            v_tile = sram.alloc("V", (block_kv, d_v), "io")
+            cache.alloc_tile(block_kv, "V")
             o[:] = 0.0
             for visit in visited:
-                v = v_tile[: visit.keys.stop - visit.keys.start]
-                v[:] = hbm.load("V", program.keys(visit.keys))
-                o += machine.matmul(strip[:, visit.keys], v)
+                (v,) = cache.load_tile(program, visit.keys, "V")
+                p = strip[:, visit.keys] * kept(machine, extras, program, rows, visit.keys)
+                o += machine.matmul(p, v)
             hbm.store("O", at, o)
             sram.free()
     return machine.result(O=hbm.arrays["O"])

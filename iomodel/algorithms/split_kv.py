@@ -1,0 +1,89 @@
+"""Split-KV attention, or flash-decoding: the keys are split among thread blocks, a second kernel combines them.
+
+The partial outputs are fp32. FlashAttention-2 (Dao 2023, arXiv:2307.08691) on each part; the combination is that of
+Dao, Haziza, Massa and Sizov, Flash-Decoding for long-context inference (PyTorch blog, 2023).
+"""
+
+from collections.abc import Iterator
+
+from sympy import Expr, Integer, Min, ceiling
+
+from iomodel.algorithms.flash2 import FORWARD
+from iomodel.nest import (
+    Algorithm,
+    Drop,
+    Exp,
+    Hold,
+    Kernel,
+    Live,
+    Load,
+    Loop,
+    MatMul,
+    Published,
+    Scores,
+    Sink,
+    Store,
+    When,
+)
+from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v, s
+from iomodel.tensors import LSE, K, LSE_acc, O, O_acc, Q, S, V, depth, key, l, m, query, split, value
+
+ONE = Integer(1)
+
+
+def declare(splits: Expr, lse: bool) -> Iterator[Kernel]:
+    """Whole key tiles are dealt out; a split that has none writes a partial result of zero all the same."""
+    assert split.length == splits
+    many = Min(1, splits - 1)
+    yield Kernel("flash2 on each split", [
+        Loop(query, B_r, [
+            Hold(O, "fp32"), Hold(l), Hold(m),
+            Loop(split, ONE, [
+                Live(key, [
+                    Load(Q),
+                    Loop(key, B_c, masked=True, body=[
+                        Load(K), Load(V),
+                        Hold(S, "fp32"), MatMul(query, key, depth), Scores(query, key),
+                        Exp(query, key), Exp(query), Drop(query, key),
+                        MatMul(query, value, key),
+                    ]),
+                ]),
+                When(many, [Store(O_acc, held=O), Store(LSE_acc, held=m)]),
+            ]),
+            When(many, unless=True, body=[Sink(query), Store(O), *([Store(LSE, held=m)] if lse else [])]),
+        ]),
+    ])  # fmt: skip
+    yield Kernel("combine", [
+        When(many, [
+            Loop(query, ONE, [
+                Load(LSE_acc), Exp(split, query), Hold(O, "fp32"),
+                Loop(split, ONE, [Load(O_acc)]),
+                Sink(query), Store(O), *([Store(LSE, held=LSE_acc)] if lse else []),
+            ]),
+        ]),
+    ])  # fmt: skip
+
+
+_T_c = ceiling(N_k / B_c)
+_many = Min(1, s - 1)
+
+ALGORITHM = Algorithm(
+    name="split_kv",
+    title="Split-KV attention",
+    cite="Dao, Haziza, Massa and Sizov, Flash-Decoding for long-context inference (PyTorch blog, 2023); each split as "
+    "in FlashAttention-2, arXiv:2307.08691 (2023), Algorithm 1",
+    declare=declare,
+    options={"splits": 1, "lse": True},
+    classes=frozenset({"exact", "row-atomic", "fixed-split"}),
+    residency={"forward": (FORWARD,)},
+    published=(
+        Published(
+            N_q * d * ceiling(N_k / (B_c * ceiling(_T_c / s)))
+            + N_k * (d + d_v) * ceiling(N_q / B_r)
+            + 2 * _many * s * N_q * (d_v + 1)
+            + N_q * (d_v + 1),
+            "by hand: Q once a split that has keys, K and V once a query tile, the partial O and LSE of every split "
+            "written and read, O and LSE once",
+        ),
+    ),
+)

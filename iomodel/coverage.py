@@ -1,0 +1,167 @@
+"""What a statement of a nest covers, and how often, under a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sympy import Expr, Integer, Max, Min, Mul, ceiling
+from sympy.core.symbol import Str
+
+from iomodel.floorsum import FloorSum
+from iomodel.masks import FULL, Band, Count, MaskKind, Tabulated, Tiled, Visits, visible_pairs, visits
+from iomodel.nest import Axis, Idle, Kernel, Live, Loop, Path, When, loops
+from iomodel.symbols import B, G, H, H_kv, N_k, p
+from iomodel.tensors import grouped, head, key, query
+
+ONE = Integer(1)
+
+
+@dataclass(frozen=True)
+class View:
+    """How a nest of one head is read: under which mask, and with the rows of a GQA group packed or not."""
+
+    mask: MaskKind = FULL
+    packed: bool = False
+
+    def instances(self, path: Path) -> Expr:
+        """How often a kernel runs: once a query head, or once a key/value head when packed [-]."""
+        kernel = path[0]
+        assert isinstance(kernel, Kernel)
+        alone = any(isinstance(block, When) and block.unless and block.condition == grouped for block in path)
+        heads = {"head": B * (H_kv if self.packed or alone else H), "kv_head": B * H_kv, "call": ONE}
+        return heads[kernel.per]  # a head that shares its keys with no other is as good as its key/value head
+
+    def decided(self, condition: Expr) -> Expr:
+        """1 or 0, or an expression that is: whether heads share keys depends on the packing."""
+        return condition.subs(grouped, 0 if self.packed else Min(1, G - 1))
+
+    def condition(self, path: Path) -> Expr:
+        """1 where a statement runs at all, 0 where it does not."""
+        return self.decided(Mul(*(block.holds for block in path if isinstance(block, When))))
+
+    def tiled(self, axis: Axis, tile: Expr = ONE, paged: bool = False) -> Tiled:
+        """The axis cut into tiles; packed queries have one row for each head of the group."""
+        stored = p * ceiling(N_k / p) if paged and axis == key else None
+        return Tiled(axis.length, tile, G if self.packed and axis in (query, head) else ONE, stored)
+
+    def rows(self, axis: Axis) -> Expr:
+        """The whole extent of an axis [rows]."""
+        return self.tiled(axis).rows
+
+    def band(self, outer: Axis, inner: Axis) -> Band | None:
+        """What a position of `outer` sees of `inner`, None for all of it; masks bind queries and keys only."""
+        if {outer, inner} != {query, key} or self.mask == FULL:
+            return None
+        band = self.mask.query_to_key()
+        return band if outer == query else band.transposed()
+
+    def visits(self, outer_axis: Axis, outer: Tiled, inner_axis: Axis, inner: Tiled) -> Visits | Tabulated:
+        """The counts of what the tiles of one axis see of another."""
+        if self.mask.tabulated:
+            return Tabulated(outer_axis.name, outer, inner)
+        return visits(outer, inner, self.band(outer_axis, inner_axis) or Band())
+
+    @property
+    def visible_pairs(self) -> Expr:
+        """Pairs of a query and a key that sees it, of one head [-]."""
+        if self.mask.tabulated:
+            return Tabulated(query.name, Tiled(query.length), Tiled(key.length)).pairs
+        return visible_pairs(self.mask.query_to_key(), Tiled(query.length), Tiled(key.length))
+
+    def covered(self, axes: Iterable[Axis], path: Path, paged: bool = False) -> Expr:
+        """Elements over `axes` that a statement touches in one run of the nest, conditions apart [elements]."""
+        axes, around = set(axes), loops(path)
+        factors, done = self._masked(axes, path, paged)
+        for axis, loop in around.items():
+            tiled = self.tiled(axis, loop.tile, paged)
+            if axis in done or (axis.of in around and axis not in axes):
+                continue  # the trips of a partition share out those of the loop over its axis
+            factors.append(tiled.moved if axis in axes else tiled.trips)
+        rest = sorted(axes - around.keys(), key=lambda axis: axis.name)
+        return Mul(*factors, *(self.extent(axis, path, paged) for axis in rest))
+
+    def extent(self, axis: Axis, path: Path, paged: bool = False) -> Expr:
+        """The rows of an axis that no loop walks [rows]; a single row of queries is of a single head."""
+        around = loops(path)
+        if axis == head and query in around and around[query].tile == ONE:
+            return ONE
+        return self.tiled(axis, ONE, paged).moved
+
+    def first_trip(self, path: Path, axis: Axis) -> Path:
+        """The path of what runs once where the masked loop over `axis` makes a trip at all."""
+        return tuple(
+            Live(axis, block.body) if isinstance(block, Loop) and block.axis == axis else block for block in path
+        )
+
+    def _masked(self, axes: set[Axis], path: Path, paged: bool) -> tuple[list[Expr], set[Axis]]:
+        """The factor of a masked pair of loops, or of the guards, and the axes they account for."""
+        guards: dict[Axis, Expr] = {}
+        idle: list[Expr] = []
+        also: set[Axis] = set()
+        for i, block in enumerate(path):
+            if not isinstance(block, Live | Idle) and not (isinstance(block, Loop) and block.masked):
+                continue
+            enclosing = loops(path[:i])
+            parted = next((part for part in enclosing if part.of == block.axis), None)
+            outer_axis = next((axis for axis in enclosing if self.band(axis, block.axis) is not None), None)
+            if isinstance(block, Live) and parted is not None:
+                if block.axis in loops(path[i:]):
+                    continue  # what the inner loop over the axis visits is live
+                outer_axis = next(axis for axis in enclosing if axis not in (parted, block.axis))
+                assert parted.chunk is not None
+                outer = self.tiled(outer_axis, enclosing[outer_axis].tile)
+                seen = self.visits(outer_axis, outer, block.axis, self.tiled(block.axis, parted.chunk))
+                guards[outer_axis] = seen.outer_rows if outer_axis in axes else seen.pairs
+                also.add(parted)
+                continue
+            if outer_axis is None:
+                if isinstance(block, Idle):
+                    idle.append(Integer(0))  # without a mask every tile sees something
+                continue
+            outer = self.tiled(outer_axis, enclosing[outer_axis].tile, paged)
+            if isinstance(block, Loop):
+                inner = self.tiled(block.axis, block.tile, paged)
+                seen = self.visits(outer_axis, outer, block.axis, inner)
+                factor = {  # a visited pair is live on both sides, so no guard binds further
+                    (True, True): seen.area,
+                    (True, False): seen.outer_rows,
+                    (False, True): seen.inner_rows,
+                    (False, False): seen.pairs,
+                }[outer_axis in axes, block.axis in axes]
+                return [factor], {outer_axis, block.axis}
+            inner = self.tiled(block.axis)  # what is live does not depend on the inner tile
+            seen = self.visits(outer_axis, outer, block.axis, inner)
+            live, every = seen.live_outer_tiles, outer.trips
+            if outer_axis in axes:
+                live, every = seen.live_outer_rows, outer.moved
+            guards[outer_axis] = live if isinstance(block, Live) else every - live
+        return [*guards.values(), *idle], set(guards) | also
+
+    def pages(self, path: Path) -> Expr:
+        """Pages that the key tiles around a statement touch, each counted at every touch [-]."""
+        around = loops(path)
+        tile = around[key].tile
+        inner = replace(self.tiled(key, tile), stored=None)
+        others = [axis for axis in around if axis not in (key, query) and axis.of != key]
+        repeated = Mul(*(self.tiled(axis, around[axis].tile).trips for axis in others))
+        if query not in around:
+            start, stop = Integer(0), inner.trips
+            if self.band(key, query) is not None and any(isinstance(block, Live) for block in path):
+                seen = visits(inner, self.tiled(query), self.band(key, query) or Band())
+                start, stop = seen.start, seen.stop
+            return repeated * (self._pages_up_to(stop, inner) - self._pages_up_to(start, inner))
+        outer = self.tiled(query, around[query].tile)
+        if self.band(query, key) is None:
+            return repeated * outer.trips * self._pages_up_to(inner.trips, inner)
+        return repeated * Count(Str("pages"), Str(query.name), outer.tile, tile, outer.group)
+
+    def _pages_up_to(self, tiles: Expr, inner: Tiled) -> Expr:
+        """Pages that the first tiles of an axis touch, one tile after the other."""
+        ends = FloorSum(tiles, p, inner.tile, inner.tile + p - 1)
+        starts = FloorSum(tiles, p, inner.tile, Integer(0))
+        beyond = ceiling(inner.trips * inner.tile / p) - ceiling(inner.length / p)
+        last = ONE if tiles == inner.trips else Max(0, tiles - inner.trips + 1)
+        if tiles == 0:
+            return Integer(0)
+        return ends - starts - last * beyond

@@ -1,0 +1,112 @@
+"""What the backward kernels share: the call, its tiles in the order of the keys, and P made again of a tile."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, place, transform
+from ..grid import Program, Visit, programs, row_mask, split, visits
+from ..machine import FloatArray, Machine, Width
+from ..masks import BoolArray, finite
+
+SAVED: dict[str, Width] = {"O": "io", "P": "io", "LSE": "fp32", "l": "fp32", "m": "fp32"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """The machine with the inputs in HBM, and how the heads and rows are cut."""
+
+    machine: Machine
+    extras: Extras
+    packed: bool
+    seen: BoolArray  # by the rows of a program
+    offset: int
+    programs: list[Program]
+
+    def by_keys(self, block_q: int, block_kv: int) -> list[tuple[slice, list[Visit]]]:
+        """The key tiles, each with the row tiles that see it."""
+        found: list[tuple[slice, list[Visit]]] = [(keys, []) for keys in split(self.seen.shape[1], block_kv)]
+        for _, visited in visits(self.seen, block_q, block_kv):
+            for visit in visited:
+                found[visit.keys.start // block_kv][1].append(visit)
+        return found
+
+
+def prepare(
+    tensors: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    saved: Mapping[str, FloatArray],
+    needs: tuple[str, ...],
+    *,
+    left: int | None,
+    right: int | None,
+    align: str,
+    seen: BoolArray | None,
+    packed: bool,
+    capacity: int | None,
+    extras: Extras,
+) -> Call:
+    """Put Q, K, V and dO in HBM, and of what the forward pass left that which the kernels need."""
+    Q, K, V, dO = tensors
+    if extras.own_kv_dtype or extras.scales or extras.page_size or extras.latent:
+        raise ValueError("the backward kernels read K and V as they are")
+    machine = Machine(Q, K, V, capacity, dO=dO)
+    for name in needs:
+        machine.hbm.alloc(name, saved[name].shape, saved[name], SAVED[name])
+    if "P" not in needs:  # P contains all terms of the scores
+        place(machine, extras, sinks=False)
+    if extras.dropout is not None:
+        machine.hbm.alloc("R", (2,), np.array([extras.seed, 0.0]), "int64")
+    mask = row_mask(Q, K, left=left, right=right, align=align, packed=packed, seen=seen)
+    shift = offset(Q.shape[2], K.shape[2], align)
+    return Call(machine, extras, packed, mask, shift, programs(Q, K, packed))
+
+
+class Remade(NamedTuple):
+    """P of a tile, in the buffer of S; the rest of what its gradient takes."""
+
+    p: FloatArray
+    dp: FloatArray  # the buffer of dP, until then with the derivative of the softcap
+    z: FloatArray  # what dropout keeps, the sign of P in a real kernel and no buffer
+
+
+class Scores:
+    """The scores of one tile at a time, on chip: S becomes P, and dP becomes dS, each in place."""
+
+    def __init__(self, call: Call, program: Program, block_q: int, block_kv: int) -> None:
+        self.call, self.machine, self.program = call, call.machine, program
+        sram = self.machine.sram
+        self.s_tile = sram.alloc("S", (block_q, block_kv), "fp32")
+        self.dp_tile = sram.alloc("dP", (block_q, block_kv), "fp32")
+        self.bias = alloc_bias(self.machine, block_q, block_kv)
+        self.slopes = alloc_per_head(self.machine, "slopes", program, "fp32")
+        self.rng = sram.alloc("R", (2,), "int64") if call.extras.dropout is not None else None
+
+    def begin(self) -> None:
+        """Load what comes with a stationary tile: the slopes and the state of the generator."""
+        load_per_head(self.machine, "slopes", self.program, self.slopes)
+        if self.rng is not None:
+            self.rng[:] = self.machine.hbm.load("R", ...)
+
+    def remake(self, visit: Visit, q: FloatArray, k: FloatArray, base: FloatArray) -> Remade:
+        """Make exp(S - base) again, one exponential an element."""
+        shape = len(q), len(k)
+        s, dp = self.s_tile[: shape[0], : shape[1]], self.dp_tile[: shape[0], : shape[1]]
+        s[:] = self.machine.matmul(q, k.T) / np.sqrt(q.shape[1])
+        dp[:] = transform(
+            self.machine, self.call.extras, s, self.program, rows=visit.rows, keys=visit.keys,
+            offset=self.call.offset, bias=self.bias, slope=self.slopes,
+        )  # fmt: skip
+        s[visit.hidden] = -np.inf
+        s[:] = self.machine.exp(s - finite(base)[:, None])
+        return Remade(s, dp, kept(self.machine, self.call.extras, self.program, visit.rows, visit.keys))
+
+    def back(self, tile: Remade, do: FloatArray, v: FloatArray, D: FloatArray) -> FloatArray:
+        """Make dP and turn it into dS, with the factor 1 / sqrt(d) of dQ and dK; dV has been made and P is used up."""
+        p, dp, z = tile
+        p *= dp
+        dp[:] = self.machine.matmul(do, v.T) * z
+        dp -= D[:, None]
+        dp *= p / np.sqrt(self.machine.hbm.arrays["Q"].shape[-1])
+        return dp

@@ -1,0 +1,15 @@
+"""Tiles that public kernels ship, and tiles that their sources call too large; each file names where it is from."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+DEVICES = {"sm_80": "a100-sxm4-80gb", "sm_86": "rtx3090", "sm_89": "rtx4090", "sm_90": "h100-sxm5"}
+"""A device of each architecture."""
+
+
+def table(name: str) -> list[dict[str, str]]:
+    """The rows of a file, without its comments."""
+    text = Path(__file__).with_name(f"{name}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
