@@ -41,7 +41,7 @@ def exhaustive(w: iomodel.Attention, budget: int, step: int, bytes_: bool) -> in
     outputs = [plan.formulas.hbm_bytes, plan.formulas.footprint_bytes if bytes_ else plan.formulas.footprint]
     from iomodel.compiled import Compiled
 
-    compiled = Compiled(outputs, plan.compiled.inputs)
+    compiled = Compiled(outputs, plan.compiled.compiled.inputs)
     best = None
     for u in range(step, w.q_len + step, step):
         fitted = False

@@ -43,8 +43,8 @@ class Certificate:
     Attributes
     ----------
     binding : {"sram", "extent", "traffic", "shared memory", "registers", "threads", "MMA shape", "blocks per SM"}
-        What keeps the tiles from growing: the memory; that one tile covers its axis; or that the next size up would
-        fit but saves nothing. With a residency, which resource of the device; "MMA shape" where a tile that would fit
+        What keeps the tiles from growing: the memory; that one tile covers its axis, or leaves just as many as there
+        are splits; or that the next size up would fit but saves nothing. With a residency, which resource of the device; "MMA shape" where a tile that would fit
         is no multiple of what the warps multiply together.
     next_step : Step
         The smallest step that does not fit, and by how much.
@@ -104,7 +104,7 @@ def steps(tiles: Tiles, ranges: Mapping[str, Range], footprint: Callable[[Tiles]
 
 def binding(tiles: Tiles, ranges: Mapping[str, Range], found: Sequence[Step]) -> Binding:
     """What keeps the tiles from growing, given the steps that do not fit."""
-    growable = {name for name, size in tiles.items() if size < ranges[name].rows}
+    growable = {name for name, size in tiles.items() if size < ranges[name].last}
     if not growable:
         return "extent"
     stopped = {step.tile for step in found if step.size == tiles[step.tile] + ranges[step.tile].step}

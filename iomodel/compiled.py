@@ -77,12 +77,19 @@ class Compiled:
         return tuple(np.broadcast_to(np.asarray(result), shape) for result in results)
 
     def _in_int64(self, arrays: list[Any]) -> list[Any]:
-        fast, sizes = self._arrays
+        fast, _ = self._arrays
         magnitudes = [np.abs(array.astype(np.float64)) for array in arrays]
-        with np.errstate(over="ignore"):  # an infinite bound does not fit either
-            for size in sizes(*(Size(magnitude, magnitude) for magnitude in magnitudes)):
-                as_size(size).fit()
+        try:  # the largest of each input at once is a bound that costs next to nothing
+            self._fit([magnitude.max(initial=0.0) for magnitude in magnitudes])
+        except NeedsExactError:
+            self._fit(magnitudes)
         return fast(*(array.astype(np.int64) for array in arrays))
+
+    def _fit(self, magnitudes: list[Any]) -> None:
+        """Raise NeedsExactError unless every result, and all on the way to it, fits into int64."""
+        with np.errstate(over="ignore"):  # an infinite bound does not fit either
+            for size in self._arrays[1](*(Size(magnitude, magnitude) for magnitude in magnitudes)):
+                as_size(size).fit()
 
 
 def _cse(formulas: Any) -> Any:

@@ -141,8 +141,9 @@ class Expressions:
         >>> print(iomodel.expressions("flash2").subs(batch=1, heads=1).latex().splitlines()[1])
         \text{reads } Q &= N_{q} d \\
         """
-        rows = [(rf"\text{{reads }} {name}", expr) for name, expr in self.reads.items()]
-        rows += [(rf"\text{{writes }} {name}", expr) for name, expr in self.writes.items()]
+        sides = {"reads": self.reads, "writes": self.writes}
+        moved = [(side, name, expr) for side, tensors in sides.items() for name, expr in tensors.items() if expr != 0]
+        rows = [(rf"\text{{{side} }} {_tex(name)}", expr) for side, name, expr in moved]
         rows += [
             (r"\text{HBM elements}", self.hbm_elements),
             (r"\text{FLOPs}", self.flops),
@@ -171,6 +172,11 @@ class Expressions:
 
     def __str__(self) -> str:
         return readable(self)
+
+
+def _tex(name: str) -> str:
+    """The name of a tensor as LaTeX: one with an underscore is a word."""
+    return name if "_" not in name else r"\text{{{}}}".format(name.replace("_", r"\_"))
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ class Plan:
             rows = [self.compiled.scalars(sequence, numbers, sizes) for sequence in workload.sequences]
             columns: list[Any] = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
         else:
-            q_lens, kv_lens, times = (np.array(lengths) for lengths in workload.counted)
+            q_lens, kv_lens, times = workload.counted
             point = workload.at(times, q_lens, kv_lens).values()
             columns = list(self.compiled.arrays(point, numbers, sizes))
         totals = self.split([total(column) for column in columns])

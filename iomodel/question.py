@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-import numpy as np
 from sympy import Add, Expr, Integer
 
 from iomodel import counts
@@ -93,7 +92,7 @@ class Asked:
         if formula.nodes:
             each = [self._at(formula, sequence) for sequence in workload.sequences]
             return lambda u, v: sum(one(u, v) for one in each)
-        q_lens, kv_lens, times = (np.array(lengths) for lengths in workload.counted)
+        q_lens, kv_lens, times = workload.counted
         point = tuple(workload.at(times, q_lens, kv_lens).values())
         return lambda u, v: total(formula.arrays(point, self.numbers, (u, v))[0])
 

@@ -7,7 +7,7 @@ tiles are multiples of, and resources that grow with either tile; so the search 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
@@ -85,14 +85,7 @@ def solve_resident(
             ways.append(_way(part, ask, placement, launch, ranges, known, blocks))
     found = [(way, result) for way in ways if (result := search(way.problem)) is not None]
     if not found:
-        need = min(way.problem.least_footprint for way in ways)
-        limit = placed[0].device.shared_per_block
-        what = f"{need:,} B of shared memory" if need <= limit else "fewer registers or blocks an SM"
-        raise InfeasibleError(
-            f"{algorithm}: no tile fits {device.name} ({placed[0].residency.title}); the least that would do is {what}",
-            least=need,
-            unit="B",
-        )
+        raise _nothing_fits(algorithm, device, ways)
     least = min(result.least for _, result in found)
     limit = floor(least * (1 + share))
     within = [
@@ -108,12 +101,13 @@ def solve_resident(
     cost = cost_at(plan, workload, {name: sizes[name] for name in plan.tiles}, complete)
     chip = way.placement.device.on_chip // min(workload.element_size, workload.kv_element_size)
     bound = best_bound(algorithm, workload, chip)
+    fixed = cost.hbm_bytes - result.bytes  # of the kernels that have no tile to choose
     budget = Budget(way.placement.device.shared_per_block, "B", device.name, way.placement.device.rows)
     certificate = Certificate(
         binding=_binding(way, result.tile),
         next_step=_next_step(way, result.tile),
-        runner_up=_runner_up(found, least),
-        least_hbm_bytes=least + cost.hbm_bytes - result.bytes,
+        runner_up=_runner_up(found, least, fixed),
+        least_hbm_bytes=least + fixed,
         lower_bound=bound,
         ratio=cost.hbm_bytes / bound.bytes,
         examined=len(known),
@@ -122,6 +116,21 @@ def solve_resident(
         w.problem.footprint(w.problem.outer.last, w.problem.inner.last) <= w.problem.budget for w, _ in found
     )
     return Solution(algorithm, chosen_check.tiles, cost, certificate, budget, float(share), saturated, chosen_check)
+
+
+def _nothing_fits(algorithm: str, device: Hardware, ways: Sequence[Way]) -> InfeasibleError:
+    """What the smallest tiles lack."""
+    least = min((way.problem.outer.first, way.problem.inner.first, i) for i, way in enumerate(ways))
+    way = ways[least[2]]
+    over = _over(way, way.sizes(least[:2]))
+    query, key = way.sizes(least[:2]).values()
+    need = way.placement.shared_bytes(query, key, way.launch.stages)
+    return InfeasibleError(
+        f"{algorithm}: no tile fits {device.name} ({way.placement.residency.title}); the smallest, {query} x {key}, "
+        f"exceeds: {', '.join(over)}",
+        least=need,
+        unit="B",
+    )
 
 
 def _way(
@@ -210,7 +219,7 @@ def _next_step(way: Way, tile: Tile) -> Step:
     return min(found, key=lambda item: item[0])[1]
 
 
-def _runner_up(found: list[tuple[Way, Found]], least: int) -> RunnerUp | None:
+def _runner_up(found: list[tuple[Way, Found]], least: int, fixed: int) -> RunnerUp | None:
     """The cheapest tile of any way that moves more than the least."""
     above = [
         (result.least, i, way.sizes(result.least_tile)) for i, (way, result) in enumerate(found) if result.least > least
@@ -224,4 +233,4 @@ def _runner_up(found: list[tuple[Way, Found]], least: int) -> RunnerUp | None:
         return None
     more, which, sizes = min(above, key=lambda item: item[:2])
     launch = found[which][0].launch
-    return RunnerUp(FrozenDict({**sizes, "warps": launch.warps, "stages": launch.stages}), more)
+    return RunnerUp(FrozenDict({**sizes, "warps": launch.warps, "stages": launch.stages}), more + fixed)

@@ -55,9 +55,7 @@ class Tabulated(Model):
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
-    def tiles(
-        self, outer: Axis, u: int, v: int, q_len: int, kv_len: int, group: int = 1
-    ) -> TileCounts:
+    def tiles(self, outer: Axis, u: int, v: int, q_len: int, kv_len: int, group: int = 1) -> TileCounts:
         """What the mask visits.
 
         Parameters

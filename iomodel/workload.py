@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from iomodel.block_mask import BlockMask
@@ -90,6 +91,7 @@ def _lengths(given: Any) -> tuple[int, ...]:
     return tuple(array.tolist())
 
 
+IntArray = NDArray[np.int64]
 Lengths = Annotated[tuple[int, ...], PlainValidator(_lengths)]
 
 FOLLOWERS = ("kv_heads", "kv_len", "value_dim", "kv_dtype", "kv_lens")
@@ -196,6 +198,12 @@ class Call(Model):
     def memo(self) -> dict[str, Any]:
         """Room for what others derive from the call and would derive again."""
         return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what is derived: it holds compiled code."""
+        state = super().__getstate__()
+        fields = {name: value for name, value in state["__dict__"].items() if name in type(self).model_fields}
+        return {**state, "__dict__": fields}
 
     @property
     def group(self) -> int:
@@ -358,17 +366,17 @@ class VarlenAttention(Call):
         return self
 
     @cached_property
-    def counted(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    def counted(self) -> tuple[IntArray, IntArray, IntArray]:
         """The pairs of lengths that occur, as q_lens and kv_lens, and how often each does."""
         times = Counter(zip(self.q_lens, self.kv_lens, strict=True))
-        q_lens, kv_lens = zip(*times, strict=True)
-        return q_lens, kv_lens, tuple(times.values())
+        q_lens, kv_lens = np.array(list(times), dtype=np.int64).T
+        return q_lens, kv_lens, np.array(list(times.values()), dtype=np.int64)
 
     @cached_property
     def sequences(self) -> tuple[Attention, ...]:
         """Every pair of lengths that occurs, as a call of its own with as many sequences."""
         fields = {name: getattr(self, name) for name in Call.model_fields}
-        triples = zip(*self.counted, strict=True)
+        triples = zip(*(lengths.tolist() for lengths in self.counted), strict=True)
         return tuple(Attention(**fields, q_len=q, kv_len=k, batch=times) for q, k, times in triples)
 
 

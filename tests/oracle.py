@@ -14,6 +14,7 @@ from sympy import Add
 import iomodel
 from iomodel import counts
 from iomodel.algorithms import algorithm
+from iomodel.cost import cost_at, plan_for
 from iomodel.coverage import View
 from iomodel.expressions import check_options, declared, kind_of, structural
 from iomodel.nest import Loop, walk
@@ -77,6 +78,11 @@ class Question:
 
     def cost(self, tiles: Mapping[str, int]) -> iomodel.Cost:
         return iomodel.cost(self.algorithm, self.workload, tiles, **self.options)
+
+    def cost_at(self, tiles: Mapping[str, int]) -> iomodel.Cost:
+        """The cost at any tiles, even so large that there are fewer of them than splits."""
+        plan, options = plan_for(self.algorithm, self.workload, self.options, tiled=True)
+        return cost_at(plan, self.workload, tiles, options)
 
     def footprint(self, cost: iomodel.Cost) -> int:
         return cost.footprint_bytes if self.unit == "bytes" else cost.footprint_elements

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sympy import Integer
 
 import iomodel
+from iomodel.expressions import NUMBERS
 from iomodel.symbols import BY_NAME
 from tests.enumeration import with_counts
 from tests.reference.machine import Run
@@ -99,19 +100,25 @@ def seen(w: iomodel.Attention) -> np.ndarray:
     return found
 
 
+def numbers_of(case: Case) -> dict[str, Any]:
+    """The options of a case that enter a formula as symbols."""
+    return {name: value for name, value in case.options.items() if name in NUMBERS}
+
+
 def formulas(case: Case) -> iomodel.Expressions:
     w = case.workload
-    features = dict.fromkeys(w.features, True)
-    return iomodel.expressions(case.algorithm, w.mask, w.direction, **case.options, **features)
+    switches = {name: value for name, value in case.options.items() if name not in NUMBERS}
+    return iomodel.expressions(case.algorithm, w.mask, w.direction, **switches, **dict.fromkeys(w.features, True))
 
 
-def at(e: iomodel.Expressions, w: iomodel.Attention, tiles: Mapping[str, int]) -> dict[str, int]:
+def at(case: Case) -> dict[str, int]:
     """Every quantity by plain substitution, which compiles nothing."""
-    values = {BY_NAME[name]: value for name, value in {**w.numbers, **tiles}.items()}
-    formulas = {**{f"reads {name}": expr for name, expr in e.reads.items()}, **e.quantities}
-    formulas |= {f"writes {name}": expr for name, expr in e.writes.items()}
+    e, w = formulas(case), case.workload
+    values = {BY_NAME[name]: Integer(n) for name, n in {**w.numbers, **numbers_of(case), **case.tiles}.items()}
+    every = {**{f"reads {name}": expr for name, expr in e.reads.items()}, **e.quantities}
+    every |= {f"writes {name}": expr for name, expr in e.writes.items()}
     shown = seen(w)
-    found = {name: with_counts(expr.subs(values), shown, w.page_size or 1) for name, expr in formulas.items()}
+    found = {name: with_counts(expr.xreplace(values), shown, w.page_size or 1) for name, expr in every.items()}
     return {name: int(value) for name, value in found.items()}
 
 
@@ -135,7 +142,7 @@ LENGTHS = st.integers(1, 40) | st.integers(1, 10**5) | st.integers(10**9, 10**12
 @given(data=st.data())
 def test_a_cost_is_its_expressions_at_a_point(variant: Variant, data: st.DataObject) -> None:
     case = data.draw(cases(variant))
-    assert renamed(at(formulas(case), case.workload, case.tiles)) == numbers(case.cost())
+    assert renamed(at(case)) == numbers(case.cost())
 
 
 def lengthened(w: iomodel.Attention, q_len: int, kv_len: int) -> iomodel.Attention:
@@ -154,10 +161,11 @@ def test_arrays_hold_what_costs_hold(variant: Variant, data: st.DataObject, leng
     options = dict(case.options)
     if "splits" in options:
         options["splits"] = min(options["splits"], *(-(-w.kv_len // case.tiles["block_kv"]) for w in each))
-    e = formulas(replace(case, workload=each[0], options=options))
-    expected = [iomodel.cost(case.algorithm, w, case.tiles, **options) for w in each]
+    case = replace(case, workload=each[0], options=options)
+    e = formulas(case)
+    expected = [replace(case, workload=w).cost() for w in each]
     q_len, kv_len = np.array(lengths, dtype=np.int64).T
-    point = {**case.workload.numbers, **case.tiles, "q_len": q_len, "kv_len": kv_len}
+    point = {**case.workload.numbers, **numbers_of(case), **case.tiles, "q_len": q_len, "kv_len": kv_len}
     for name, expr in {**e.quantities, **e.reads}.items():
         found = iomodel.evaluate(expr, point)
         field = "footprint_elements" if name == "footprint" else name

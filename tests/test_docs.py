@@ -64,19 +64,34 @@ def literals(text: str) -> set[str]:
 
 def test_nomenclature_lists_the_alphabet() -> None:
     documented = [
-        (name.strip("`"), re.sub(r"[${}]", "", letter), meaning, unit)
+        (name.strip("`"), plain(letter), meaning, unit)
         for name, letter, meaning, unit in table(section("nomenclature.md", "Symbols"))
     ]
     assert documented == [(e.name, str(e.symbol), e.meaning, e.unit) for e in symbols.ALPHABET]
 
 
 def test_nomenclature_lists_the_tensors() -> None:
-    documented = {
-        name.strip("`"): (re.sub(r"[${}]", "", shape).split(r" \times "), dtype)
-        for name, shape, dtype, _ in table(section("nomenclature.md", "Tensors"))
-    }
+    documented = [
+        (name.strip("`"), plain(shape).split(r" \times "), dtype, EACH[each])
+        for name, shape, dtype, each, _ in table(section("nomenclature.md", "Tensors"))
+    ]
     found = [value for value in vars(tensors).values() if isinstance(value, Tensor)]
-    assert documented == {t.name: ([str(axis.length) for axis in t.axes], t.dtype) for t in found}
+    assert documented == [(t.name, [str(a.length) for a in t.axes] or ["1"], t.dtype, t.per) for t in found]
+
+
+EACH = {
+    "query head": "head",
+    "key/value head": "kv_head",
+    "query head, whatever the batch": "heads",
+    "sequence": "batch",
+    "call": "call",
+}
+
+
+def plain(formula: str) -> str:
+    """A letter, or the ceiling of a quotient, as sympy prints it."""
+    text = re.sub(r"\\lceil (.*) / (.*) \\rceil", r"ceiling(\1/\2)", formula)
+    return re.sub(r"[${}]", "", text).replace(",", "_")
 
 
 def test_nomenclature_lists_the_quantities() -> None:

@@ -1,4 +1,4 @@
-"""What fits a GPU: the tiles that kernels ship do, those that their sources call too large do not, and a compiler agrees."""
+"""What fits a GPU: tiles that kernels ship do, those that their sources call too large do not; a compiler agrees."""
 
 from __future__ import annotations
 
@@ -150,9 +150,9 @@ COMMON: dict[str, Any] = {
 def triton(record: dict[str, Any]) -> Residency:
     """How Triton lays a plain kernel out.
 
-    Below 64 query rows it has no warp group instruction: one copy of a streamed tile fewer, and P by way of shared memory
-    unless the query tile is as high as the head is wide. Without pipelining a 16-bit tile waits in registers and V takes the
-    place of K; the constants are the registers of addresses, statistics and operands.
+    Below 64 query rows it has no warp group instruction: one copy of a streamed tile fewer, and P by way of shared
+    memory unless the query tile is as high as the head is wide. Without pipelining a 16-bit tile waits in registers
+    and V takes the place of K; the constants are the registers of addresses, statistics and operands.
     """
     one, grouped = record["stages"] == 1, record["block_q"] >= 64
     waiting = (Fragment(K, "io"),)
@@ -205,8 +205,8 @@ def test_shared_memory_of_flash2_is_the_compilers_to_the_byte() -> None:
 # --- the solver
 
 
-def exhaustive(name: str, w: iomodel.Attention, device: str, least_kv: int) -> tuple[int, set[tuple[int, ...]]]:
-    """The least traffic of all tiles that fit, and every way to have it with the largest block_kv."""
+def exhaustive(name: str, w: iomodel.Attention, device: str, least_kv: int) -> tuple[list[int], set[tuple[int, ...]]]:
+    """The traffic of all tiles that fit, and every way to have the least with the largest block_kv."""
     rows = {"block_q": w.q_len, "block_kv": w.kv_len}
     found: dict[tuple[int, int], list[tuple[int, ...]]] = {}
     for placement in placed(name, w, device):
@@ -219,7 +219,7 @@ def exhaustive(name: str, w: iomodel.Attention, device: str, least_kv: int) -> t
                     cost = iomodel.cost(name, w, {"block_q": bq, "block_kv": bkv}).hbm_bytes
                     found.setdefault((cost, -bkv), []).append((bq, bkv, launch.warps, launch.stages))
     best = min(found)
-    return best[0], set(found[best])
+    return sorted({cost for cost, _ in found}), set(found[best])
 
 
 @given(
@@ -241,8 +241,14 @@ def test_the_solver_finds_what_exhaustive_search_finds(
     device = "h100-sxm5" if name == "flash3" else device
     w = iomodel.Attention(q_len=q_len, kv_len=kv_len, head_dim=head_dim, mask=mask, direction=direction)
     solution = iomodel.solve(name, w, device, residency="gpu", min_block_kv=least_kv)
-    least, ways = exhaustive(name, w, device, least_kv)
-    assert solution.cost.hbm_bytes == solution.certificate.least_hbm_bytes == least
+    (least, *more), ways = exhaustive(name, w, device, least_kv)
+    why = solution.certificate
+    assert solution.cost.hbm_bytes == why.least_hbm_bytes == least
+    assert (why.runner_up and why.runner_up.hbm_bytes) == (more[0] if more else None)
+    if why.runner_up:
+        assert iomodel.check(name, w, device, why.runner_up.tiles).fits
+        assert iomodel.cost(name, w, why.runner_up.tiles).hbm_bytes == more[0]
+    assert why.ratio == least / why.lower_bound.bytes >= 1
     assert tuple(solution.tiles[tile] for tile in ("block_q", "block_kv", "warps", "stages")) in ways
     assert solution.placed is not None
     assert solution.placed.fits
@@ -262,6 +268,12 @@ def test_the_next_step_does_not_fit(direction: str, head_dim: int) -> None:
     assert larger.slack[step.resource] == -step.excess
     assert s.certificate.binding in {"shared memory", "registers", "MMA shape"}
     assert s.certificate.ratio >= 1
+
+
+def test_one_tile_covers_a_short_sequence() -> None:
+    s = iomodel.solve("flash2", iomodel.Attention(q_len=60, head_dim=64), "h100-sxm5", residency="gpu")
+    assert s.certificate.binding == "extent"
+    assert s.saturated
 
 
 def test_more_traffic_may_be_given_up_for_a_larger_key_tile() -> None:
@@ -361,8 +373,10 @@ def test_a_residency_needs_a_device() -> None:
         iomodel.solve("flash2", w, sram_bytes=10**5, residency="gpu")
     with pytest.raises(iomodel.InputError, match="min_blocks_per_sm: 2 given; allowed: with a residency"):
         iomodel.solve("flash2", w, "h100-sxm5", min_blocks_per_sm=2)
-    with pytest.raises(iomodel.InfeasibleError, match="no tile fits"):
+    with pytest.raises(iomodel.InfeasibleError, match="no tile fits.*the smallest, 64 x 16, exceeds: blocks per SM"):
         iomodel.solve("flash2", w, "h100-sxm5", residency="gpu", min_blocks_per_sm=30)
+    with pytest.raises(iomodel.UnknownNameError, match="residency"):
+        iomodel.check("flash2", w, "h100-sxm5", {"block_q": 64, "block_kv": 64}, residency="cpu")
     with pytest.raises(iomodel.UnknownNameError, match="residency"):
         iomodel.solve("flash2", w, "h100-sxm5", residency="cpu")
 

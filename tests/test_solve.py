@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from itertools import product
+from random import Random
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,40 +17,81 @@ import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.workload import Attention, VarlenAttention
 from tests.oracle import KEYS, WAYS, Call, Question, exhaustive, tiles_of
-from tests.strategies import DRAWN, fraction_of_examples, workloads
+from tests.strategies import FIELD_OF, dtypes
 
-lengths = st.integers(1, 9)
+DRESSES: list[dict[str, Any]] = [
+    {},
+    {"bias": True, "alibi": True},
+    {"sinks": True, "dropout": 0.5},
+    {"page_size": 3, "kv_scales": "head"},
+    {"kv_dtype": "int8", "kv_scales": "token", "softcap": 30.0},
+    {"latent": True, "kv_heads": 1},
+]
+MASKS: list[Any] = ["full", "causal", iomodel.Window(left=3, right=1), "documents", "blocks", iomodel.Window(left=2)]
+SERVING = {"page_size", "kv_scales", "kv_dtype", "latent"}
+
+
+@cache
+def forms(name: str, direction: str) -> list[tuple[dict[str, Any], Any, dict[str, bool]]]:
+    """Features, masks and switches that go together; few, for each has formulas of its own to compile."""
+    found = algorithm(name)
+    passes = found.directions[:2] if direction == "both" else (direction,)
+    lacked = {FIELD_OF.get(feature, feature) for way in passes for feature in found.without.get(way, ())}
+    lacked |= SERVING if direction != "forward" else set()
+    dresses = [{field: on for field, on in dress.items() if field not in lacked} for dress in DRESSES]
+    fixed = {*found.saved, found.tiled_by} if direction == "both" else {found.tiled_by}
+    switches = [option for option, default in found.takes(direction).items() if type(default) is bool and option not in fixed]
+    choices = list(product([False, True], repeat=len(switches) + 1))
+    draw = Random(f"{name} {direction}")
+    return [
+        (draw.choice(dresses), mask, dict(zip([*switches, "packed"], draw.choice(choices), strict=True)))
+        for mask in MASKS * (2 if direction == "forward" else 1)
+    ]
 
 
 @st.composite
-def calls(draw: st.DrawFn, name: str, direction: str) -> Call:
-    """A call with features and any mask; at times one of a few sequences."""
-    found = algorithm(name)
-    passes = found.directions[:2] if direction == "both" else (direction,)
-    without = frozenset().union(*(found.without.get(way, frozenset()) for way in passes))
-    w = draw(workloads(5 if len(tiles_of(name, direction)) > 2 else 9, direction, without))
-    if draw(st.integers(0, 3)) or isinstance(w.mask, iomodel.BlockMask | iomodel.Documents):
-        return w
-    fields = {field: getattr(w, field) for field in Attention.model_fields if field not in ("batch", "q_len", "kv_len")}
-    pairs = draw(st.lists(st.tuples(st.integers(1, 7), st.integers(1, 7)), min_size=1, max_size=3))
+def calls(draw: st.DrawFn, dress: dict[str, Any], mask: Any, direction: str, longest: int) -> Call:
+    """A call of one length, or at times of a few."""
+    lengths, widths = st.integers(1, longest), st.integers(1, 4)
+    group = draw(st.integers(1, 3))
+    kv_heads = 1 if "latent" in dress else draw(st.integers(1, 2))
+    value_dim = draw(widths)
+    fields = {
+        "heads": kv_heads * group,
+        "kv_heads": kv_heads,
+        "value_dim": value_dim,
+        "head_dim": draw(widths) + (value_dim if "latent" in dress else 0),
+        "dtype": draw(dtypes.filter(lambda dtype: dtype != dress.get("kv_dtype"))),
+        "direction": direction,
+        **dress,
+    }
+    q_len, kv_len = draw(lengths), draw(lengths)
+    if mask == "documents":
+        cuts = sorted(draw(st.sets(st.integers(1, q_len))) | {0, q_len})
+        documents = iomodel.Documents(np.diff(cuts).tolist(), causal=draw(st.booleans()))
+        return Attention(**{**fields, "page_size": None}, q_len=q_len, mask=documents)
+    if mask == "blocks":
+        row = st.lists(st.booleans(), min_size=-(-kv_len // 2), max_size=-(-kv_len // 2))
+        blocks = draw(st.lists(row, min_size=-(-q_len // 3), max_size=-(-q_len // 3)))
+        return Attention(**{**fields, "page_size": None}, q_len=q_len, kv_len=kv_len, mask=iomodel.BlockMask(blocks, 3, 2))
+    if draw(st.integers(0, 3)):
+        return Attention(**fields, batch=draw(st.integers(1, 2)), q_len=q_len, kv_len=kv_len, mask=mask)
+    pairs = draw(st.lists(st.tuples(lengths, lengths), min_size=1, max_size=3))
     q_lens, kv_lens = zip(*pairs, strict=True)
-    return VarlenAttention(**fields, q_lens=q_lens, kv_lens=kv_lens)
+    return VarlenAttention(**fields, q_lens=q_lens, kv_lens=kv_lens, mask=mask)
 
 
 @st.composite
 def questions(draw: st.DrawFn, name: str, direction: str = "forward") -> Question:
     tiles = tiles_of(name, direction)
-    workload = draw(calls(name, direction))
+    dress, mask, switches = draw(st.sampled_from(forms(name, direction)))
+    workload = draw(calls(dress, mask, direction, 4 if len(tiles) > 2 else 9))
     taken = algorithm(name).takes(direction)
-    options = {
-        option: draw(st.booleans() if isinstance(default, bool) else DRAWN[type(default)])
-        for option, default in taken.items()
-        if option != algorithm(name).tiled_by and not (direction == "both" and option in algorithm(name).saved)
-    }
+    options = {**switches, **{number: draw(st.integers(1, 4)) for number in ("splits", "dq_buffers") if number in taken}}
     alignment = draw(st.sampled_from([1, 1, 2, 3]))
     least_kv = draw(st.sampled_from([None, None, 2, 3, 5])) if KEYS[0] in tiles else None
-    keys = workload.kv_len if isinstance(workload, Attention) else max(workload.kv_lens)
     if "splits" in options:
+        keys = workload.kv_len if isinstance(workload, Attention) else max(workload.kv_lens)
         options["splits"] = min(options["splits"], -(-keys // alignment))
         least_kv = None if options["splits"] > 1 else least_kv
     unit = draw(st.sampled_from(["bytes", "elements"]))
@@ -57,7 +103,7 @@ def questions(draw: st.DrawFn, name: str, direction: str = "forward") -> Questio
         alignment,
         least_kv,
         draw(st.sampled_from([0, 0, 0.05, 0.3, 1])),
-        {**options, "packed": draw(st.booleans())},
+        options,
     )
 
 
@@ -108,8 +154,7 @@ def test_certificate_is_true(name: str, direction: str, data: st.DataObject) -> 
     tiles, step = dict(solution.tiles), solution.certificate.next_step
 
     def occupied(**changes: int) -> int:
-        plan_free = replace(question, options={**question.options, **({"splits": 1} if "splits" in question.options else {})})
-        return plan_free.footprint(plan_free.cost({**tiles, **changes}))
+        return question.footprint(question.cost_at({**tiles, **changes}))
 
     assert occupied(**{step.tile: step.size}) == step.footprint == question.budget + step.excess
     assert step.excess > 0

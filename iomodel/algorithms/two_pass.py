@@ -84,7 +84,7 @@ ALGORITHM = Algorithm(
             + N_q * (d + d_v + 2) * (1 + ceiling(N_k / B_c))
             + N_k * (d + d_v) * ceiling(N_q / B_r_dQ)
             + N_q * d,
-            "by hand: O, dO, D; K, V, dK, dV, and Q, dO, L, D once a key tile; Q, dO, L, D, dQ, and K, V once a query tile",
+            "by hand: O, dO, D; K, V, dK, dV, Q, dO, L, D once a key tile; Q, dO, L, D, dQ, K, V once a query tile",
             direction="backward",
         ),
     ),
