@@ -162,7 +162,7 @@ def _excess(tried: Check) -> float:
 def as_residency(residency: object) -> None:
     """Raise UnknownNameError unless this names or is a residency."""
     if residency != "gpu" and not isinstance(residency, Residency):
-        raise UnknownNameError("residency", shown(residency), ["gpu", "an iomodel.Residency"])
+        raise UnknownNameError("residency", residency, ["gpu", "an iomodel.Residency"])
 
 
 def as_device(hardware: Hardware | str) -> Hardware:

@@ -15,12 +15,24 @@ import typer
 from iomodel import cli_values as values
 from iomodel.algorithms import list_algorithms
 from iomodel.cli_masks import mask as typed_mask
-from iomodel.cli_options import ALGORITHM, BUDGET, KIND, TILE, WORKLOAD, Algorithm, Json
+from iomodel.cli_options import (
+    ALGORITHM,
+    BUDGET,
+    DEVICE,
+    KIND,
+    LAUNCHED,
+    RESIDENCY,
+    TILE,
+    WORKLOAD,
+    Algorithm,
+    Json,
+)
 from iomodel.cli_output import ReaderLeftError, complain, emit, usage_fault
 from iomodel.cli_signature import with_options
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.features import FEATURES
 from iomodel.hardware import list_hardware
+from iomodel.workload import as_attention
 
 app = typer.Typer(
     help="Exact HBM traffic of attention algorithms, and proven tiles.",
@@ -29,6 +41,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 TILE_NAMES = [parameter.name for parameter in TILE]
+LAUNCH_NAMES = [parameter.name for parameter in LAUNCHED]
 
 
 def _version(wanted: bool) -> None:
@@ -55,7 +68,7 @@ def _root(
 
 
 @app.command()
-@with_options(WORKLOAD, BUDGET, ALGORITHM)
+@with_options(WORKLOAD, BUDGET, RESIDENCY, ALGORITHM)
 def tiles(algorithm: Algorithm, *, json: Json = False, **given: Any) -> None:
     """Find the tiles that move the fewest HBM bytes, with the proof.
 
@@ -66,6 +79,22 @@ def tiles(algorithm: Algorithm, *, json: Json = False, **given: Any) -> None:
 
     chosen = values.options(given, list_algorithms())
     emit(solve(algorithm, values.workload(given), **values.budget(given), **chosen), json)
+
+
+@app.command()
+@with_options(WORKLOAD, [DEVICE], LAUNCHED, TILE, ALGORITHM)
+def check(algorithm: Algorithm, *, json: Json = False, **given: Any) -> None:
+    """Say whether a tile fits a device, what is left, what binds, and how many blocks an SM takes.
+
+    Example:
+      iomodel check flash2 --hardware a100-sxm4-80gb --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64 --warps 4
+    """
+    from iomodel.check import check as look
+
+    if given["hardware"] is None:
+        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    sizes, chosen = values.tiles(given, [*LAUNCH_NAMES, *TILE_NAMES]), values.options(given, list_algorithms())
+    emit(look(algorithm, as_attention(values.workload(given)), given["hardware"], sizes, **chosen), json)
 
 
 @app.command()

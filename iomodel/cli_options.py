@@ -16,7 +16,7 @@ from iomodel.cli_signature import option, switch
 from iomodel.compare import known_options
 from iomodel.hardware import list_hardware
 from iomodel.show import escape_markup
-from iomodel.symbols import OPTIONS, TILES, Entry
+from iomodel.symbols import LAUNCH, OPTIONS, TILES, Entry
 from iomodel.workload import Align, Call, Direction, DType
 
 Algorithm = Annotated[
@@ -130,5 +130,17 @@ BUDGET = [
     option("min_block_kv", "The least block_kv allowed (1).", "Solver"),
     option("epsilon", "Share of the least traffic offered for a larger block_kv (0).", "Solver", "SHARE"),
 ]
+RESIDENCY = [
+    option(
+        "residency",
+        "gpu: tiles lie in shared memory and registers; chooses warps and stages.",
+        "Solver",
+        "NAME",
+        ("gpu",),
+    ),
+    option("min_blocks_per_sm", "With --residency, the least number of blocks an SM is to take (1).", "Solver"),
+]
+DEVICE = option("hardware", "A device, or its YAML file (needed).", "Device", "NAME|FILE", tuple(list_hardware()))
+LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]
 TILE = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles") for e in TILES]
 ALGORITHM = [_of_an_algorithm(name, default) for name, default in known_options(list_algorithms()).items()]

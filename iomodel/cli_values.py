@@ -57,10 +57,12 @@ def budget(given: Given) -> dict[str, Any]:
         "sram_elements": integer,
         "alignment": integer,
         "min_block_kv": integer,
+        "min_blocks_per_sm": integer,
     }
     values = {name: read(name, given[name]) for name, read in readers.items() if _typed(given, name)}
     share = {"epsilon": real(given["epsilon"])} if _typed(given, "epsilon") else {}
-    return {"hardware": given["hardware"], **values, **share}
+    lying = {"residency": given["residency"]} if _typed(given, "residency") else {}
+    return {"hardware": given["hardware"], **values, **share, **lying}
 
 
 def options(given: Given, algorithms: list[str]) -> dict[str, Any]:

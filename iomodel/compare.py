@@ -33,7 +33,7 @@ class Comparison(Shown):
 
     Attributes
     ----------
-    workload : Attention
+    workload : Attention or VarlenAttention
         The attention call.
     budget : Budget
         The memory that every algorithm was to keep to.
@@ -107,11 +107,12 @@ def answering(workload: Attention | VarlenAttention) -> list[str]:
     return found
 
 
-def known_options(algorithms: Iterable[str]) -> dict[str, Any]:
-    """Every option that one of these algorithms takes, with its default."""
+def known_options(algorithms: Iterable[str], direction: str | None = None) -> dict[str, Any]:
+    """Every option that one of these algorithms takes, with its default; in one direction, or in any."""
     known: dict[str, Any] = {}
     for name in algorithms:
-        known |= {**find_algorithm(name).options, **known}
+        found = find_algorithm(name)
+        known = {**(found.options if direction is None else found.takes(direction)), **known}
     return {**known, "packed": False}
 
 
@@ -126,11 +127,11 @@ def compare(
     epsilon: float = 0.0,
     **options: Any,
 ) -> Comparison:
-    """Solve every algorithm under one budget.
+    """Solve every algorithm under one budget: those that answer the direction of the call and have its features.
 
     Parameters
     ----------
-    workload : Attention
+    workload : Attention or VarlenAttention
         The attention call.
     hardware, sram_bytes, sram_elements
         Exactly one budget, as :func:`iomodel.solve` takes it.
@@ -144,7 +145,7 @@ def compare(
     InfeasibleError
         No algorithm fits; its `least` is the least budget in which one would.
     UnknownNameError, InputError
-        An option that no algorithm knows; a value out of range; not exactly one budget.
+        An option that none of them takes; a value out of range; not exactly one budget.
 
     Examples
     --------
@@ -154,12 +155,12 @@ def compare(
     'flash2'
     """
     budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
-    known = known_options(list_algorithms())
+    able = answering(workload)
+    known = known_options(able, workload.direction)
     for option in options:
         if option not in known:
-            raise UnknownNameError("option", option, known)
+            raise UnknownNameError(f"option of {', '.join(able)}", option, known)
     solutions, infeasible = [], []
-    able = answering(workload)
     for name in able:
         chosen = _only_known(name, workload.direction, options)
         tiles = plan_for(name, workload, chosen, tiled=True)[0].tiles
@@ -183,8 +184,7 @@ def compare(
     if not solutions:
         least, unit = infeasible[0], budget.unit
         raise InfeasibleError(
-            f"algorithm: none fits {budget.amount:,} {unit} of SRAM ({budget.label}); "
-            f"the least that would do is {least.least:,} {unit} ({least.algorithm})",
+            f"algorithm: none fits {budget}; the least that would do is {least.least:,} {unit} ({least.algorithm})",
             least=least.least,
             unit=unit,
         )

@@ -83,7 +83,8 @@ def _moved(statement: Move, path: Path, view: View) -> Expr:
 
 def atomics(nest: Nest, view: View) -> Expr:
     """Atomic additions to HBM [elements]; each is one of the reads and one of the writes as well."""
-    return _sum(nest, view, lambda s: s.axes if isinstance(s, Accumulate) and s.atomic else None)
+    added = [(s, path) for s, path in walk(nest) if isinstance(s, Accumulate) and s.atomic]
+    return Add(*(view.instances(path) * view.condition(path) * _moved(s, path, view) for s, path in added))
 
 
 def flops(nest: Nest, view: View) -> Expr:

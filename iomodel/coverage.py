@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sympy import Expr, Integer, Max, Min, Mul, ceiling
 from sympy.core.symbol import Str
@@ -97,18 +97,20 @@ class View:
     def _masked(self, axes: set[Axis], path: Path, paged: bool) -> tuple[list[Expr], set[Axis]]:
         """The factor of a masked pair of loops, or of the guards, and the axes they account for."""
         guards: dict[Axis, Expr] = {}
-        idle: list[Expr] = []
         also: set[Axis] = set()
+        turned: set[tuple[Axis | None, type]] = set()
+        pair: tuple[list[Expr], set[Axis]] | None = None
         for i, block in enumerate(path):
             if not isinstance(block, Live | Idle) and not (isinstance(block, Loop) and block.masked):
                 continue
             enclosing = loops(path[:i])
             parted = next((part for part in enclosing if part.of == block.axis), None)
             outer_axis = next((axis for axis in enclosing if self.band(axis, block.axis) is not None), None)
+            turned.add((outer_axis, type(block)))
             if isinstance(block, Live) and parted is not None:
                 if block.axis in loops(path[i:]):
                     continue  # what the inner loop over the axis visits is live
-                outer_axis = next(axis for axis in enclosing if axis not in (parted, block.axis))
+                outer_axis = next(axis for axis in enclosing if {axis, block.axis} == {query, key})
                 assert parted.chunk is not None
                 outer = self.tiled(outer_axis, enclosing[outer_axis].tile)
                 seen = self.visits(outer_axis, outer, block.axis, self.tiled(block.axis, parted.chunk))
@@ -116,8 +118,6 @@ class View:
                 also.add(parted)
                 continue
             if outer_axis is None:
-                if isinstance(block, Idle):
-                    idle.append(Integer(0))  # without a mask every tile sees something
                 continue
             outer = self.tiled(outer_axis, enclosing[outer_axis].tile, paged)
             if isinstance(block, Loop):
@@ -129,32 +129,47 @@ class View:
                     (False, True): seen.inner_rows,
                     (False, False): seen.pairs,
                 }[outer_axis in axes, block.axis in axes]
-                return [factor], {outer_axis, block.axis}
+                pair = [factor], {outer_axis, block.axis}
+                continue
             inner = self.tiled(block.axis)  # what is live does not depend on the inner tile
             seen = self.visits(outer_axis, outer, block.axis, inner)
             live, every = seen.live_outer_tiles, outer.trips
             if outer_axis in axes:
                 live, every = seen.live_outer_rows, outer.moved
             guards[outer_axis] = live if isinstance(block, Live) else every - live
-        return [*guards.values(), *idle], set(guards) | also
+        idle = {axis for axis, kind in turned if kind is Idle}
+        if idle and (pair or any(axis is None or (axis, Live) in turned for axis in idle)):
+            return [Integer(0)], set()  # without a mask every tile sees something; what is live is not idle
+        return pair or (list(guards.values()), set(guards) | also)
 
     def pages(self, path: Path) -> Expr:
         """Pages that the key tiles around a statement touch, each counted at every touch [-]."""
         around = loops(path)
-        tile = around[key].tile
-        inner = replace(self.tiled(key, tile), stored=None)
-        others = [axis for axis in around if axis not in (key, query) and axis.of != key]
-        repeated = Mul(*(self.tiled(axis, around[axis].tile).trips for axis in others))
-        if query not in around:
-            start, stop = Integer(0), inner.trips
-            if self.band(key, query) is not None and any(isinstance(block, Live) for block in path):
-                seen = visits(inner, self.tiled(query), self.band(key, query) or Band())
-                start, stop = seen.start, seen.stop
-            return repeated * (self._pages_up_to(stop, inner) - self._pages_up_to(start, inner))
-        outer = self.tiled(query, around[query].tile)
-        if self.band(query, key) is None:
-            return repeated * outer.trips * self._pages_up_to(inner.trips, inner)
-        return repeated * Count(Str("pages"), Str(query.name), outer.tile, tile, outer.group)
+        if key not in around:
+            return self.covered((), path) * ceiling(N_k / p)
+        if self.covered((), path) == 0:
+            return Integer(0)
+        inner, band = self.tiled(key, around[key].tile), self.band(key, query)
+        beside = tuple(block for block in path if not _about_keys(block))
+        if any(
+            isinstance(block, Loop) and block.masked and self._binds(block, path[:i]) for i, block in enumerate(path)
+        ):
+            outer = self.tiled(query, around[query].tile)
+            visited = Count(Str("pages"), Str(query.name), outer.tile, inner.tile, outer.group)
+            others = (block for block in beside if not isinstance(block, Live | Loop) or block.axis not in (query, key))
+            return self.covered((), tuple(others)) * visited
+        every = live = self._pages_up_to(inner.trips, inner)
+        by_keys = [block for i, block in enumerate(path) if isinstance(block, Live | Idle) and key in loops(path[:i])]
+        if band is not None and any(block.axis == query for block in by_keys):
+            seen = visits(inner, self.tiled(query), band)
+            live = self._pages_up_to(seen.stop, inner) - self._pages_up_to(seen.start, inner)
+            if any(isinstance(block, Idle) for block in by_keys):
+                live = every - live
+        return self.covered((), beside) * live
+
+    def _binds(self, block: Loop, outside: Path) -> bool:
+        """Whether the mask bounds a masked loop: whether a tile around it does the seeing."""
+        return any(self.band(axis, block.axis) is not None for axis in loops(outside))
 
     def _pages_up_to(self, tiles: Expr, inner: Tiled) -> Expr:
         """Pages that the first tiles of an axis touch, one tile after the other."""
@@ -165,3 +180,10 @@ class View:
         if tiles == 0:
             return Integer(0)
         return ends - starts - last * beyond
+
+
+def _about_keys(block: object) -> bool:
+    """Whether a block is a loop over keys or a part of them, or a guard that keys are seen."""
+    return (isinstance(block, Loop) and key in (block.axis, block.axis.of)) or (
+        isinstance(block, Live | Idle) and block.axis == query
+    )

@@ -23,7 +23,7 @@ from iomodel.masks import CAUSAL, FULL, MaskKind
 from iomodel.nest import Algorithm, Exp, Nest, Random, Tanh, Tensor, retiled
 from iomodel.symbols import BY_NAME, FOLLOWS, OPTIONS, TILES
 from iomodel.validation import as_integer, as_mapping
-from iomodel.workload import Call, Direction, Mask, Window, known_mask
+from iomodel.workload import CACHE_ONLY, Call, Direction, Mask, Window, known_mask
 
 
 @dataclass(frozen=True)
@@ -223,6 +223,12 @@ def kind_of(call: Call) -> Kind:
 _interned = lru_cache(maxsize=1024)(Kind)
 
 
+def known_direction(direction: object) -> None:
+    """Raise UnknownNameError unless this is a direction."""
+    if not isinstance(direction, str) or direction not in get_args(Direction):
+        raise UnknownNameError("direction", direction, get_args(Direction))
+
+
 def check_kind(found: Algorithm, kind: Kind) -> None:
     """Raise unless the algorithm answers this direction and has these features."""
     if kind.direction not in found.directions:
@@ -311,15 +317,32 @@ def expressions(algorithm: str, mask: Mask = "full", direction: str = "forward",
     """
     found = find_algorithm(algorithm)
     mask = known_mask(mask)
-    if not isinstance(direction, str) or direction not in get_args(Direction):
-        raise UnknownNameError("direction", direction, get_args(Direction))
-    features = tuple(name for name in FEATURES if options.pop(name, False))
+    known_direction(direction)
+    features = _features(found, direction, options)
     kind = Kind(mask_kind(mask), direction, features)
     check_kind(found, kind)
     complete = check_options(found, options, direction=direction)
     formula = replace(formulas(found.name, kind, structural(complete)), mask=mask)
     numbers = {name: options[name] for name in NUMBERS & options.keys()}
     return replace(formula.subs(numbers), options=FrozenDict({**formula.options, **numbers})) if numbers else formula
+
+
+def _features(found: Algorithm, direction: str, options: dict[str, Any]) -> tuple[str, ...]:
+    """Take the features out of the options: those that are on, or InputError where a call could not have them."""
+    allowed = {**found.takes(direction), "packed": False} if direction in found.directions else {}
+    for name, value in options.items():
+        if allowed and name not in allowed and name not in FEATURES:
+            raise UnknownNameError(f"option of {found.name}", name, [*allowed, *FEATURES])
+        if name in FEATURES and not isinstance(value, bool):
+            raise InputError(f"{name}: {shown(value)} given; allowed: bool")
+    features = tuple(name for name in FEATURES if options.pop(name, False))
+    serving = [name for name in features if name in CACHE_ONLY]
+    if serving and direction != "forward":
+        raise InputError(f"{serving[0]}: given with direction {direction}; allowed: with direction forward")
+    scales = [name for name in features if name in ("latent", "head_scales", "token_scales")]
+    if len(scales) > 1:
+        raise InputError(f"{scales[1]}: given with {scales[0]}; allowed: one of the two")
+    return features
 
 
 @lru_cache(maxsize=256)

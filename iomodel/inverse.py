@@ -8,13 +8,15 @@ from typing import Any, Literal
 import numpy as np
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError
+from iomodel.cost import tile_sizes
+from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.evaluate import evaluate
 from iomodel.expressions import NUMBERS, check_kind, expressions, kind_of
+from iomodel.masks import Count
 from iomodel.solution import Solution
 from iomodel.solve import solve
 from iomodel.validation import as_integer, as_mapping
-from iomodel.workload import Attention, as_attention
+from iomodel.workload import Attention, VarlenAttention, as_attention
 
 Unit = Literal["bytes", "elements"]
 LONGEST = 10**7
@@ -22,7 +24,12 @@ LONGEST = 10**7
 
 
 def least_sram(
-    algorithm: str, workload: Attention, hbm_bytes: int, unit: Unit = "bytes", alignment: int = 1, **options: Any
+    algorithm: str,
+    workload: Attention | VarlenAttention,
+    hbm_bytes: int,
+    unit: Unit = "bytes",
+    alignment: int = 1,
+    **options: Any,
 ) -> Solution:
     """The least on-chip memory with which an algorithm moves at most `hbm_bytes`, and its tiles there.
 
@@ -33,7 +40,7 @@ def least_sram(
     ----------
     algorithm : str
         One of :func:`iomodel.list_algorithms`.
-    workload : Attention
+    workload : Attention or VarlenAttention
         The attention call.
     hbm_bytes : int
         The traffic to keep to [B].
@@ -117,7 +124,7 @@ def crossover(
     workload : Attention
         Heads, widths, dtype and mask; its lengths are replaced.
     tiles : mapping of tile name to int
-        Tiles for both [rows].
+        Tiles for both [rows]; those of a second pass follow where they are not given.
     up_to : int
         The longest length to look at [rows].
     **options
@@ -143,7 +150,7 @@ def crossover(
     lengths = np.arange(1, up_to + 1, dtype=np.int64)
     given = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     sizes = {name: as_integer(str(name), size) for name, size in given.items()}
-    formulas, known = [], set()
+    formulas, points, known = [], [], set()
     for name in (challenger, incumbent):
         found = find_algorithm(name)
         kind = kind_of(workload)
@@ -153,16 +160,19 @@ def crossover(
         features = dict.fromkeys(kind.features, True)
         numbers = {key: default for key, default in taken.items() if key in NUMBERS}
         formula = expressions(name, workload.mask, kind.direction, **features, **{**numbers, **chosen})
+        if formula.hbm_bytes.has(Count):
+            raise InputError(
+                f"mask: {shown(workload.mask)} given; allowed: full, or without pages causal or a Window, "
+                "for other counts follow no formula in the length"
+            )
         formulas.append(formula.hbm_bytes)
         known |= {*chosen, *formula.tiles}
-        for tile in formula.tiles:
-            if tile not in sizes:
-                raise InputError(f"{tile}: {name} needs this tile; allowed: an integer from 1 up")
+        followed = tile_sizes(name, formula.tiles, {tile: sizes[tile] for tile in formula.tiles if tile in sizes})
+        points.append({**workload.numbers, **followed, "q_len": lengths, "kv_len": lengths})
     for name in {**sizes, **options}:
         if name not in known:
             raise UnknownNameError(f"tile or option of {challenger} and {incumbent}", name, sorted(known))
-    point = {**workload.numbers, **sizes, "q_len": lengths, "kv_len": lengths}
-    first, second = (evaluate(formula, point) for formula in formulas)
+    first, second = (evaluate(formula, point) for formula, point in zip(formulas, points, strict=True))
     worse = np.flatnonzero(~(first < second))
     least = int(lengths[worse[-1]]) + 1 if worse.size else 1
     return least if least <= up_to else None

@@ -287,6 +287,10 @@ def check(nest: Nest) -> None:
             raise DeclarationError(f"{kernel.title}: one masked loop lies inside another")
         if isinstance(statement, Load) and statement.after_first not in (None, *_masked(path)):
             raise DeclarationError(f"{kernel.title}: {statement.tensor.name} waits for a first trip of no masked loop")
+        if isinstance(statement, Load) and statement.after_first in statement.tensor.axes:
+            raise DeclarationError(
+                f"{kernel.title}: {statement.tensor.name} has another tile at every trip that it waits for"
+            )
         if isinstance(statement, Store | Accumulate) and (statement.held or statement.tensor) not in held(path):
             raise DeclarationError(f"{kernel.title}: {statement.tensor.name} is stored where no buffer holds it")
 

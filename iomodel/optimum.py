@@ -1,7 +1,7 @@
 r"""Continuous optima and leading terms: what the best tiles cost as a formula in N, d and M.
 
 One head, floors and ceilings dropped, footprint and traffic in elements, for long sequences and d^2 << M << N d.
-Three shapes occur:
+Kernels that share no tile are optimised apart, and what they move is added up. Three shapes occur:
 
 *No tiles*: the traffic is its own answer.
 
@@ -9,9 +9,14 @@ Three shapes occur:
 b and u all the memory that is left, u* = (M - F(0, b)) / (F(1, b) - F(0, b)), for the footprint F is affine in u.
 Under a mask the traffic is that at v = 1, where the count of visited rows is an elementary formula.
 
-*Two-sided* traffic p / x + p / y + rest with a symmetric footprint alpha (x + y) + gamma x y (a GEMM): by symmetry and
-convexity x* = y*, the positive root of gamma x^2 + 2 alpha x = M. A tile that would outgrow its axis covers the axis,
-and the other takes the memory that is left.
+*Two-sided* traffic p / x + q / y + rest with a footprint alpha x + beta y + gamma x y + delta (a product that keeps a
+tile of its result): the tiles in the ratio x : y = p : q that fill the memory, y the positive root of
+gamma (p / q) y^2 + (alpha p / q + beta) y + delta = M. If traffic and footprint are symmetric (a GEMM), this is the
+optimum, by convexity. If not, the optimum is a root of a quartic, and this comes within a factor of 1 + O(1 / sqrt(M))
+of it: by the inequality of the means p / x + q / y >= 2 sqrt(p q / (x y)) >= 2 sqrt(p q gamma / M), which is the
+leading term here. It holds below M = d^2 too. A tile that would outgrow its axis covers the axis, and the other takes
+the memory that is left. Under a causal mask half of the tiles are visited, to leading order, and a window short against
+the tiles has no such formula.
 """
 
 from __future__ import annotations
@@ -26,11 +31,22 @@ from sympy import Add, Expr, Symbol, ceiling, expand, factor, factor_terms, floo
 from iomodel import counts
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.coverage import View
-from iomodel.expressions import Kind, check_kind, check_options, declared, mask_kind, structural
+from iomodel.errors import InputError, shown
+from iomodel.expressions import (
+    NUMBERS,
+    Kind,
+    check_kind,
+    check_options,
+    declared,
+    known_direction,
+    mask_kind,
+    structural,
+)
 from iomodel.frozen import FrozenDict
+from iomodel.masks import FULL
 from iomodel.nest import DeclarationError, Nest
 from iomodel.structure import Part, parts
-from iomodel.symbols import NAME_OF, B, G, H, H_kv, M, N, N_k, N_q, W_l, W_r, b, d, d_v
+from iomodel.symbols import BY_NAME, NAME_OF, B, G, H, H_kv, M, N, N_k, N_q, W_l, W_r, b, d, d_v
 from iomodel.workload import Mask, known_mask
 
 ONE_HEAD = {B: 1, H: 1, H_kv: 1, G: 1}
@@ -45,7 +61,8 @@ class Optimum:
     Attributes
     ----------
     tiles : mapping of tile name to expression
-        The continuous optimum [rows]; b is the least size of a streamed tile.
+        The continuous optimum [rows]; b is the least size of a streamed tile. Of two tiles that both lessen traffic,
+        unalike, the optimum to leading order.
     hbm_elements : expression
         The traffic at these tiles [elements]; under a mask for N_q = N_k = N.
     leading : expression
@@ -56,6 +73,7 @@ class Optimum:
 
     algorithm: str
     mask: Mask
+    direction: str
     tiles: Mapping[str, Expr]
     hbm_elements: Expr
     leading: Expr
@@ -75,6 +93,7 @@ class Optimum:
         return {
             "algorithm": self.algorithm,
             "mask": self.mask if isinstance(self.mask, str) else self.mask.to_dict(),
+            "direction": self.direction,
             "tiles": {name: str(size) for name, size in self.tiles.items()},
             "hbm_elements": str(self.hbm_elements),
             "leading": str(self.leading),
@@ -98,12 +117,13 @@ def optimum(algorithm: str, mask: Mask = "full", direction: str = "forward", **o
     direction : {"forward", "backward", "both"}
         What is computed.
     **options
-        Options of the algorithm; ``tiled=True`` for standard attention as GEMMs.
+        Options of the algorithm; ``tiled=True`` for standard attention as GEMMs. Those that are numbers (``splits``)
+        have their defaults where they are not given.
 
     Raises
     ------
     UnknownNameError, InputError
-        An unknown algorithm, mask or option.
+        An unknown algorithm, mask or option; a mask of which no formula speaks.
 
     Examples
     --------
@@ -111,6 +131,8 @@ def optimum(algorithm: str, mask: Mask = "full", direction: str = "forward", **o
     >>> best = iomodel.optimum("flash2")
     >>> best.tiles["block_q"], best.leading
     ((M - b*d - b*d_v)/(b + d + d_v + 2), 4*N**2*d**2/M)
+    >>> iomodel.optimum("flash2", direction="backward").leading
+    16*N**2*d**2/M
 
     References
     ----------
@@ -119,59 +141,82 @@ def optimum(algorithm: str, mask: Mask = "full", direction: str = "forward", **o
     """
     found = find_algorithm(algorithm)
     mask = known_mask(mask)
+    if mask_kind(mask).tabulated:
+        raise InputError(
+            f"mask: {shown(mask)} given; allowed: full, causal or a Window, for no formula speaks of others"
+        )
+    known_direction(direction)
     kind = Kind(mask_kind(mask), direction)
     check_kind(found, kind)
     complete = check_options(found, {**options, "packed": False}, direction=direction)
-    formula = _optimum(found.name, kind, structural(complete))
-    return Optimum(found.name, mask, *formula)
+    numbers = tuple((name, value) for name, value in complete.items() if name in NUMBERS)
+    formula = _optimum(found.name, kind, structural(complete), numbers)
+    return Optimum(found.name, mask, direction, *formula)
 
 
 @lru_cache(maxsize=128)
-def _optimum(name: str, kind: Kind, options: tuple[tuple[str, Any], ...]) -> tuple[Any, ...]:
-    view = View(kind.mask)
+def _optimum(
+    name: str, kind: Kind, options: tuple[tuple[str, Any], ...], numbers: tuple[tuple[str, int], ...]
+) -> tuple[Any, ...]:
+    given = {**ONE_HEAD, **{BY_NAME[number]: value for number, value in numbers}}
     found, fixed = parts(declared(find_algorithm(name), kind, dict(options)), kind.mask)
     tiles: dict[Symbol, Expr] = {}
-    total = _traffic(fixed, view)
+    total = _traffic(fixed, View(kind.mask), given)
     for part in found:
-        sizes, traffic = _part(part, view)
+        sizes, traffic = _part(part, View(kind.mask), given, name)
         tiles |= sizes
         total += traffic
+    if kind.mask != FULL:
+        tiles = {tile: size.subs({N_q: N, N_k: N}) for tile, size in tiles.items()}
+        total = total.subs({N_q: N, N_k: N})
     try:
         first = leading_term(total)
     except NotImplementedError:
         raise DeclarationError(f"{name}: no leading term was found for {total}") from None
-    order = first.as_coeff_Mul()[1]
+    order = first.as_independent(*first.free_symbols, as_Add=False)[1]
     named = FrozenDict({NAME_OF[symbol]: size for symbol, size in tiles.items()})
     return named, factor_terms(total), first, order
 
 
-def _traffic(nest: Nest, view: View) -> Expr:
+def _traffic(nest: Nest, view: View, given: Mapping[Symbol, int]) -> Expr:
     sides = (counts.moves(nest, view, counts.READS), counts.moves(nest, view, counts.WRITES))
-    return Add(*(moved for side in sides for moved in side.values())).subs(ONE_HEAD)
+    return Add(*(moved for side in sides for moved in side.values())).subs(given)
 
 
-def _part(part: Part, view: View) -> tuple[dict[Symbol, Expr], Expr]:
+def _part(part: Part, view: View, given: Mapping[Symbol, int], name: str) -> tuple[dict[Symbol, Expr], Expr]:
     """Optimal tiles of a part and the traffic there."""
     outer, inner = part.outer, part.inner
-    footprint = counts.footprint(part.nest, view).subs(ONE_HEAD)
-    traffic = _relaxed(_traffic(part.nest, view), part)
-    if {outer, inner} <= traffic.free_symbols:
-        sizes = _two_sided(traffic, footprint, part)
-    else:
-        stationary, streamed = (outer, inner) if outer in traffic.free_symbols else (inner, outer)
-        sizes = {stationary: _filling(footprint, stationary, {streamed: b}), streamed: b}
+    footprint = counts.footprint(part.nest, view).subs(given)
+    unmasked = _continuous(_traffic(part.nest, View(FULL), given))
+    if {outer, inner} <= unmasked.free_symbols:
+        if part.masked and (view.mask.left or not view.mask.causal):
+            raise InputError(
+                f"mask: a window given; allowed: full or causal, for no formula of {name} speaks of others"
+            )
+        sizes, seen = _two_sided(unmasked, footprint, part)
+        return sizes, (seen / (2 if part.masked and view.mask != FULL else 1) + unmasked - seen).subs(sizes)
+    traffic = unmasked
+    if part.masked and view.mask != FULL:
+        # A diagonal goes through the mask, so every row takes part: what streams past tiles becomes less, no other
+        # move does. Of a query tile that sees only some of the splits this counts Q too often, at a lower order.
+        whole = _continuous(_traffic(part.only("fixed", "once a tile", "loose"), View(FULL), given))
+        traffic = _long(_traffic(part.only("streamed", "area"), view, given), part) + whole.subs({N_q: N, N_k: N})
+    stationary, streamed = (outer, inner) if outer in traffic.free_symbols else (inner, outer)
+    sizes = {stationary: _filling(footprint, stationary, {streamed: b}), streamed: b}
     return sizes, traffic.subs(sizes)
 
 
-def _relaxed(traffic: Expr, part: Part) -> Expr:
-    """Traffic without floors and ceilings; under a mask at an inner tile of 1, queries and keys as many."""
-    if not part.masked:
-        return traffic.replace(ceiling, lambda x: x)
+def _continuous(traffic: Expr) -> Expr:
+    """Traffic without floors and ceilings."""
+    return expand(traffic.replace(ceiling, lambda x: x).replace(floor, lambda x: x))
+
+
+def _long(traffic: Expr, part: Part) -> Expr:
+    """Traffic under a mask without floors and ceilings, at an inner tile of 1, queries and keys as many."""
     # Long against the window and the tile: then every Min and Max is decided by the signs of the symbols.
     shift = part.outer + W_l + W_r + 2
     long = traffic.subs({part.inner: 1, N_q: BEYOND + shift, N_k: BEYOND + shift})
-    continuous = long.replace(ceiling, lambda x: x).replace(floor, lambda x: x)
-    return simplify(expand(continuous.subs(BEYOND, N - shift)))
+    return simplify(_continuous(long).subs(BEYOND, N - shift))
 
 
 def _filling(footprint: Expr, tile: Symbol, others: dict[Symbol, Expr]) -> Expr:
@@ -180,19 +225,28 @@ def _filling(footprint: Expr, tile: Symbol, others: dict[Symbol, Expr]) -> Expr:
     return (M - at_zero) / (at_one - at_zero)
 
 
-def _two_sided(traffic: Expr, footprint: Expr, part: Part) -> dict[Symbol, Expr]:
+def _two_sided(traffic: Expr, footprint: Expr, part: Part) -> tuple[dict[Symbol, Expr], Expr]:
+    """The tiles, and the traffic p / x + q / y that they lessen."""
     x, y = part.outer, part.inner
-    swapped = {x: y, y: x}
-    alpha, gamma = footprint.coeff(x).subs(y, 0), footprint.coeff(x).coeff(y)
-    for expr in (traffic, footprint - alpha * (x + y) - gamma * x * y):
-        if simplify(expr - expr.subs(swapped, simultaneous=True)) != 0:
-            raise DeclarationError(f"no closed form for an optimum that is not symmetric in {x} and {y}")
-    side = (sqrt(alpha**2 + gamma * M) - alpha) / gamma
+    p, q = traffic.coeff(1 / x).coeff(y, 0), traffic.coeff(1 / y).coeff(x, 0)
+    footprint = expand(footprint)
+    gamma = footprint.coeff(x).coeff(y)
+    alpha, beta = footprint.coeff(x).coeff(y, 0), footprint.coeff(y).coeff(x, 0)
+    delta = footprint.subs({x: 0, y: 0})
+    rest = expand(traffic - p / x - q / y)
+    occupied = alpha * x + beta * y + gamma * x * y + delta
+    if gamma == 0 or {x, y} & rest.free_symbols or expand(footprint - occupied) != 0:
+        raise DeclarationError(f"no formula for traffic {traffic} in {x} and {y} and a footprint of {footprint}")
+    ratio = simplify(p / q)
+    half = (alpha * ratio + beta) / 2
+    side = simplify((sqrt(half**2 + gamma * ratio * (M - delta)) - half) / (gamma * ratio))
+    best = {x: ratio * side, y: side}
     for tile, other in ((x, y), (y, x)):
         rows = part.axes[tile].length
-        if limit(_scaled(rows / side), _t, 0) == 0:
-            return {tile: rows, other: _filling(footprint, other, {tile: rows})}
-    return {x: side, y: side}
+        if limit(_scaled(rows / best[tile]), _t, 0) == 0:
+            best = {tile: rows, other: _filling(footprint, other, {tile: rows})}
+            break
+    return best, p / x + q / y
 
 
 def leading_term(traffic: Expr) -> Expr:

@@ -151,7 +151,8 @@ def plan(algorithm: str, kind: Kind, options: tuple[tuple[str, Any], ...]) -> Pl
     sums = [getattr(found, name) for name in (*SUMS, *PEAKS)]
     every = [*found.reads.values(), *found.writes.values(), *sums, *_allocations(nest, view)]
     compiled = compile_formulas(every, numbers, found.tiles)
-    return Plan(found, found.tiles, numbers, len(nest), compiled, _once(found, nest, view, compiled.compiled.inputs))
+    inputs = compiled.compiled.inputs[: len(compiled.compiled.inputs) - len(compiled.nodes)]
+    return Plan(found, found.tiles, numbers, len(nest), compiled, _once(found, nest, view, inputs))
 
 
 def _allocations(nest: Nest, view: View, per: Sequence[Per] = tuple(counts.HOW_MANY)) -> list[Expr]:

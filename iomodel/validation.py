@@ -45,6 +45,15 @@ class Model(BaseModel):
     # Tells Pydantic to validate a nested model in place, so that errors keep the full path of the field.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
+    def __eq__(self, other: object) -> bool:
+        """Compare fields, not what is cached beside them, which may be arrays."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in type(self).model_fields))
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data, ready for JSON."""
         return self.model_dump(mode="json")

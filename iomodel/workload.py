@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, PlainValidator, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, model_validator
 
 from iomodel.block_mask import BlockMask
 from iomodel.documents import Documents
@@ -83,8 +83,9 @@ def _lengths(given: Any) -> tuple[int, ...]:
         array = np.asarray(given)
     except ValueError:  # ragged
         array = np.empty((0, 0))
-    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
-        raise ValueError("Input should be a sequence of positive integers, at least one")
+    switches = () if isinstance(given, np.ndarray) or array.ndim != 1 else (n for n in given if isinstance(n, bool))
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or any(True for _ in switches):
+        raise ValueError(f"Input should be a sequence of positive integers, at least one, given {shown(given)}")
     if array.min() < 1 or array.max() > LARGEST:
         wrong = int(array[(array < 1) | (array > LARGEST)][0])
         raise ValueError(f"Every length should be from 1 to {LARGEST}; one is {wrong}")
@@ -92,7 +93,8 @@ def _lengths(given: Any) -> tuple[int, ...]:
 
 
 IntArray = NDArray[np.int64]
-Lengths = Annotated[tuple[int, ...], PlainValidator(_lengths)]
+Switch = Annotated[bool, Field(strict=True)]
+Lengths = Annotated[tuple[int, ...], PlainValidator(_lengths), PlainSerializer(list, when_used="json")]
 
 FOLLOWERS = ("kv_heads", "kv_len", "value_dim", "kv_dtype", "kv_lens")
 CACHE_ONLY = ("latent", "kv_dtype", "head_scales", "token_scales", "paged")
@@ -112,12 +114,12 @@ class Call(Model):
     kv_dtype: Annotated[DType, _one_of("kv_dtype", ELEMENT_SIZE)] = Field(default_factory=lambda data: data["dtype"])
     kv_scales: Literal["head", "token"] | None = None
     page_size: Count | None = None
-    latent: bool = False
-    bias: bool = False
-    softcap: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    alibi: bool = False
-    sinks: bool = False
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    latent: Switch = False
+    bias: Switch = False
+    softcap: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
+    alibi: Switch = False
+    sinks: Switch = False
+    dropout: Annotated[float, Field(strict=True, ge=0, lt=1)] = 0.0
 
     @model_validator(mode="before")
     @classmethod

@@ -1,35 +1,48 @@
-"""Every one-step edit of a nest: a move dropped, doubled, flipped, sunk or hoisted, a buffer gone or resized."""
+"""Every one-step edit of a nest: a statement dropped, doubled, moved or turned into another, a guard or buffer gone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
-from sympy import Expr
+from sympy import Expr, Integer, Mul, Poly, expand
 
 from iomodel.nest import (
+    Accumulate,
     Block,
     DType,
+    Elementwise,
     Exp,
+    Fill,
+    Guard,
     Hold,
+    Idle,
     Kernel,
-    Leaf,
     Live,
     Load,
+    Lookup,
     Loop,
     MatMul,
     Nest,
+    Path,
+    Per,
+    Scores,
+    Sink,
     Statement,
     Store,
     Tensor,
+    When,
     loops,
 )
+from iomodel.symbols import e
+from iomodel.tensors import grouped
 
 Body = tuple[Statement, ...]
-Path = tuple[Kernel | Loop | Live, ...]
 Place = tuple[int, ...]  # from the nest to a block: its index in each body on the way
 Buffers = dict[Tensor, tuple[str, tuple[Expr | None, ...]]]
+IN, OUT = Load | Lookup, Store | Fill | Accumulate
+MOVED = Load | Lookup | Store | Fill | Accumulate | Elementwise
 
 
 @dataclass(frozen=True)
@@ -46,37 +59,89 @@ class Edit:
 
 def edits(nest: Nest) -> Iterator[Edit]:
     """All edits of a nest; what would change nothing by nature is left out, with the reason beside it."""
+    for number, kernel in enumerate(nest):
+        for per in get_args(Per)[:2]:  # a kernel that runs once a call walks no axis of a head
+            if per != kernel.per and kernel.per != "call" and not alone(kernel):
+                yield Edit(
+                    f"once a {per}", str(kernel.title), (*nest[:number], replace(kernel, per=per), *nest[number + 1 :])
+                )
     for place, path, body in bodies(nest):
-        for i, leaf in enumerate(body):
-            if isinstance(leaf, Block):
-                continue
-            for kind, changed in one_step(nest, place, path, body, i):
-                yield Edit(kind, f"{describe(leaf)} in {' > '.join(map(describe, path))}", changed)
+        for i, statement in enumerate(body):
+            step = in_block if isinstance(statement, Block) else in_leaf
+            for kind, changed in step(nest, place, path, body, i):
+                yield Edit(kind, f"{describe(statement)} in {' > '.join(map(describe, path))}", changed)
 
 
-def one_step(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterator[tuple[str, Nest]]:
+def alone(kernel: Kernel) -> bool:
+    """Whether all of a kernel is of heads that share no keys: then there are as many of one kind as of the other."""
+    return all(isinstance(block, When) and block.unless and block.condition == grouped for block in kernel.body)
+
+
+def in_block(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterator[tuple[str, Nest]]:
+    """Edits of a guard or a loop."""
+    block = body[i]
+
+    def instead(*changed: Statement) -> Nest:
+        return with_body(nest, place, lambda _: (*body[:i], *changed, *body[i + 1 :]))
+
+    match block:
+        case Live(axis=axis, body=inner):
+            yield "turned round", instead(Idle(axis, inner))
+            if not restated(block):
+                yield "opened", instead(*inner)
+        case Idle(axis=axis, body=inner):
+            yield "turned round", instead(Live(axis, inner))
+            yield "opened", instead(*inner)
+        case When(unless=unless, body=inner):
+            yield "turned round", instead(replace(block, unless=not unless))
+            yield "opened", instead(*inner)
+        case Loop(masked=True, body=inner):
+            yield "unmasked", instead(replace(block, masked=False))
+
+
+def restated(block: Live) -> bool:
+    """Whether all in a guard is in masked loops over its axis, which visit what is live and nothing else."""
+    return all(isinstance(inner, Loop) and inner.masked and inner.axis == block.axis for inner in block.body)
+
+
+def in_leaf(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterator[tuple[str, Nest]]:
+    """Edits of a leaf."""
     leaf, rest = body[i], (*body[:i], *body[i + 1 :])
 
-    def here(changed: Body) -> Nest:
-        return with_body(nest, place, lambda _: changed)
+    def instead(*changed: Statement) -> Nest:
+        return with_body(nest, place, lambda _: (*body[:i], *changed, *body[i + 1 :]))
 
+    if isinstance(leaf, MatMul | MOVED):
+        yield "dropped", instead()
+        yield "doubled", instead(leaf, leaf)
+    if isinstance(leaf, Hold):
+        # Doubling is left out: a tensor has one buffer, so a second Hold of it declares what is there already.
+        other: DType = "io" if (leaf.dtype or leaf.tensor.dtype) == "fp32" else "fp32"
+        for kind, changed in (("dropped", instead()), ("of another width", instead(replace(leaf, dtype=other)))):
+            if not overshadowed(nest, changed, place):
+                yield kind, changed
     match leaf:
-        case Load() | Store() | MatMul() | Exp():
-            yield "dropped", here(rest)
-            yield "doubled", here((*body[:i], leaf, *body[i:]))
-        case Hold() if not overshadowed(place, path, nest):
-            # Doubling is left out: a tensor has one buffer, so a second Hold of it declares what is there already.
-            yield "dropped", here(rest)
-            other: DType = "io" if (leaf.dtype or leaf.tensor.dtype) == "fp32" else "fp32"
-            yield "of another width", here((*body[:i], replace(leaf, dtype=other), *body[i + 1 :]))
-    if isinstance(leaf, Load | Store):
-        flipped = Store(leaf.tensor) if isinstance(leaf, Load) else Load(leaf.tensor)
-        yield "flipped", here((*body[:i], flipped, *body[i + 1 :]))
+        case Load(tensor=tensor):
+            yield "flipped", instead(Store(tensor))
+            if leaf.after_first is not None:
+                yield "at the first trip too", instead(Load(tensor))
+        case Store(tensor=tensor):
+            yield "flipped", instead(Load(tensor))
+        case Fill(tensor=tensor):
+            yield "flipped", instead(Load(tensor))
+        case Accumulate(tensor=tensor, held=held):
+            yield "flipped", instead(Load(tensor))
+            yield "stored", instead(Store(tensor, held=held))
+            yield "no more atomic" if leaf.atomic else "atomic", instead(replace(leaf, atomic=not leaf.atomic))
+            if set(leaf.within) & set(tensor.axes):
+                yield "to every slab", instead(replace(leaf, within=()))
+    if isinstance(leaf, MOVED) and not isinstance(leaf, Exp):
         for j, sibling in enumerate(rest):
-            if isinstance(sibling, Block):
+            if isinstance(sibling, Block) and not same_either_way(leaf, sibling):
                 sunk = sibling.with_body(beside(sibling.body, leaf))
-                yield f"sunk into {describe(sibling)}", here((*rest[:j], sunk, *rest[j + 1 :]))
-        if len(place) > 1:
+                changed = (*rest[:j], sunk, *rest[j + 1 :])
+                yield f"sunk into {describe(sibling)}", with_body(nest, place, lambda _, changed=changed: changed)
+        if len(place) > 1 and not same_either_way(leaf, path[-1]):
 
             def hoist(outer: Body) -> Body:
                 at, block = place[-1], outer[place[-1]]
@@ -86,9 +151,24 @@ def one_step(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterat
             yield "hoisted", with_body(nest, place[:-1], hoist)
 
 
-def beside(body: Sequence[Statement], leaf: Leaf) -> Body:
+def same_either_way(leaf: Any, block: Any) -> bool:
+    """Whether a leaf counts alike inside a block and beside it."""
+    if isinstance(block, Loop) and not block.masked:
+        # Constants to all tiles of an axis one by one, or random numbers for them, are those of the whole axis.
+        axes = (
+            leaf.axes
+            if isinstance(leaf, Elementwise) and not isinstance(leaf, Scores | Sink)
+            else leaf.tensor.axes
+            if isinstance(leaf, Fill)
+            else ()
+        )
+        return block.axis in axes
+    return False
+
+
+def beside(body: Sequence[Statement], leaf: Any) -> Body:
     """The statement before a body if it loads, after it if it stores."""
-    return (leaf, *body) if isinstance(leaf, Load) else (*body, leaf)
+    return (*body, leaf) if isinstance(leaf, OUT) else (leaf, *body)
 
 
 def bodies(nest: Nest) -> Iterator[tuple[Place, Path, Body]]:
@@ -118,15 +198,46 @@ def with_body(nest: Nest, place: Place, change: Callable[[Body], Body]) -> Nest:
     return (*nest[:number], rebuild(nest[number], place[1:]), *nest[number + 1 :])
 
 
-def overshadowed(place: Place, path: Path, nest: Nest) -> bool:
-    """Whether another body always holds all that is live here, and more: no buffer of this body is then in a peak.
+def overshadowed(nest: Nest, changed: Nest, place: Place) -> bool:
+    """Whether what a body holds is below what some other body holds, at any size, whether it is changed or not.
 
-    The footprint is a maximum over the bodies. The first loop of FlashAttention, which only stores constants,
-    never decides it, nor does the softmax of standard attention where a product holds the same S and its operands.
+    The footprint is a maximum over the bodies, so no buffer of this one is then in a peak. The first loop of
+    FlashAttention, which only stores constants, never decides it, nor does a kernel that goes over single rows after
+    one that holds tiles of the same tensors.
     """
-    here = live(path)
-    others = (live(other) for where, other, _ in bodies(nest) if where[: len(place)] != place)
-    return any(here.items() < other.items() for other in others)
+    under = [path for whole in (nest, changed) for where, path, _ in bodies(whole) if where[: len(place)] == place]
+    others = [path for where, path, _ in bodies(nest) if where[: len(place)] != place]
+
+    def hidden(path: Path) -> bool:
+        here, ifs = sizes(path), conditions(path)
+        return any(conditions(other) <= ifs and all(map(never_below, sizes(other), here)) for other in others)
+
+    return all(map(hidden, under))
+
+
+def conditions(path: Path) -> set[tuple[Expr, bool]]:
+    """What must hold for a body to be there at all."""
+    return {(block.condition, block.unless) for block in path if isinstance(block, When)}
+
+
+def sizes(path: Path) -> list[Expr]:
+    """What is held around a statement, in elements and in bytes at each size of an element."""
+    elements = size = Integer(0)
+    for tensor, (width, tiles) in live(path).items():
+        part = Mul(*(axis.length if tile is None else tile for axis, tile in zip(tensor.axes, tiles, strict=True)))
+        elements += part
+        size += part * (Integer(4) if width == "fp32" else e)
+    return [elements, *(size.subs(e, width) for width in (1, 2, 4))]
+
+
+def never_below(term: Expr, other: Expr) -> bool:
+    """Whether a polynomial is never below another at positive integers: no coefficient is negative counted from 1."""
+    difference = expand(term - other)
+    symbols = sorted(difference.free_symbols, key=str)
+    moved = Poly(
+        difference.subs({symbol: symbol + 1 for symbol in symbols}, simultaneous=True), *(symbols or [e])
+    )  # a constant is one in e
+    return all(coefficient >= 0 for coefficient in moved.coeffs())
 
 
 def live(path: Path) -> Buffers:
@@ -142,10 +253,10 @@ def live(path: Path) -> Buffers:
     return found
 
 
-def scope(block: Kernel | Loop | Live) -> Iterator[Statement]:
+def scope(block: Any) -> Iterator[Statement]:
     """The statements of a body, those behind a guard included: it opens no scope of its own."""
     for statement in block.body:
-        if isinstance(statement, Live):
+        if isinstance(statement, Guard):
             yield from scope(statement)
         else:
             yield statement
@@ -153,13 +264,16 @@ def scope(block: Kernel | Loop | Live) -> Iterator[Statement]:
 
 def describe(statement: Any) -> str:
     """A statement in a few words."""
+    kind = type(statement).__name__
     match statement:
         case Kernel():
             return str(statement.title)
-        case Loop() | Live():
-            return f"{type(statement).__name__}({statement.axis.name})"
+        case When():
+            return f"When({'not ' if statement.unless else ''}{statement.condition})"
+        case Loop() | Live() | Idle():
+            return f"{kind}({statement.axis.name})"
         case MatMul():
             return f"MatMul({statement.m.name}, {statement.n.name}, {statement.k.name})"
-        case Exp():
-            return f"Exp({', '.join(axis.name for axis in statement.axes)})"
-    return f"{type(statement).__name__}({statement.tensor.name})"
+        case Elementwise():
+            return f"{kind}({', '.join(axis.name for axis in statement.axes)})"
+    return f"{kind}({statement.tensor.name})"

@@ -6,136 +6,218 @@ It reads the same declaration as :mod:`iomodel.counts`, so it finds mistakes in 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sympy import Expr, Symbol
 
-from iomodel.nest import Axis, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Nest, Statement, Store, Tensor
+from iomodel.nest import (
+    Accumulate,
+    Axis,
+    Elementwise,
+    Fill,
+    Hold,
+    Idle,
+    Live,
+    Load,
+    Lookup,
+    Loop,
+    MatMul,
+    Nest,
+    Statement,
+    Store,
+    Tensor,
+    When,
+)
+from iomodel.symbols import B, G, H, H_kv, N_k, e, e_kv, p
+from iomodel.tensors import grouped
 
 Extent = tuple[int, int]
 
 
 @dataclass
-class Machine:
-    """The numbers for the symbols, the element-wise mask [query rows, keys], and the counters.
+class Here:
+    """Where a statement runs: the tile of each axis walked, whose loops they are, and trips of the masked loops."""
 
-    `group` rows share a query where a GQA group is packed; `heads` and `kv_heads` are those of the whole batch.
+    tiles: dict[Axis, Extent] = field(default_factory=dict)
+    loops: dict[Axis, Loop] = field(default_factory=dict)
+    trips: dict[Axis, int] = field(default_factory=dict)  # how many the masked loop over an axis has made before
+
+    def inside(self, loop: Loop, tile: Extent, trip: int) -> Here:
+        trips = {**self.trips, loop.axis: trip} if loop.masked else self.trips
+        return Here({**self.tiles, loop.axis: tile}, {**self.loops, loop.axis: loop}, trips)
+
+
+@dataclass
+class Machine:
+    """The numbers for the symbols, the element-wise mask [query rows, keys], and the counters of one instance.
+
+    Packed, the rows of a GQA group share a query, and `seen` has a row for each of them.
     """
 
     values: Mapping[Symbol, int]
     seen: np.ndarray
-    group: int
-    heads: int
-    kv_heads: int
-    element_size: int
-    reads: Counter[str] = field(default_factory=Counter)
-    writes: Counter[str] = field(default_factory=Counter)
-    flops: int = 0
-    exps: int = 0
+    packed: bool
+    counters: Counter[str] = field(default_factory=Counter)
     live: list[tuple[int, int]] = field(default_factory=list)
 
     def size(self, expr: Expr) -> int:
         return int(expr.subs(self.values))
 
+    def holds(self, when: When) -> bool:
+        """Several programs share a key/value head where the group is larger than one, unless it is packed."""
+        shared = int(self.values[G] > 1 and not self.packed)
+        return bool(self.size(when.condition.subs(grouped, shared))) != when.unless
+
     def rows(self, axis: Axis) -> int:
-        return self.size(axis.length) * (self.group if axis.name == "query" else 1)
+        return self.size(axis.length) * (self.values[G] if self.packed and axis.name in ("query", "head") else 1)
 
     def run(self, nest: Nest) -> None:
-        """Execute one head's worth, or one packed group's worth."""
+        """Execute all instances of every kernel."""
+        batch = self.values[B]
+        heads = batch * (self.values[H_kv] if self.packed else self.values[H])
         for kernel in nest:
-            self.body(kernel, {})
-            self.hold(kernel, {}, {})
+            before, self.counters = self.counters, Counter()
+            self.body(kernel, Here())
+            instances = {"head": heads, "kv_head": batch * self.values[H_kv], "call": 1}[kernel.per]
+            self.counters = before + Counter({name: n * instances for name, n in self.counters.items()})
+            self.hold(kernel, Here(), {})
 
-    def extent(self, axis: Axis, at: Mapping[Axis, Extent]) -> int:
-        start, stop = at.get(axis, (0, self.rows(axis)))
-        return stop - start
+    def extent(self, axis: Axis, here: Here, paged: bool = False) -> int:
+        """Rows of the current tile; of a paged tensor those that its last page has, of a head the one of the row."""
+        if axis in here.tiles:
+            start, stop = here.tiles[axis]
+            if paged and axis.name == "key":
+                page = self.values[p]
+                stop = min(start + self.size(here.loops[axis].tile), -(-self.values[N_k] // page) * page)
+            return stop - start
+        if axis.name == "head" and any(
+            walked.name == "query" and loop.tile == 1 for walked, loop in here.loops.items()
+        ):
+            return 1
+        return self.rows(axis)
 
-    def sees(self, axis: Axis, tile: Extent, at: Mapping[Axis, Extent]) -> bool:
+    def sees(self, axis: Axis, tile: Extent, here: Here) -> bool:
         """Whether the tile of the enclosing loop sees anything of this tile; masks bind queries and keys only."""
         other = {"query": "key", "key": "query"}.get(axis.name)
-        outer = next((extent for walked, extent in at.items() if walked.name == other), None)
+        outer = next((extent for walked, extent in here.tiles.items() if walked.name == other), None)
         if outer is None:
-            return True
+            return tile[0] < tile[1]
         queries, keys = (tile, outer) if axis.name == "query" else (outer, tile)
         return bool(self.seen[slice(*queries), slice(*keys)].any())
 
-    def body(self, block: Kernel | Loop | Live, at: Mapping[Axis, Extent]) -> None:
-        for statement in block.body:
-            self.execute(statement, at)
+    def whole(self, axis: Axis, here: Here) -> Extent:
+        """All of an axis, or the part of it that a loop over a partition is at."""
+        for part, (at, _) in here.tiles.items():
+            if part.of == axis:
+                assert part.chunk is not None
+                chunk, end = self.size(part.chunk), self.rows(axis)
+                return min(at * chunk, end), min((at + 1) * chunk, end)
+        return 0, self.rows(axis)
 
-    def execute(self, statement: Statement, at: Mapping[Axis, Extent]) -> None:
+    def body(self, block: Any, here: Here) -> None:
+        for statement in block.body:
+            self.execute(statement, here)
+
+    def execute(self, statement: Statement, here: Here) -> None:
         match statement:
             case Loop(axis=axis, masked=masked):
-                tile, end = self.size(statement.tile), self.rows(axis)
-                for start in range(0, end, tile):
-                    here = start, min(start + tile, end)
-                    if not masked or self.sees(axis, here, at):
-                        self.body(statement, {**at, axis: here})
-            case Live(axis=axis):
-                if self.sees(axis, (0, self.rows(axis)), at):
-                    self.body(statement, at)
-            case Load(tensor=tensor):
-                self.reads[tensor.name] += self.elements(tensor.axes, at)
-            case Store(tensor=tensor):
-                self.writes[tensor.name] += self.elements(tensor.axes, at)
+                tile, trip = self.size(statement.tile), 0
+                begin, end = self.whole(axis, here)
+                for start in range(begin, end, tile):
+                    at = start, min(start + tile, end)
+                    if not masked or self.sees(axis, at, here):
+                        self.body(statement, here.inside(statement, at, trip))
+                        trip += 1
+            case Live(axis=axis) | Idle(axis=axis):
+                if self.sees(axis, self.whole(axis, here), here) == isinstance(statement, Live):
+                    self.body(statement, here)
+            case When():
+                if self.holds(statement):
+                    self.body(statement, here)
+            case Load(tensor=tensor, after_first=axis):
+                if axis is None or here.trips[axis] > 0:
+                    self.counters[f"reads {tensor.name}"] += self.elements(tensor.axes, here, tensor.paged)
+            case Lookup(tensor=tensor):
+                self.counters[f"reads {tensor.name}"] += self.pages(here)
+            case Store(tensor=tensor) | Fill(tensor=tensor):
+                self.counters[f"writes {tensor.name}"] += self.elements(tensor.axes, here, tensor.paged)
+            case Accumulate(tensor=tensor, within=within, atomic=atomic):
+                n = self.elements(tuple(axis for axis in tensor.axes if axis not in within), here, tensor.paged)
+                for name in (f"reads {tensor.name}", f"writes {tensor.name}", *(["atomics"] if atomic else [])):
+                    self.counters[name] += n
             case MatMul(m=m, n=n, k=k):
-                self.flops += 2 * self.elements((m, n, k), at)
-            case Exp(axes=axes):
-                self.exps += self.elements(axes, at)
+                self.counters["flops"] += 2 * self.elements((m, n, k), here)
+            case Elementwise(axes=axes):
+                self.counters[type(statement).__name__] += self.elements(axes, here)
 
-    def elements(self, axes: tuple[Axis, ...], at: Mapping[Axis, Extent]) -> int:
+    def elements(self, axes: tuple[Axis, ...], here: Here, paged: bool = False) -> int:
         count = 1
         for axis in axes:
-            count *= self.extent(axis, at)
+            count *= self.extent(axis, here, paged)
         return count
 
-    def hold(self, block: Kernel | Loop, tiles: Mapping[Axis, int], above: Mapping[Tensor, tuple[int, int]]) -> None:
+    def pages(self, here: Here) -> int:
+        """Pages that the keys of the current tile lie in."""
+        keys = next((tile for axis, tile in here.tiles.items() if axis.name == "key"), (0, self.values[N_k]))
+        return len({key // self.values[p] for key in range(*keys)})
+
+    def declared(self, block: Any) -> Iterator[Statement]:
+        """The statements of a body; a guard opens no scope of its own."""
+        for statement in block.body:
+            if isinstance(statement, Live | Idle) or (isinstance(statement, When) and self.holds(statement)):
+                yield from self.declared(statement)
+            elif not isinstance(statement, When):
+                yield statement
+
+    def width(self, dtype: str) -> int:
+        return {"io": self.values[e], "kv": self.values[e_kv], "fp32": 4, "int32": 4, "int64": 8}[dtype]
+
+    def hold(self, block: Any, here: Here, above: Mapping[Tensor, tuple[int, int]]) -> None:
         """Note what is live in every loop body: buffers are static, as large as a full tile, and outlive its trips."""
         live = dict(above)
-        for statement in declared(block):
+        for statement in self.declared(block):
             if isinstance(statement, Load | Hold) and statement.tensor not in live:
                 dtype = (statement.dtype if isinstance(statement, Hold) else None) or statement.tensor.dtype
-                size = 1
-                for axis in statement.tensor.axes:
-                    size *= tiles.get(axis, self.rows(axis))
-                live[statement.tensor] = size, self.element_size if dtype == "io" else 4
+                live[statement.tensor] = self.elements(statement.tensor.axes, here), self.width(dtype)
         self.live.append((sum(size for size, _ in live.values()), sum(size * width for size, width in live.values())))
-        for statement in declared(block):
+        for statement in self.declared(block):
             if isinstance(statement, Loop):
-                self.hold(statement, {**tiles, statement.axis: self.size(statement.tile)}, live)
+                self.hold(statement, here.inside(statement, (0, self.size(statement.tile)), 0), live)
 
+    def moved(self, block: Any) -> Iterator[tuple[Tensor, bool]]:
+        """The tensors that a kernel moves, in program order, and whether each is written."""
+        for statement in self.declared(block):
+            match statement:
+                case Loop():
+                    yield from self.moved(statement)
+                case Load(tensor=tensor) | Lookup(tensor=tensor):
+                    yield tensor, False
+                case Store(tensor=tensor) | Fill(tensor=tensor) | Accumulate(tensor=tensor):
+                    yield tensor, True
 
-def declared(block: Kernel | Loop | Live) -> list[Statement]:
-    """The statements of a body; a guard opens no scope of its own."""
-    found: list[Statement] = []
-    for statement in block.body:
-        found += declared(statement) if isinstance(statement, Live) else [statement]
-    return found
-
-
-def peak_hbm(nest: Nest, machine: Machine) -> int:
-    """Most elements allocated at once: inputs always, results from their first store, scratch until its last load."""
-    uses: dict[Tensor, list[tuple[int, str]]] = {}
-
-    def note(block: Kernel | Loop | Live, number: int) -> None:
-        for statement in block.body:
-            if isinstance(statement, Loop | Live):
-                note(statement, number)
-            elif isinstance(statement, Load | Store):
-                uses.setdefault(statement.tensor, []).append((number, type(statement).__name__))
-
-    for number, kernel in enumerate(nest):
-        note(kernel, number)
-    allocated = [0] * len(nest)
-    for tensor, found in uses.items():
-        size = machine.heads if "query" in {axis.name for axis in tensor.axes} else machine.kv_heads
-        for axis in tensor.axes:
-            size *= machine.size(axis.length)
-        stores = [number for number, kind in found if kind == "Store"]
-        begin = 0 if found[0][1] == "Load" else found[0][0]
-        scratch = bool(stores) and stores[-1] < found[-1][0]
-        for number in range(begin, found[-1][0] + 1 if scratch else len(nest)):
-            allocated[number] += size
-    return max(allocated)
+    def peak_hbm(self, nest: Nest) -> tuple[int, int]:
+        """Most elements and bytes allocated: inputs always, results from the first store, scratch to the last load."""
+        uses: dict[Tensor, list[tuple[int, bool]]] = {}
+        for number, kernel in enumerate(nest):
+            for tensor, written in self.moved(kernel):
+                uses.setdefault(tensor, []).append((number, written))
+        allocated = [[0, 0] for _ in nest]
+        for tensor, found in uses.items():
+            if tensor.inside:
+                continue
+            batch, page = self.values[B], self.values[p]
+            per = {"head": batch * self.values[H], "kv_head": batch * self.values[H_kv], "heads": self.values[H]}
+            size = {**per, "batch": batch, "call": 1}[tensor.per]
+            for axis in tensor.axes:
+                length = self.size(axis.length)
+                size *= -(-length // page) * page if tensor.paged and axis.name == "key" else length
+            stores = [number for number, written in found if written]
+            scratch = bool(stores) and stores[-1] < found[-1][0]
+            begin = found[0][0] if found[0][1] else 0
+            for number in range(begin, found[-1][0] + 1 if scratch else len(nest)):
+                allocated[number][0] += size
+                allocated[number][1] += size * self.width(tensor.dtype)
+        return max(n for n, _ in allocated), max(n for _, n in allocated)

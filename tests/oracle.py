@@ -16,7 +16,7 @@ from iomodel import counts
 from iomodel.algorithms import algorithm
 from iomodel.cost import cost_at, plan_for
 from iomodel.coverage import View
-from iomodel.expressions import check_options, declared, kind_of, structural
+from iomodel.expressions import NUMBERS, check_options, declared, kind_of, structural
 from iomodel.nest import Loop, walk
 from iomodel.plan import Formulas, compile_formulas
 from iomodel.symbols import BY_NAME
@@ -138,10 +138,10 @@ class Question:
         """What the kernels that a pair of tiles governs move [B]."""
         kind, found = kind_of(self.workload), algorithm(self.algorithm)
         options = check_options(found, self.options, tiled=True, direction=kind.direction)
-        numbers = [value for name, value in options.items() if name in ("splits", "dq_buffers")]
-        formula = _governed(self.algorithm, kind, structural(options), pair, tuple(set(options) & {"splits", "dq_buffers"}))
+        numbers = {name: value for name, value in options.items() if name in NUMBERS}
+        formula = _governed(self.algorithm, kind, structural(options), pair, tuple(numbers))
         calls = [self.workload] if isinstance(self.workload, Attention) else self.workload.sequences
-        return sum(formula.scalars(call, numbers, [sizes[name] for name in pair])[0] for call in calls)
+        return sum(formula.scalars(call, [*numbers.values()], [sizes[name] for name in pair])[0] for call in calls)
 
 
 @cache

@@ -203,7 +203,11 @@ def workloads(
         fields |= draw(features(direction, without))
         if "page_size" not in fields and draw(st.integers(0, 3)) == 0:
             fields["mask"] = draw(data_masks(q_len, kv_len))
-        if direction == "forward" and not {"latent", "kv_scales"} & fields.keys() | without and draw(st.integers(0, 5)) == 0:
+        if (
+            direction == "forward"
+            and not {"latent", "kv_scales"} & fields.keys() | without
+            and draw(st.integers(0, 5)) == 0
+        ):
             fields |= {"latent": True, "kv_heads": 1, "head_dim": fields["head_dim"] + fields["value_dim"]}
     return iomodel.Attention(**fields)
 

@@ -73,6 +73,7 @@ ANSWERS = {
     "formula flash2 --mask documents --document-lengths 3,5": "c_1 = area(query; B_r, B_c, 1)",
     f"cost flash2 {SHAPE} --direction backward --block-q 64 --block-kv 64": "of which atomic adds",
     "algorithms": "arXiv:2407.08608",
+    f"check flash2 {SHAPE} --hardware h100-sxm5 --block-q 128 --block-kv 64 --warps 4": "registers",
     "hardware": "h100-sxm5",
     "hardware h100-sxm5": "memory.sram.per_block",
 }
@@ -267,7 +268,7 @@ def test_compare_hands_an_option_to_those_that_know_it():
     assert all(s.tiles["block_kv"] >= 8 for s in found.solutions if "block_kv" in s.tiles)
     assert compare(w, sram_elements=3000, splits=3).best.algorithm != "split_kv"
     assert any(s.tiles.get("block_kv", 8) < 8 for s in compare(w, sram_elements=3000).solutions)
-    with pytest.raises(iomodel.UnknownNameError, match="option: 'lsd' is unknown; did you mean 'lse'"):
+    with pytest.raises(iomodel.UnknownNameError, match="'lsd' is unknown; did you mean 'lse'"):
         compare(w, sram_elements=50000, lsd=False)
     with pytest.raises(iomodel.InfeasibleError) as failure:
         compare(w, sram_elements=3)
@@ -317,8 +318,8 @@ def test_readable_names_every_letter_it_uses():
 BIG = "1" + "0" * 400
 BLOCKS = "--mask blocks --mask-block-q 4 --mask-block-kv 4"
 BAD = {
-    "": "command: none given; allowed: tiles, cost, compare, formula, algorithms, hardware",
-    "tile flash2": "; allowed: tiles, cost, compare, formula, algorithms, hardware",
+    "": "command: none given; allowed: tiles, check, cost, compare, formula, algorithms, hardware",
+    "tile flash2": "; allowed: tiles, check, cost, compare, formula, algorithms, hardware",
     "tiles": "; allowed: flash1, flash2, flash3, small_cache",
     "tiles flash2 extra": "unexpected extra argument",
     f"tiles flash {SHAPE} --hardware h100-sxm5": "algorithm: 'flash' is unknown; did you mean 'flash",
@@ -432,6 +433,11 @@ BAD = {
     "cost flash2 --head-dim 8 --q-lens 4 --mask documents --document-lengths 4": "mask: Documents(lengths=(4,)",
     "formula flash2 --tiled": "option of flash2: 'tiled' is unknown",
     "formula flash2 --q-len 4": "No such option: --q-len",
+    f"check flash2 {SHAPE} --block-q 128 --block-kv 64": "hardware: none given; allowed: a device",
+    f"check flash2 {SHAPE} --hardware h100-sxm5 --block-q 128": "block_kv: flash2 needs this tile",
+    f"check flash2 {SHAPE} --hardware h100-sxm5 --warps x": "warps: 'x' given; allowed: an integer in digits",
+    "check flash2 --q-lens 4,5 --head-dim 8 --hardware h100-sxm5 --block-q 16 --block-kv 16": "workload: Var",
+    f"tiles flash2 {SHAPE} --hardware h100-sxm5 --residency cpu": "residency: ",
     "hardware nothing": "hardware: 'nothing' is unknown",
     "hardware ../nothing.yaml": "cannot be read",
     "hardware tests/": "this is a directory; give a YAML file",
@@ -546,8 +552,9 @@ def test_interrupted(run, monkeypatch):
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("command", ["tiles", "cost", "compare", "formula", "algorithms", "hardware"])
-def test_help_has_an_example_that_runs(answer, command):
+@pytest.mark.parametrize("command", ["tiles", "check", "cost", "compare", "formula", "algorithms", "hardware"])
+def test_help_has_an_example_that_runs(answer, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")  # a narrower terminal wraps a long line
     (example,) = re.findall(rf"^ *iomodel ({command}\b.*)", answer(f"{command} --help"), re.MULTILINE)
     assert answer(example)
     assert command in answer("--help")

@@ -63,7 +63,11 @@ def measured(case: Case, run: Run) -> dict[str, Any]:
         "hbm_bytes": run.hbm_bytes(*sizes),
         "atomics": run.atomics,
         "flops": run.flops,
-        "useful_flops": 2 * w.batch * w.heads * (with_depth * w.head_dim + with_value * w.value_dim) * useful_pairs(seen(w)),
+        "useful_flops": 2
+        * w.batch
+        * w.heads
+        * (with_depth * w.head_dim + with_value * w.value_dim)
+        * useful_pairs(seen(w)),
         "exps": run.exps,
         "tanhs": run.tanhs,
         "randoms": run.randoms,

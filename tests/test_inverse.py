@@ -65,6 +65,43 @@ def test_crossover_at_known_tiles() -> None:
     assert iomodel.crossover("flash2", "tiled_query", w, {"block_q": 8, "block_kv": 8}, lse=False) is None
 
 
+def test_crossover_of_backward_passes() -> None:
+    """The tiles of a second pass follow; in between, two passes move less than one with an accumulator."""
+    tiles = {"block_q": 16, "block_kv": 16}
+    w = iomodel.Attention(q_len=1, head_dim=16, direction="backward")
+    found = iomodel.crossover("two_pass", "flash2", w, tiles, up_to=200)
+    assert found is not None
+    spelt_out = {**tiles, "dq_block_q": 16, "dq_block_kv": 16}
+    assert iomodel.crossover("two_pass", "flash2", w, spelt_out, up_to=200) == found
+    for n in range(1, 201):
+        first, second = (
+            iomodel.cost(name, w.model_copy(update={"q_len": n, "kv_len": n}), tiles).hbm_bytes
+            for name in ("two_pass", "flash2")
+        )
+        assert (first < second) or n < found
+    both = w.model_copy(update={"direction": "both"})
+    larger = {**tiles, "bwd_block_q": 64, "bwd_block_kv": 64}
+    assert iomodel.crossover("flash2", "flash1", both, larger, up_to=50) is not None
+
+
+def test_least_sram_for_many_sequences_and_for_a_backward_pass() -> None:
+    for name, w in [
+        ("flash2", iomodel.VarlenAttention(q_lens=[40, 7], head_dim=4)),
+        ("two_pass", iomodel.Attention(q_len=40, head_dim=4, direction="backward")),
+        ("split_kv", iomodel.Attention(q_len=40, head_dim=4)),
+    ]:
+        options = {"splits": 3} if name == "split_kv" else {}
+        limit = iomodel.solve(name, w, sram_elements=300, **options).cost.hbm_bytes  # type: ignore[arg-type]
+        found = iomodel.least_sram(name, w, limit, unit="elements", **options)
+        assert found.budget.amount <= 300
+        assert found.cost.hbm_bytes <= limit
+        try:
+            less = iomodel.solve(name, w, sram_elements=found.budget.amount - 1, **options)  # type: ignore[arg-type]
+        except iomodel.InfeasibleError:
+            continue
+        assert less.cost.hbm_bytes > limit
+
+
 @pytest.mark.parametrize(
     ("tiles", "options", "says"),
     [

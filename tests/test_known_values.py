@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from sympy import Integer
 
@@ -34,6 +35,125 @@ def test_flash1_at_4096(block_kv: int) -> None:
     trips = -(-N // block_kv)
     cost = iomodel.cost("flash1", ONE_HEAD, {"block_q": 128, "block_kv": block_kv})
     assert cost.hbm_elements == N * D * (3 + 3 * trips) + N * (2 + 4 * trips)
+
+
+BACKWARD = iomodel.Attention(q_len=N, head_dim=D, direction="backward")
+
+
+def test_standard_attention_backward_at_4096() -> None:
+    # P twice, dP and dS: 7 N^2; Q, K, V, dQ, dK, dV once and dO twice: 8 N d (FlashAttention, Theorem 5).
+    cost = iomodel.cost("standard", BACKWARD)
+    assert cost.hbm_elements == 8 * N * D + 7 * N**2 == 119_537_664
+    assert cost.flops == 4 * 2 * N * N * D
+    assert cost.exps == 0  # P was kept
+
+
+@pytest.mark.parametrize("block_kv", [1, 64, 100, 128, N])
+def test_flash1_backward_at_4096(block_kv: int) -> None:
+    # Zeros to dQ, dK, dV; K, V, dK, dV: 7 N d. Q, O, dO and dQ in and out, l and m, once a key tile.
+    trips = -(-N // block_kv)
+    cost = iomodel.cost("flash1", BACKWARD, {"block_q": 128, "block_kv": block_kv})
+    assert cost.hbm_elements == N * D * (7 + 5 * trips) + 2 * N * trips
+    assert cost.flops == 5 * 2 * N * N * D  # S is made again
+
+
+@pytest.mark.parametrize("block_kv", [1, 64, 100, 128, N])
+def test_flash2_backward_at_4096(block_kv: int) -> None:
+    # Algorithm 2: zeros to dQ, O and dO for D, K, V, dK, dV: 7 N d. Q, dO, dQ in and out, L and D, once a key tile.
+    # The kernels hold dQ in fp32 and bring it into its own dtype at the end: 2 N d more.
+    trips = -(-N // block_kv)
+    cost = iomodel.cost("flash2", BACKWARD, {"block_q": 128, "block_kv": block_kv})
+    algorithm_2 = N * D * (7 + 4 * trips) + N * (1 + 2 * trips)
+    assert cost.hbm_elements == algorithm_2 + 2 * N * D
+    assert cost.atomics == cost.reads["dQ_acc"] - N * D == N * D * trips
+    # 4-byte accumulator: zeros, a read and a write a key tile, the last read; 4-byte D and L.
+    in_fp32 = N * D * (2 + 2 * trips) + N * (1 + 2 * trips)
+    assert cost.hbm_bytes == 2 * (cost.hbm_elements - in_fp32) + 4 * in_fp32
+
+
+def test_two_passes_backward_at_4096() -> None:
+    # For D: 2 N d + N. dK, dV: K, V in, dK, dV out; 32 times Q, dO, L, D. dQ: 16 times K, V; Q, dO, L, D, dQ once.
+    tiles = {"block_q": 64, "block_kv": 128, "dq_block_q": 256, "dq_block_kv": 64}
+    cost = iomodel.cost("two_pass", BACKWARD, tiles)
+    first = 4 * N * D + 32 * (2 * N * D + 2 * N)
+    second = 16 * 2 * N * D + 3 * N * D + 2 * N
+    assert cost.hbm_elements == 2 * N * D + N + first + second
+    assert (cost.flops, cost.atomics, cost.exps) == (7 * 2 * N * N * D, 0, 2 * N * N)
+
+
+def test_a_forward_and_a_backward_pass_add_up() -> None:
+    tiles = {"block_q": 128, "block_kv": 64}
+    both = iomodel.cost("flash2", ONE_HEAD.model_copy(update={"direction": "both"}), {**tiles, "bwd_block_kv": 128})
+    forward = iomodel.cost("flash2", ONE_HEAD, tiles)
+    backward = iomodel.cost("flash2", BACKWARD, {"block_q": 128, "block_kv": 128})
+    assert both.hbm_bytes == forward.hbm_bytes + backward.hbm_bytes
+    assert both.flops == forward.flops + backward.flops == 7 * 2 * N * N * D
+
+
+def test_a_small_cache_at_4096() -> None:
+    # A tile of S of 32 x 48: 128 query tiles, 86 key tiles; O comes back but for the first time.
+    cost = iomodel.cost("small_cache", ONE_HEAD, {"block_q": 32, "block_kv": 48})
+    assert cost.hbm_elements == N * D * 86 + 2 * N * D * 128 + N * D * (86 + 85)
+    assert cost.footprint_elements == 32 * 48 + 3 * 32 + 32 + 48  # S; l, m, a factor; a column of Q and one of K
+
+
+def test_a_latent_is_read_once() -> None:
+    # DeepSeek-V2's MLA, 128 heads, latent and rotary part of 512 + 64: the group is one tile, V is the first 512.
+    w = iomodel.Attention(heads=128, kv_heads=1, q_len=1, kv_len=4096, head_dim=576, value_dim=512, latent=True)
+    cost = iomodel.cost("flash2", w, {"block_q": 128, "block_kv": 64}, packed=True, lse=False)
+    assert cost.reads == {"Q": 128 * 576, "K": 4096 * 576}
+    assert cost.writes == {"O": 128 * 512}
+    assert cost.flops == 2 * 128 * 4096 * (576 + 512)
+    apart = iomodel.cost("flash2", w.model_copy(update={"latent": False}), cost.tiles, packed=True, lse=False)
+    assert apart.hbm_elements - cost.hbm_elements == 4096 * 512
+
+
+def test_a_decode_step_in_splits() -> None:
+    # 32 heads of 8 key/value heads, 8192 keys in 64 tiles, 8 to a split. A packed tile holds the 4 queries of a head.
+    w = iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=8192, head_dim=128)
+    tiles = {"block_q": 4, "block_kv": 128}
+    cost = iomodel.cost("split_kv", w, tiles, splits=8, packed=True)
+    rows = 8 * 4
+    assert cost.reads == {
+        "Q": 8 * rows * 128,
+        "K": 8 * 8192 * 128,
+        "V": 8 * 8192 * 128,
+        "O_acc": 8 * rows * 128,
+        "LSE_acc": 8 * rows,
+    }
+    assert cost.writes == {"O_acc": 8 * rows * 128, "LSE_acc": 8 * rows, "O": rows * 128, "LSE": rows}
+    assert cost.hbm_bytes == 2 * (8 * rows * 128 + 2 * 8 * 8192 * 128 + rows * 128) + 4 * (2 * 8 * rows * 129 + rows)
+    alone = iomodel.cost("split_kv", w, tiles, splits=1, packed=True)
+    whole = iomodel.cost("flash2", w, tiles, packed=True)
+    assert (alone.hbm_bytes, alone.exps) == (whole.hbm_bytes, whole.exps)
+
+
+def test_a_block_sparse_mask_saves_its_share() -> None:
+    # Proposition 4 of FlashAttention: N d + s N^2 d^2 / M, a share s of the blocks for that share of what streams.
+    blocks = np.tril(np.ones((32, 32), dtype=bool)) & (np.add.outer(np.arange(32), np.arange(32)) % 4 == 0)
+    blocks |= np.eye(32, dtype=bool)
+    share = Fraction(int(blocks.sum()), blocks.size)
+    assert Fraction(1, 8) < share < Fraction(1, 4)
+    sparse = iomodel.Attention(q_len=N, head_dim=D, mask=iomodel.BlockMask(blocks, 128, 128))
+    tiles = {"block_q": 128, "block_kv": 128}
+    one, all_of_it = (iomodel.cost("flash1", w, tiles) for w in (sparse, ONE_HEAD))
+    for name in ("Q", "O", "l", "m"):
+        assert one.reads[name] == share * all_of_it.reads[name]
+    assert one.writes["O"] - N * D == share * (all_of_it.writes["O"] - N * D)
+    assert (one.flops, one.exps) == (share * all_of_it.flops, share * all_of_it.exps)
+    assert one.reads["K"] == N * D
+    for name in ("K", "V"):  # with query tiles outside it is the keys that stream
+        assert iomodel.cost("flash2", sparse, tiles).reads[name] == share * 32 * N * D
+
+
+def test_packed_documents_are_their_sequences() -> None:
+    # Documents of whole tiles in one sequence cost what the sequences cost in a batch.
+    lengths = [512, 1024, 256, 2304]
+    packed = iomodel.Attention(heads=4, kv_heads=2, q_len=N, head_dim=D, mask=iomodel.Documents(lengths, causal=True))
+    apart = iomodel.VarlenAttention(heads=4, kv_heads=2, q_lens=lengths, head_dim=D, mask="causal")
+    tiles = {"block_q": 128, "block_kv": 64}
+    one, other = (iomodel.cost("flash2", w, tiles) for w in (packed, apart))
+    assert (one.reads, one.writes, one.flops, one.exps) == (other.reads, other.writes, other.flops, other.exps)
 
 
 def test_the_naive_kernel_reads_keys_and_values_once_a_query() -> None:
@@ -112,6 +232,8 @@ def test_a_trillion_keys_for_one_query() -> None:
         (128, 64, 512, Fraction(20, 32)),
         (128, 64, 1024, Fraction(9, 16)),
         (128, 64, 2048, Fraction(17, 32)),
+        (128, 64, 4096, Fraction(33, 64)),
+        (128, 64, 16384, Fraction(129, 256)),
         (192, 128, 512, Fraction(9, 12)),
         (192, 128, 1024, Fraction(32, 48)),
         (192, 128, 4096, Fraction(384, 704)),
@@ -121,6 +243,10 @@ def test_how_much_of_a_causal_mask_is_visited(block_q: int, block_kv: int, lengt
     queries, keys = Tiled(Integer(length), Integer(block_q)), Tiled(Integer(length), Integer(block_kv))
     pairs = Visits(queries, keys, Band(last=Integer(0))).pairs
     assert Fraction(int(pairs), int(queries.trips * keys.trips)) == fraction
+    tiles = {"block_q": block_q, "block_kv": block_kv}
+    full, causal = (iomodel.Attention(q_len=length, head_dim=D, mask=mask) for mask in ("full", "causal"))
+    seen, every = (iomodel.cost("flash2", w, tiles).reads["K"] for w in (causal, full))
+    assert seen == fraction * every
 
 
 def test_a_causal_formula_speaks_of_no_window() -> None:
@@ -132,8 +258,7 @@ def test_a_causal_formula_speaks_of_no_window() -> None:
 
 
 def test_a_nest_is_read_unpacked_and_unmasked_unless_told() -> None:
-    from iomodel.counts import View
+    from iomodel.coverage import View
     from iomodel.masks import FULL
-    from iomodel.symbols import B, H
 
-    assert (View().mask, View().instances) == (FULL, B * H)
+    assert (View().mask, View().packed) == (FULL, False)

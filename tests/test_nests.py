@@ -10,144 +10,256 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import Integer, Symbol
+from sympy import Expr, Integer, Min, Symbol
 
 from iomodel import counts
 from iomodel.compiled import Compiled
-from iomodel.counts import View
-from iomodel.masks import MaskKind
-from iomodel.nest import Axis, DType, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Nest, Statement, Store, Tensor, check
-from iomodel.symbols import B, B_c, B_r, G, H, H_kv, N, N_k, N_q, W_l, W_r, d, d_v, e, m_1, m_2, n_1
-from iomodel.tensors import depth, key, query, value
-from tests.interpreter import Machine, peak_hbm
+from iomodel.coverage import View
+from iomodel.masks import Count, MaskKind
+from iomodel.nest import (
+    Accumulate,
+    Axis,
+    DType,
+    Elementwise,
+    Exp,
+    Fill,
+    Hold,
+    Idle,
+    Kernel,
+    Live,
+    Load,
+    Lookup,
+    Loop,
+    MatMul,
+    Nest,
+    Per,
+    Random,
+    Statement,
+    Store,
+    Tanh,
+    Tensor,
+    When,
+    check,
+    rebuilt,
+)
+from iomodel.symbols import B, B_c, B_r, G, H, H_kv, N, N_k, N_q, W_l, W_r, d, d_v, e, e_kv, m_1, m_2, n_1, n_dQ, p, s
+from iomodel.tensors import block_table, depth, grouped, head, key, query, slab, split, value
+from tests.enumeration import with_counts
+from tests.interpreter import Machine
 from tests.strategies import fraction_of_examples, mask_kinds
 
 spare = Axis("spare", N)  # of the same kind as the others, but in no attention tensor
 AXES = (query, key, depth, value, spare)
+UNWALKED = (head, slab, split)  # walked by none of these loops, but for `split`
 PAIR = (query, key)  # what a mask binds
 TILE = {query: B_r, key: B_c, depth: m_1, value: n_1, spare: m_2}
 LENGTH = {N_q, N_k, d, d_v, N}
+CONDITIONS: list[Expr] = [grouped, Min(1, s - 1)]
 
-axis_lists = st.lists(st.sampled_from(AXES), unique=True, max_size=3).map(tuple)
+axis_lists = st.lists(st.sampled_from(AXES * 2 + UNWALKED), unique=True, max_size=3).map(tuple)
+cut_lists = st.lists(st.sampled_from(AXES), unique=True, max_size=3).map(tuple)
 dtypes: st.SearchStrategy[DType] = st.sampled_from(get_args(DType))
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A nest, how it is read, and the numbers for its symbols."""
+    """A nest, how it is read, and the numbers for its symbols; `shown` is what a tabulated mask shows."""
 
     nest: Nest
     kind: MaskKind
     packed: bool
     values: Mapping[Symbol, int]
+    shown: int = 0
 
-    def seen(self) -> np.ndarray:
-        """Which row sees which key, element by element."""
-        offset = 0 if self.kind.top_left else self.values[N_k] - self.values[N_q]
-        distance = np.arange(self.values[N_k])[None, :] - np.arange(self.values[N_q])[:, None] - offset
+    def visible(self) -> np.ndarray:
+        """Which query sees which key, element by element."""
+        q_len, kv_len = self.values[N_q], self.values[N_k]
+        if self.kind.tabulated:
+            return np.random.default_rng(self.shown).random((q_len, kv_len)) < (self.shown % 5) / 8
+        offset = 0 if self.kind.top_left else kv_len - q_len
+        distance = np.arange(kv_len)[None, :] - np.arange(q_len)[:, None] - offset
         visible = np.ones(distance.shape, dtype=bool)
         if self.kind.left:
             visible &= distance >= -self.values[W_l]
         if self.kind.right:
             visible &= distance <= (0 if self.kind.causal else self.values[W_r])
-        return np.repeat(visible, self.values[G], axis=0) if self.packed else visible
+        return visible
 
     def counted(self) -> dict[str, Any]:
-        batch = self.values[B]
-        machine = Machine(
-            self.values,
-            self.seen(),
-            self.values[G] if self.packed else 1,
-            batch * self.values[H],
-            batch * self.values[H_kv],
-            self.values[e],
-        )
+        visible = self.visible()
+        seen = np.repeat(visible, self.values[G], axis=0) if self.packed else visible
+        machine = Machine(self.values, seen, self.packed)
         machine.run(self.nest)
-        instances = machine.kv_heads if self.packed else machine.heads
-        return {
-            "reads": {name: instances * count for name, count in machine.reads.items() if count},
-            "writes": {name: instances * count for name, count in machine.writes.items() if count},
-            "flops": instances * machine.flops,
-            "exps": instances * machine.exps,
+        elements, size = machine.peak_hbm(self.nest)
+        return +machine.counters | {
             "footprint": max(elements for elements, _ in machine.live),
             "footprint_bytes": max(size for _, size in machine.live),
-            "peak_hbm": peak_hbm(self.nest, machine),
+            "peak_hbm": elements,
+            "peak_hbm_bytes": size,
+        }
+
+    def formulas(self) -> dict[str, Expr]:
+        view = View(self.kind, self.packed)
+        found: dict[str, Expr] = {}
+        for side, kinds in (("reads", counts.READS), ("writes", counts.WRITES)):
+            for tensor, moved in counts.moves(self.nest, view, kinds).items():
+                found[f"{side} {tensor.name}"] = found.get(f"{side} {tensor.name}", Integer(0)) + moved
+        return found | {
+            "atomics": counts.atomics(self.nest, view),
+            "flops": counts.flops(self.nest, view),
+            **{kind.__name__: counts.function_values(self.nest, view, kind) for kind in (Exp, Tanh, Random)},
+            "footprint": counts.footprint(self.nest, view),
+            "footprint_bytes": counts.footprint(self.nest, view, counts.in_bytes),
+            "peak_hbm": counts.peak_hbm(self.nest, view),
+            "peak_hbm_bytes": counts.peak_hbm(self.nest, view, counts.in_bytes),
         }
 
     def folded(self) -> dict[str, Any]:
-        view = View(self.kind, self.packed)
-        reads, writes = counts.moves(self.nest, view, Load), counts.moves(self.nest, view, Store)
-        formulas = {
-            "flops": counts.flops(self.nest, view),
-            "exps": counts.exps(self.nest, view),
-            "footprint": counts.footprint(self.nest, view),
-            "footprint_bytes": counts.footprint(self.nest, view, counts.in_bytes),
-            "peak_hbm": counts.peak_hbm(self.nest),
-        }
-        every = [*reads.values(), *writes.values(), *formulas.values()]
-        found = iter(Compiled(every, tuple(self.values)).scalars(*self.values.values()))
-        return {
-            "reads": {tensor.name: count for tensor in reads if (count := next(found))},
-            "writes": {tensor.name: count for tensor in writes if (count := next(found))},
-            **{name: next(found) for name in formulas},
-        }
+        formulas = self.formulas()
+        if any(formula.has(Count) for formula in formulas.values()):
+            point = {symbol: Integer(value) for symbol, value in self.values.items()}
+            at = (formula.xreplace(point) for formula in formulas.values())
+            found = [int(with_counts(formula, self.visible(), self.values[p])) for formula in at]
+        else:
+            found = list(Compiled(list(formulas.values()), tuple(self.values)).scalars(*self.values.values()))
+        told = dict(zip(formulas, found, strict=True))
+        peaks = {name: count for name, count in told.items() if name.startswith(("footprint", "peak"))}
+        return {name: count for name, count in told.items() if count} | peaks
+
+
+@dataclass(frozen=True)
+class Around:
+    """What is around a statement that is to be drawn: what it may speak of."""
+
+    tensors: list[Tensor]
+    condition: Expr
+    held: set[Tensor]  # those with a buffer; it learns of those declared in this body
+    walked: tuple[Axis, ...] = ()
+    masked: Axis | None = None
+
+    def inside(self, axis: Axis, bound: bool) -> Around:
+        masked = axis if bound else self.masked
+        return Around(self.tensors, self.condition, set(self.held), (*self.walked, axis), masked)
+
+    def cuttable(self) -> list[Axis]:
+        """What a further loop may walk; a partition shares out whole tiles of keys, so it is outside them."""
+        free = [axis for axis in AXES if axis not in self.walked]
+        if split not in self.walked and key in free and query in self.walked and self.masked is None:
+            free.append(split)
+        return free
+
+
+LEAVES = ["load", "load", "hold", "store", "fill", "accumulate", "lookup", "matmul", "function"]
+PLAIN = ["load", "hold", "store", "matmul", "function"]
 
 
 @st.composite
-def bodies(
-    draw: st.DrawFn, tensors: list[Tensor], held: set[Tensor], walked: tuple[Axis, ...], masked: bool
-) -> list[Statement]:
-    """Statements in a row; `held` has the tensors with a buffer, and learns of those declared here."""
-    kinds = ["load", "hold", "store", "matmul", "exp"]
+def leaves(draw: st.DrawFn, around: Around) -> Statement:
+    """A statement without a body."""
+    tensors, held = st.sampled_from(around.tensors), around.held
+    buffers = st.sampled_from(sorted(held, key=lambda tensor: tensor.name)) if held else tensors
+    kind = draw(st.sampled_from(LEAVES))
+    match kind if held or kind not in {"store", "accumulate"} else "load":
+        case "load":
+            tensor = draw(tensors)
+            waits = around.masked if around.masked not in tensor.axes and draw(st.booleans()) else None
+            held.add(tensor)
+            return Load(tensor, waits)
+        case "hold":
+            tensor = draw(tensors)
+            held.add(tensor)
+            return Hold(tensor, draw(st.none() | dtypes))
+        case "store":
+            source = draw(buffers)
+            return Store(draw(st.sampled_from([source, draw(tensors)])), source)
+        case "accumulate":
+            within = (slab,) if draw(st.booleans()) else ()
+            return Accumulate(draw(tensors), draw(buffers), draw(st.booleans()), within)
+        case "fill":
+            return Fill(draw(tensors))
+        case "lookup" if split not in around.walked or key in around.walked:
+            return Lookup(block_table)
+        case "matmul":
+            return MatMul(*draw(st.permutations(AXES))[:3])
+    function: type[Elementwise] = draw(st.sampled_from([Exp, Tanh, Random]))
+    return function(*draw(axis_lists))
+
+
+@st.composite
+def bodies(draw: st.DrawFn, around: Around) -> list[Statement]:
+    """Statements in a row."""
     body: list[Statement] = []
+    walked = around.walked
     for _ in range(draw(st.integers(1, 3))):
-        free = [axis for axis in AXES if axis not in walked]
-        blocks = (["loop"] * 3 if len(walked) < 4 else []) + (["live"] if walked and len(walked) < 4 else [])
-        kind = draw(st.sampled_from(kinds + blocks))
-        if kind == "store" and not held:
-            kind = "load"
-        match kind:
-            case "load":
-                tensor = draw(st.sampled_from(tensors))
-                body.append(Load(tensor))
-                held.add(tensor)
-            case "hold":
-                tensor = draw(st.sampled_from(tensors))
-                body.append(Hold(tensor, draw(st.none() | dtypes)))
-                held.add(tensor)
-            case "store":
-                buffers = st.sampled_from(sorted(held, key=lambda tensor: tensor.name))
-                source = draw(buffers)
-                body.append(draw(st.sampled_from([Store(source), Store(draw(st.sampled_from(tensors)), source)])))
-            case "matmul":
-                body.append(MatMul(*draw(st.permutations(AXES))[:3]))
-            case "exp":
-                body.append(Exp(*draw(axis_lists)))
-            case "live":
-                axis = draw(st.sampled_from((*PAIR * 3, *AXES)))
-                body.append(Live(axis, draw(bodies(tensors, held, walked, masked))))
+        kinds = ["leaf"] * 5 + ["when"]
+        if len(walked) < 4:
+            kinds += ["loop"] * 4 + (["live", "idle"] if walked else [])
+        match draw(st.sampled_from(kinds)):
+            case "leaf":
+                body.append(draw(leaves(around)))
+            case "when":
+                body.append(When(around.condition, draw(bodies(around)), draw(st.booleans())))
+            case "live" | "idle" as kind:
+                # A guard speaks of a whole axis: what a part of an axis shows is only asked around masked loops.
+                known = [axis for axis in (*PAIR * 3, *AXES) if split not in walked or axis != key or key in walked]
+                axis = draw(st.sampled_from(known))
+                body.append((Live if kind == "live" else Idle)(axis, draw(bodies(around))))
             case "loop":
-                axis = draw(st.sampled_from([*free, *(axis for axis in PAIR * 3 if axis in free)]))
-                tile = draw(st.sampled_from([TILE[axis], TILE[axis], Integer(1), Integer(3)]))
-                bound = bool(walked) and not masked and draw(st.booleans())
-                inside = draw(bodies(tensors, set(held), (*walked, axis), masked or bound))
-                body.append(Loop(axis, tile, inside, masked=bound))
+                free = around.cuttable()
+                axis = draw(st.sampled_from([*free, *(axis for axis in (*PAIR * 3, split) if axis in free)]))
+                if axis == split:
+                    body.append(Loop(split, Integer(1), draw(parts(around.inside(split, False)))))
+                    continue
+                whole = axis == key and split in walked
+                tile = B_c if whole else draw(st.sampled_from([TILE[axis], TILE[axis], Integer(1), Integer(3)]))
+                bound = bool(walked) and around.masked is None and (whole or draw(st.booleans()))
+                body.append(Loop(axis, tile, draw(bodies(around.inside(axis, bound))), masked=bound))
     return body
 
 
 @st.composite
+def parts(draw: st.DrawFn, around: Around) -> list[Statement]:
+    """What is done in each part of the keys, behind a guard or not."""
+    inner = around.inside(key, True)
+    loop = Loop(key, B_c, draw(bodies(inner)), masked=True)
+    body = [draw(leaves(around)), loop, draw(leaves(around))]
+    return draw(st.sampled_from([body, [Live(key, body)], [body[0], Live(key, [loop, body[2]])]]))
+
+
+@st.composite
 def scenes(draw: st.DrawFn) -> Scene:
-    tensors = [Tensor(f"T{i}", draw(axis_lists), draw(dtypes)) for i in range(draw(st.integers(1, 5)))]
-    kernels = draw(st.integers(1, 3))
-    nest = tuple(Kernel(f"kernel {i}", draw(bodies(tensors, set(), (), False))) for i in range(kernels))
-    return Scene(nest, draw(mask_kinds), draw(st.booleans()), draw(points()))
+    tabulated = draw(st.integers(0, 3)) == 0
+    kind = MaskKind(tabulated=True) if tabulated else draw(mask_kinds)
+    pers: st.SearchStrategy[Per] = st.sampled_from(get_args(Per))
+    tensors = []
+    for i in range(draw(st.integers(1, 5))):
+        axes = draw(axis_lists)
+        paged = key in axes and not tabulated and draw(st.booleans())
+        tensors.append(Tensor(f"T{i}", axes, draw(dtypes), draw(pers), paged, draw(st.booleans())))
+    condition = draw(st.sampled_from(CONDITIONS))
+    launched: st.SearchStrategy[Per] = st.sampled_from(["head", "head", "kv_head", "call"])
+    kernels = [
+        Kernel(f"kernel {i}", draw(bodies(Around(tensors, condition, set()))), draw(launched))
+        for i in range(draw(st.integers(1, 3)))
+    ]
+    nest = tuple(kernels)
+    if tabulated:
+        nest = tuple(kernel.with_body(rebuilt(kernel.body, without_pages)) for kernel in nest)
+    return Scene(nest, kind, draw(st.booleans()), draw(points()), draw(st.integers(0, 99)))
+
+
+def without_pages(statement: Statement) -> tuple[Statement, ...]:
+    """No call has both pages and a mask given by data."""
+    return () if isinstance(statement, Lookup) else (statement,)
 
 
 @st.composite
 def points(draw: st.DrawFn) -> dict[Symbol, int]:
     values = {symbol: draw(st.integers(1, 9)) for symbol in sorted(LENGTH, key=str)}
     values |= {tile: draw(st.integers(1, 11)) for tile in TILE.values()}
-    values |= {W_l: draw(st.integers(0, 6)), W_r: draw(st.integers(0, 6)), e: draw(st.sampled_from([1, 2, 4]))}
+    values |= {W_l: draw(st.integers(0, 6)), W_r: draw(st.integers(0, 6)), p: draw(st.integers(1, 7))}
+    values |= {s: draw(st.integers(1, 4)), n_dQ: draw(st.integers(1, 3))}
+    values |= {e: draw(st.sampled_from([1, 2, 4])), e_kv: draw(st.sampled_from([1, 2, 4]))}
     group, kv_heads = draw(st.integers(1, 3)), draw(st.integers(1, 2))
     return values | {B: draw(st.integers(1, 2)), H: group * kv_heads, H_kv: kv_heads, G: group}
 
@@ -159,6 +271,10 @@ def test_folding_a_nest_counts_what_running_it_counts(scene: Scene) -> None:
 
 
 rows, keys, wide = Tensor("rows", (query,)), Tensor("keys", (key,)), Tensor("wide", (query, key))
+cached = Tensor("cached", (key, depth), paged=True)
+slabs = Tensor("slabs", (slab, query), "fp32")
+partial = Tensor("partial", (split, query), "fp32")
+ahead = Tensor("ahead", (head,), per="heads")
 
 
 def one(*body: Statement) -> Nest:
@@ -180,6 +296,58 @@ CORNERS: dict[str, Nest] = {
     "a guard twice": one(Loop(query, B_r, [Live(key, [Live(key, [Load(rows), Exp(key)])])])),
     "a masked loop by another way round": one(
         Loop(key, B_c, [Loop(value, n_1, [Loop(query, B_r, [Load(rows)], True)])])
+    ),
+    "an idle guard around what is live": one(
+        Loop(query, B_r, [Idle(key, [Loop(key, B_c, [Load(wide)], masked=True)])])
+    ),
+    "idle and live at once": one(Loop(query, B_r, [Live(key, [Idle(key, [Load(rows)]), Load(keys)])])),
+    "idle where no tile does the seeing": one(Loop(depth, m_1, [Idle(key, [Load(rows)]), Idle(depth, [Load(keys)])])),
+    "a first trip in a loop inside": one(
+        Loop(query, B_r, [Loop(key, B_c, [Loop(depth, m_1, [Load(rows, after_first=key)])], masked=True)])
+    ),
+    "the pages of a stationary key tile": one(
+        Loop(key, B_c, [Lookup(block_table), Live(query, [Lookup(block_table)]), Idle(query, [Lookup(block_table)])])
+    ),
+    "the pages of the keys that a query tile sees": one(
+        Loop(
+            query,
+            B_r,
+            [
+                Live(key, [Loop(key, B_c, [Lookup(block_table)])]),
+                Loop(key, B_c, [Lookup(block_table)], masked=True),
+            ],
+        )
+    ),
+    "pages whose last tile is short": one(Loop(query, B_r, [Loop(key, B_c, [Load(cached)], masked=True)])),
+    "a sum in one of several slabs": one(
+        Loop(
+            query,
+            B_r,
+            [Hold(rows), Accumulate(slabs, held=rows, within=(slab,)), Accumulate(slabs, rows, atomic=False)],
+        )
+    ),
+    "keys dealt out in parts": one(
+        Loop(
+            query,
+            B_r,
+            [
+                Loop(
+                    split,
+                    Integer(1),
+                    [
+                        Live(key, [Load(rows), Loop(key, B_c, [Load(keys), Exp(query, key)], masked=True)]),
+                        Store(partial, held=rows),
+                    ],
+                ),
+            ],
+        )
+    ),
+    "one head of a packed row": one(
+        Load(ahead), Loop(query, Integer(1), [Load(ahead)]), Loop(query, B_r, [Load(ahead)])
+    ),
+    "heads that share keys": (
+        Kernel("each", [Hold(rows), When(grouped, [Store(rows)]), When(grouped, [Fill(keys)], unless=True)]),
+        Kernel("their sum", [When(grouped, [Loop(query, B_r, [Load(rows)]), Fill(keys)])], per="kv_head"),
     ),
     "one key at a time": one(Loop(key, Integer(1), [Loop(query, B_r, [Load(rows), Load(keys)], masked=True)])),
     "one query at a time": one(Loop(query, Integer(1), [Loop(key, B_c, [Load(rows), Load(keys)], masked=True)])),

@@ -325,6 +325,56 @@ def test_occupancy_by_hand() -> None:
     assert (c.resources["threads"].used, c.resources["registers"].limit, c.blocks_per_sm) == (384, 240, 1)
 
 
+def test_what_limits_the_blocks_of_an_sm() -> None:
+    """An H100 SM takes 64 warps and 32 blocks; neither depends on the tiles."""
+    w = iomodel.Attention(q_len=4096, head_dim=32)
+    (placement,) = placed("flash2", w, "h100-sxm5")
+    assert placement.blocks(1024, 16, 4) == (16, "warps")
+    assert placement.blocks(1024, 16, 1) == (32, "blocks")
+    # 227 KiB and the reserved one fill the SM; half of it, less the reserve of two, makes two blocks.
+    assert placement.blocks(227 * KIB, 16, 4) == (1, "shared memory")
+    assert placement.blocks(113 * KIB, 16, 4) == (2, "shared memory")
+    assert placement.blocks(113 * KIB + 1, 16, 4) == (1, "shared memory")
+    # A warp takes registers by 256: 8 a thread, so 65 registers are 72.
+    assert placement.blocks(1024, 72, 8) == placement.blocks(1024, 65, 8) == (3, "registers")
+    assert placement.blocks(1024, 64, 8) == (4, "registers")
+
+
+def test_the_steps_of_tiles() -> None:
+    """16 rows a warp or 64 a warp group; keys in whole matrix instructions of 8 columns that sum over 32 B."""
+    forward, fp8 = (iomodel.Attention(q_len=4096, head_dim=64, dtype=dtype) for dtype in ("bf16", "fp8"))
+    steps = {}
+    for name, w in (("flash2", forward), ("flash3", forward), ("flash3", fp8)):
+        placement = placed(name, w, "h100-sxm5")[0]
+        steps[name, w.dtype] = {launch.warps: placement.steps(launch) for launch in placement.launches()}
+    assert steps["flash2", "bf16"] == {4: (64, 16), 8: (128, 16)}
+    assert steps["flash3", "bf16"] == {4: (64, 16), 8: (128, 16), 12: (192, 16)}
+    assert steps["flash3", "fp8"] == {4: (64, 32), 8: (128, 32), 12: (192, 32)}
+    backward = iomodel.Attention(q_len=4096, head_dim=64, direction="backward")
+    placement = placed("flash2", backward, "h100-sxm5")[0]
+    layouts = {placement.steps(launch) for launch in placement.launches() if launch.warps == 8}
+    assert layouts == {(16, 64), (32, 32), (64, 16), (128, 16)}
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "least_kv", "blocks", "binding", "step"),
+    [
+        # 256 x 64 by 8 warps: 272 rows would do, but are no multiple of 128; 384 take 336 registers.
+        (128, 64, 1, "MMA shape", ("block_q", 384, "registers", 336 - 255)),
+        # 128 x 64 by 4 warps: 192 rows take as many.
+        (128, 64, 2, "registers", ("block_q", 192, "registers", 336 - 255)),
+        # 192 x 16 by 4 warps: 256 rows take 208 registers, and the SM then has room for two blocks.
+        (64, 16, 3, "blocks per SM", ("block_q", 256, "blocks per SM", 1)),
+    ],
+)
+def test_what_binds_is_named(head_dim: int, least_kv: int, blocks: int, binding: str, step: tuple[Any, ...]) -> None:
+    w = iomodel.Attention(q_len=8192, head_dim=head_dim)
+    wish: dict[str, Any] = {"min_block_kv": least_kv, "min_blocks_per_sm": blocks}
+    why = iomodel.solve("flash2", w, "h100-sxm5", residency="gpu", **wish).certificate
+    assert why.binding == binding
+    assert (why.next_step.tile, why.next_step.size, why.next_step.resource, why.next_step.excess) == step
+
+
 def test_a_misfit_of_the_matrix_instruction() -> None:
     w = iomodel.Attention(q_len=4096, head_dim=64)
     c = iomodel.check("flash2", w, "a100-sxm4-80gb", {"block_q": 96, "block_kv": 64, "warps": 4})
@@ -373,7 +423,7 @@ def test_a_residency_needs_a_device() -> None:
         iomodel.solve("flash2", w, sram_bytes=10**5, residency="gpu")
     with pytest.raises(iomodel.InputError, match="min_blocks_per_sm: 2 given; allowed: with a residency"):
         iomodel.solve("flash2", w, "h100-sxm5", min_blocks_per_sm=2)
-    with pytest.raises(iomodel.InfeasibleError, match="no tile fits.*the smallest, 64 x 16, exceeds: blocks per SM"):
+    with pytest.raises(iomodel.InfeasibleError, match=r"no tile fits.*the smallest, 64 x 16, exceeds: blocks per SM"):
         iomodel.solve("flash2", w, "h100-sxm5", residency="gpu", min_blocks_per_sm=30)
     with pytest.raises(iomodel.UnknownNameError, match="residency"):
         iomodel.check("flash2", w, "h100-sxm5", {"block_q": 64, "block_kv": 64}, residency="cpu")

@@ -14,9 +14,23 @@ import iomodel
 from iomodel.frozen import FrozenDict
 
 W = iomodel.Attention(heads=4, kv_heads=2, q_len=100, head_dim=8, mask="causal")
+BACKWARD = W.model_copy(update={"direction": "backward"})
+MANY = iomodel.VarlenAttention(q_lens=[100, 7], head_dim=8, mask="causal")
+SPARSE = iomodel.Attention(q_len=16, head_dim=8, mask=iomodel.BlockMask([[1, 0], [0, 1]], 8, 8))
 RESULTS: dict[str, Callable[[], Any]] = {
     "cost": lambda: iomodel.cost("flash2", W, {"block_q": 8, "block_kv": 8}),
     "solution": lambda: iomodel.solve("flash2", W, sram_bytes=5000),
+    "backward": lambda: iomodel.cost("two_pass", BACKWARD, {"block_q": 8, "block_kv": 8}),
+    "sequences": lambda: iomodel.solve("flash2", MANY, sram_bytes=5000),
+    "both passes": lambda: iomodel.solve("flash2", W.model_copy(update={"direction": "both"}), sram_bytes=9000),
+    "block mask": lambda: iomodel.cost("flash2", SPARSE, {"block_q": 8, "block_kv": 8}),
+    "splits": lambda: iomodel.solve("split_kv", W, sram_bytes=5000, splits=3),
+    "sequences compared": lambda: iomodel.compare(MANY, sram_bytes=5000),
+    "backward compared": lambda: iomodel.compare(BACKWARD, sram_bytes=9000),
+    "backward expressions": lambda: iomodel.expressions("flash2", direction="backward"),
+    "backward optimum": lambda: iomodel.optimum("two_pass", direction="backward"),
+    "many": lambda: MANY,
+    "blocks": lambda: SPARSE,
     "on a device": lambda: iomodel.solve("flash1", W, "h100-sxm5"),
     "comparison": lambda: iomodel.compare(W, sram_bytes=5000),
     "expressions": lambda: iomodel.expressions("flash2", mask="causal"),

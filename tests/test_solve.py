@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import algorithm
+from iomodel.expressions import NUMBERS
 from iomodel.workload import Attention, VarlenAttention
 from tests.oracle import KEYS, WAYS, Call, Question, exhaustive, tiles_of
 from tests.strategies import FIELD_OF, dtypes
@@ -39,8 +40,8 @@ def forms(name: str, direction: str) -> list[tuple[dict[str, Any], Any, dict[str
     lacked = {FIELD_OF.get(feature, feature) for way in passes for feature in found.without.get(way, ())}
     lacked |= SERVING if direction != "forward" else set()
     dresses = [{field: on for field, on in dress.items() if field not in lacked} for dress in DRESSES]
-    fixed = {*found.saved, found.tiled_by} if direction == "both" else {found.tiled_by}
-    switches = [option for option, default in found.takes(direction).items() if type(default) is bool and option not in fixed]
+    free = found.takes(direction).keys() - {found.tiled_by, *(found.saved if direction == "both" else ())}
+    switches = sorted(option for option in free if type(found.options[option]) is bool)
     choices = list(product([False, True], repeat=len(switches) + 1))
     draw = Random(f"{name} {direction}")
     return [
@@ -65,15 +66,17 @@ def calls(draw: st.DrawFn, dress: dict[str, Any], mask: Any, direction: str, lon
         "direction": direction,
         **dress,
     }
+    if mask in ("documents", "blocks"):
+        fields.pop("page_size", None)
     q_len, kv_len = draw(lengths), draw(lengths)
     if mask == "documents":
         cuts = sorted(draw(st.sets(st.integers(1, q_len))) | {0, q_len})
         documents = iomodel.Documents(np.diff(cuts).tolist(), causal=draw(st.booleans()))
-        return Attention(**{**fields, "page_size": None}, q_len=q_len, mask=documents)
+        return Attention(**fields, q_len=q_len, mask=documents)
     if mask == "blocks":
         row = st.lists(st.booleans(), min_size=-(-kv_len // 2), max_size=-(-kv_len // 2))
         blocks = draw(st.lists(row, min_size=-(-q_len // 3), max_size=-(-q_len // 3)))
-        return Attention(**{**fields, "page_size": None}, q_len=q_len, kv_len=kv_len, mask=iomodel.BlockMask(blocks, 3, 2))
+        return Attention(**fields, q_len=q_len, kv_len=kv_len, mask=iomodel.BlockMask(blocks, 3, 2))
     if draw(st.integers(0, 3)):
         return Attention(**fields, batch=draw(st.integers(1, 2)), q_len=q_len, kv_len=kv_len, mask=mask)
     pairs = draw(st.lists(st.tuples(lengths, lengths), min_size=1, max_size=3))
@@ -86,8 +89,8 @@ def questions(draw: st.DrawFn, name: str, direction: str = "forward") -> Questio
     tiles = tiles_of(name, direction)
     dress, mask, switches = draw(st.sampled_from(forms(name, direction)))
     workload = draw(calls(dress, mask, direction, 4 if len(tiles) > 2 else 9))
-    taken = algorithm(name).takes(direction)
-    options = {**switches, **{number: draw(st.integers(1, 4)) for number in ("splits", "dq_buffers") if number in taken}}
+    numbers = sorted(NUMBERS & algorithm(name).takes(direction).keys())
+    options = {**switches, **{number: draw(st.integers(1, 4)) for number in numbers}}
     alignment = draw(st.sampled_from([1, 1, 2, 3]))
     least_kv = draw(st.sampled_from([None, None, 2, 3, 5])) if KEYS[0] in tiles else None
     if "splits" in options:
@@ -135,7 +138,8 @@ def test_tiles_of_different_kernels_do_not_meet(name: str, direction: str, data:
     """What lets the oracle look at one pair at a time."""
     question = data.draw(questions(name, direction))
     tiles = {tile: data.draw(st.sampled_from(question.sizes(tile))) for tile in question.smallest}
-    alone = {pair: question.cost({**question.smallest, **{tile: tiles[tile] for tile in pair}}) for pair in question.pairs}
+    smallest = question.smallest
+    alone = {pair: question.cost({**smallest, **{tile: tiles[tile] for tile in pair}}) for pair in question.pairs}
     cost = question.cost(tiles)
     assert cost.hbm_bytes == question.total({pair: apart.hbm_bytes for pair, apart in alone.items()})
     assert question.footprint(cost) == max(question.footprint(apart) for apart in alone.values())
@@ -159,12 +163,12 @@ def test_certificate_is_true(name: str, direction: str, data: st.DataObject) -> 
     assert occupied(**{step.tile: step.size}) == step.footprint == question.budget + step.excess
     assert step.excess > 0
     assert occupied(**{step.tile: step.size - question.alignment}) <= question.budget
-    for name, size in tiles.items():  # no other tile has a step that misses by less
-        while (there := occupied(**{name: size})) <= question.budget:
+    for tile, size in tiles.items():  # no other tile has a step that misses by less
+        while (there := occupied(**{tile: size})) <= question.budget:
             size += question.alignment
         assert there - question.budget >= step.excess
-    growable = [name for name in tiles if tiles[name] < question.sizes(name)[-1]]
-    blocked = [name for name in growable if occupied(**{name: tiles[name] + question.alignment}) > question.budget]
+    growable = [tile for tile in tiles if tiles[tile] < question.sizes(tile)[-1]]
+    blocked = [tile for tile in growable if occupied(**{tile: tiles[tile] + question.alignment}) > question.budget]
     assert solution.certificate.binding == ("sram" if blocked else "traffic" if growable else "extent")
     cost, certificate = solution.cost, solution.certificate
     assert certificate.ratio == cost.hbm_bytes / certificate.lower_bound.bytes >= 1

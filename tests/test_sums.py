@@ -36,7 +36,7 @@ MOVES = ("reads", "writes")
 
 
 @pytest.mark.parametrize("variant", BOTH, ids=str)
-@fraction_of_examples(4)
+@fraction_of_examples(10)
 @given(data=st.data())
 def test_both_directions_are_the_forward_pass_and_the_backward_pass(variant: Variant, data: st.DataObject) -> None:
     """At the tiles given, or at those that a follower follows."""
@@ -56,17 +56,21 @@ def test_both_directions_are_the_forward_pass_and_the_backward_pass(variant: Var
     complete = {name: given.get(name, given.get(FOLLOWS.get(name, ""))) for name in names}
     backward = {name.removeprefix("bwd_"): size for name, size in complete.items() if f"bwd_{name}" not in names}
     parts = [
-        iomodel.cost(found.name, forward, {n: complete[n] for n in taken(found.name, "forward", names)}, **kept | found.saved),
-        iomodel.cost(found.name, case.workload, {n: backward[n] for n in taken(found.name, "backward", names)}, **case.options),
+        iomodel.cost(
+            found.name, forward, {n: complete[n] for n in taken(found.name, "forward", names)}, **kept | found.saved
+        ),
+        iomodel.cost(
+            found.name, case.workload, {n: backward[n] for n in taken(found.name, "backward", names)}, **case.options
+        ),
     ]
     whole = iomodel.cost(found.name, both, given, **case.options | found.saved)
     assert {name: size for name, size in whole.tiles.items()} == complete
     assert added([whole]) == added(parts)
     for name in FOOTPRINTS:
         assert getattr(whole, name) == max(getattr(part, name) for part in parts)
-    for name in ("peak_hbm_elements", "peak_hbm_bytes"):  # what one direction holds the other may have freed
+    for name in ("peak_hbm_elements", "peak_hbm_bytes"):  # what backward is an input, such as P, may be freed here
         peaks = [getattr(part, name) for part in parts]
-        assert max(peaks) <= getattr(whole, name) <= sum(peaks)
+        assert peaks[0] <= getattr(whole, name) <= sum(peaks)
 
 
 def taken(name: str, direction: str, all_tiles: tuple[str, ...]) -> tuple[str, ...]:
@@ -101,7 +105,9 @@ def summed(whole: Any, runs: list[Any], size: tuple[int, int]) -> dict[str, Any]
     reads, writes = (sum((getattr(run, side) for run in runs), Counter()) for side in MOVES)
     again = 2 * (len(runs) - 1) if writes["R"] else 0
     writes["R"] -= again
-    totals = {name: sum(getattr(run, name) for run in runs) for name in ("atomics", "flops", "exps", "tanhs", "randoms")}
+    totals = {
+        name: sum(getattr(run, name) for run in runs) for name in ("atomics", "flops", "exps", "tanhs", "randoms")
+    }
     return {
         "reads": +reads,
         "writes": +writes,
@@ -113,13 +119,15 @@ def summed(whole: Any, runs: list[Any], size: tuple[int, int]) -> dict[str, Any]
 
 
 @each_variant
-@fraction_of_examples(2)
+@fraction_of_examples(5)
 @given(data=st.data())
 def test_sequences_of_different_lengths_add_up(variant: Variant, data: st.DataObject) -> None:
     whole, parts = data.draw(calls(variant))
     cost, w = whole.cost(), whole.workload
     expected = summed(whole, [part.run() for part in parts], (w.element_size, w.kv_element_size))
-    assert {name: getattr(cost, name) for name in expected} | {side: +Counter(getattr(cost, side)) for side in MOVES} == expected
+    assert {name: getattr(cost, name) for name in expected} | {
+        side: +Counter(getattr(cost, side)) for side in MOVES
+    } == expected
     alone = [cost_of(part) for part in parts]
     assert cost.useful_flops == sum(part.useful_flops for part in alone)
     assert cost.to_dict()["workload"]["q_lens"]
@@ -132,7 +140,7 @@ def cost_of(part: Case) -> iomodel.Cost:
 
 
 @each_variant
-@fraction_of_examples(4)
+@fraction_of_examples(10)
 @given(data=st.data())
 def test_the_allocations_of_sequences_add_up_kernel_by_kernel(variant: Variant, data: st.DataObject) -> None:
     """All sequences are in the same kernel at once; slopes, sinks and the state of the generator are there once."""
@@ -177,7 +185,7 @@ def touched(w: iomodel.Attention, block_kv: int) -> np.ndarray:
     lengths=st.tuples(LENGTHS, LENGTHS), page=BLOCKS, block_q=BLOCKS, block_kv=BLOCKS, mask=MASKS, group=st.integers(1, 3),
     packed=st.booleans(),
 )  # fmt: skip
-def test_pages_equal_enumeration_at_length(  # noqa: PLR0917
+def test_pages_equal_enumeration_at_length(
     lengths: tuple[int, int], page: int, block_q: int, block_kv: int, mask: Any, group: int, packed: bool
 ) -> None:
     w = iomodel.Attention(

@@ -108,9 +108,7 @@ class Cache:
         """Give them back."""
         self.machine.sram.free(name, *([f"{name}_scale"] if self.extras.scales == "token" else []))
 
-    def load_tile(
-        self, program: Program, keys: slice, *names: Name, after: Name | None = None
-    ) -> list[FloatArray]:
+    def load_tile(self, program: Program, keys: slice, *names: Name, after: Name | None = None) -> list[FloatArray]:
         """Load a tile of K, of V or, named together, of both, which then look up their pages once.
 
         `after` the same tile of K has been loaded and is still there, V knows its pages; latent, it is copied on chip.

@@ -1,0 +1,66 @@
+"""Algorithms side by side: where each of them wins, and which have a place in the row."""
+
+from __future__ import annotations
+
+import pytest
+
+import iomodel
+
+WIDTH = 64
+LONG = iomodel.Attention(q_len=4096, head_dim=WIDTH)
+
+
+@pytest.mark.parametrize(
+    ("share", "first", "second"),
+    [
+        (1 / 8, "small_cache", "flash2"),
+        (1 / 4, "small_cache", "flash2"),
+        (1 / 2, "small_cache", "flash2"),
+        (1, "flash2", "small_cache"),
+        (4, "flash2", "small_cache"),
+        (16, "flash2", "small_cache"),
+    ],
+)
+def test_who_wins_as_memory_grows(share: float, first: str, second: str) -> None:
+    """Below M = 2/3 d^2 a tile of S that stays saves more than one of Q: 2 sqrt(6) N^2 d / sqrt(M), 4 N^2 d^2 / M."""
+    found = iomodel.compare(LONG, sram_elements=int(share * WIDTH**2))
+    at = {solution.algorithm: solution.cost.hbm_elements for solution in found.solutions}
+    assert at[first] < at[second]
+    assert found.best.algorithm == first
+
+
+def test_the_gap_grows_on_either_side() -> None:
+    ratios = []
+    for memory in (512, 1024, 2048, 4096, 8192, 65536):
+        small, large = (iomodel.solve(name, LONG, sram_elements=memory) for name in ("small_cache", "flash2"))
+        ratios.append(small.cost.hbm_elements / large.cost.hbm_elements)
+    assert ratios == sorted(ratios)
+    assert ratios[0] < 0.25
+    assert ratios[-1] > 3
+
+
+def test_only_small_cache_fits_very_little_memory() -> None:
+    found = iomodel.compare(LONG, sram_elements=130)
+    assert [solution.algorithm for solution in found.solutions] == ["small_cache"]
+    assert {unfit.algorithm for unfit in found.infeasible} >= {"flash1", "flash2", "flash3", "split_kv"}
+
+
+def test_backward_two_passes_win_with_memory_to_spare() -> None:
+    """14 N^2 d^2 / M against 16 and 20."""
+    w = iomodel.Attention(q_len=8192, head_dim=WIDTH, direction="backward")
+    found = iomodel.compare(w, sram_elements=16 * WIDTH**2)
+    assert found.best.algorithm == "two_pass"
+    moved = {solution.algorithm: solution.cost.hbm_elements for solution in found.solutions}
+    assert sorted(moved, key=moved.__getitem__) == ["two_pass", "flash2", "flash1", "standard"]
+    # In bytes FlashAttention-2 falls behind FlashAttention: it adds to dQ in fp32.
+    assert [solution.algorithm for solution in found.solutions] == ["two_pass", "flash1", "flash2", "standard"]
+
+
+def test_only_those_that_have_the_features_are_compared() -> None:
+    w = iomodel.Attention(q_len=64, head_dim=8, page_size=16, kv_dtype="fp8")
+    found = iomodel.compare(w, sram_bytes=10_000)
+    named = {solution.algorithm for solution in found.solutions} | {unfit.algorithm for unfit in found.infeasible}
+    assert named == {"flash1", "flash2", "flash3", "split_kv", "tiled_query"}
+    assert iomodel.compare(w, sram_bytes=10_000, splits=2).solutions
+    with pytest.raises(iomodel.InfeasibleError, match="none fits 20 B of SRAM; the least that would do is"):
+        iomodel.compare(w, sram_bytes=20)
