@@ -7,7 +7,7 @@ repeats it once a trip. A masked pair of loops covers and repeats what the mask 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 
 from sympy import Add, Expr, Integer, Max, Mul, Poly, ceiling
 
@@ -148,6 +148,7 @@ def largest(terms: Iterable[Expr]) -> Expr:
     return Max(*kept, evaluate=False)  # sympy would compare every pair again, slowly
 
 
+@lru_cache(maxsize=4096)
 def _never_below(term: Expr, other: Expr) -> bool:
     difference = term - other
     symbols = difference.free_symbols

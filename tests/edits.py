@@ -61,7 +61,7 @@ def edits(nest: Nest) -> Iterator[Edit]:
     """All edits of a nest; what would change nothing by nature is left out, with the reason beside it."""
     for number, kernel in enumerate(nest):
         for per in get_args(Per)[:2]:  # a kernel that runs once a call walks no axis of a head
-            if per != kernel.per and kernel.per != "call" and not alone(kernel):
+            if kernel.per not in (per, "call") and not alone(kernel):
                 yield Edit(
                     f"once a {per}", str(kernel.title), (*nest[:number], replace(kernel, per=per), *nest[number + 1 :])
                 )

@@ -10,8 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 import pytest
+from hypothesis import settings
 from sympy import Expr, Integer
 
 import iomodel
@@ -132,7 +134,7 @@ FEATURED = [
     Shape(call(7, 5, 3, 2, **SHARED, mask="causal", alibi=True, sinks=True, bias=True, softcap=1.0), 3, 2, packed=True),
     Shape(call(4, 9, 2, 1, mask=NARROW, bias=True, dropout=0.5), 2, 3, dq=(3, 2)),
     Shape(call(9, 4, 2, 1, mask=NARROW, bias=True, softcap=1.0, alibi=True), 2, 3, dq=(3, 2)),
-    Shape(call(5, 7, 2, 3, heads=2, alibi=True, dropout=0.5, bias=True), 2, 3, ((2, 3), (4, 2))),
+    Shape(call(5, 7, 2, 3, heads=2, alibi=True, dropout=0.5, bias=True), 2, 3, ((2, 2), (4, 2))),
     Shape(call(5, 7, 2, 3, heads=2, sinks=True), 2, 3, options={"splits": 3}),
     Shape(call(5, 7, 2, 3, softcap=1.0), 2, 3),
     Shape(
@@ -275,6 +277,13 @@ def refused(nest: Nest) -> bool:
 
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
+ONE_IN = 1 if settings().max_examples >= settings.get_profile("nightly").max_examples else 10
+"""Which share of the edits is judged: all of them at night, for one takes some hundredths of a second to some tenths."""
+
+
+def some(every: Iterable[Edit]) -> Iterator[Edit]:
+    """The edits to judge, always the same."""
+    return (edit for edit in every if crc32(str(edit).encode()) % ONE_IN == 0)
 
 
 @each_variant
@@ -287,7 +296,7 @@ def test_the_declaration_itself_differs_nowhere(variant: Variant) -> None:
 def test_every_edit_is_seen(variant: Variant) -> None:
     """Of the plain nest, features put on afterwards where a shape has them: a marker shows only there."""
     kernels = references(variant)
-    assert [str(edit) for edit in edits(declared(variant)) if not differs(edit.nest, kernels)] == []
+    assert [str(edit) for edit in some(edits(declared(variant))) if not differs(edit.nest, kernels)] == []
 
 
 @each_variant
@@ -299,7 +308,7 @@ def test_every_edit_of_a_feature_is_seen(variant: Variant) -> None:
     seen = {str(edit) for edit in edits(declared(variant))}  # in the other test
     unseen = set()
     for features in filter(None, kernels):
-        for edit in edits(dressed(declared(variant), features)):
+        for edit in some(edits(dressed(declared(variant), features))):
             if str(edit) not in seen:
                 found = seen if differs(edit.nest, kernels[features], features) else unseen
                 found.add(str(edit))

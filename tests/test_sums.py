@@ -64,7 +64,7 @@ def test_both_directions_are_the_forward_pass_and_the_backward_pass(variant: Var
         ),
     ]
     whole = iomodel.cost(found.name, both, given, **case.options | found.saved)
-    assert {name: size for name, size in whole.tiles.items()} == complete
+    assert dict(whole.tiles.items()) == complete
     assert added([whole]) == added(parts)
     for name in FOOTPRINTS:
         assert getattr(whole, name) == max(getattr(part, name) for part in parts)
@@ -182,9 +182,14 @@ def touched(w: iomodel.Attention, block_kv: int) -> np.ndarray:
 
 
 @given(
-    lengths=st.tuples(LENGTHS, LENGTHS), page=BLOCKS, block_q=BLOCKS, block_kv=BLOCKS, mask=MASKS, group=st.integers(1, 3),
+    lengths=st.tuples(LENGTHS, LENGTHS),
+    page=BLOCKS,
+    block_q=BLOCKS,
+    block_kv=BLOCKS,
+    mask=MASKS,
+    group=st.integers(1, 3),
     packed=st.booleans(),
-)  # fmt: skip
+)
 def test_pages_equal_enumeration_at_length(
     lengths: tuple[int, int], page: int, block_q: int, block_kv: int, mask: Any, group: int, packed: bool
 ) -> None:

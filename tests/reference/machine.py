@@ -120,7 +120,7 @@ class Run:
     hbm_states: frozenset[Elements]  # distinct allocations reached in HBM
 
     @property
-    def O(self) -> FloatArray:
+    def O(self) -> FloatArray:  # noqa: E743 - the paper's letter
         """The output of attention."""
         return self.outputs["O"]
 
