@@ -108,8 +108,8 @@ class View:
             outer_axis = next((axis for axis in enclosing if self.band(axis, block.axis) is not None), None)
             turned.add((outer_axis, type(block)))
             if isinstance(block, Live) and parted is not None:
-                if block.axis in loops(path[i:]):
-                    continue  # what the inner loop over the axis visits is live
+                if block.axis in loops(path):
+                    continue  # what the loop over the axis visits is live
                 outer_axis = next(axis for axis in enclosing if {axis, block.axis} == {query, key})
                 assert parted.chunk is not None
                 outer = self.tiled(outer_axis, enclosing[outer_axis].tile)

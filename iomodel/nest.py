@@ -287,6 +287,12 @@ def check(nest: Nest) -> None:
             raise DeclarationError(f"{kernel.title}: one masked loop lies inside another")
         if isinstance(statement, Load) and statement.after_first not in (None, *_masked(path)):
             raise DeclarationError(f"{kernel.title}: {statement.tensor.name} waits for a first trip of no masked loop")
+        if (
+            isinstance(statement, Load)
+            and statement.after_first
+            and any(map(_guards, _within(statement.after_first, path)))
+        ):
+            raise DeclarationError(f"{kernel.title}: {statement.tensor.name} waits for a first trip behind a guard")
         if isinstance(statement, Load) and statement.after_first in statement.tensor.axes:
             raise DeclarationError(
                 f"{kernel.title}: {statement.tensor.name} has another tile at every trip that it waits for"
@@ -297,6 +303,15 @@ def check(nest: Nest) -> None:
 
 def _masked(path: Path) -> list[Axis]:
     return [block.axis for block in path if isinstance(block, Loop) and block.masked]
+
+
+def _within(axis: Axis, path: Path) -> Path:
+    """The blocks inside the loop over an axis."""
+    return path[1 + next(i for i, block in enumerate(path) if isinstance(block, Loop) and block.axis == axis) :]
+
+
+def _guards(block: Kernel | Loop | Guard) -> bool:
+    return isinstance(block, Live | Idle)
 
 
 def held(path: Path) -> set[Tensor]:

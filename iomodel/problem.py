@@ -22,12 +22,16 @@ def align_up(size: int, step: int) -> int:
 
 @dataclass(frozen=True)
 class Range:
-    """The sizes a tile may have: multiples of `step` from `least` to where it covers `rows`, or up to `most`."""
+    """The sizes a tile may have: multiples of `step` from `least` to where it covers `rows`, or up to `most`.
+
+    `shorter` are the other lengths that the same tile cuts, in a call of many sequences.
+    """
 
     rows: int
     step: int = 1
     least: int = 1
     most: int | None = None
+    shorter: tuple[int, ...] = ()
 
     @property
     def first(self) -> int:
@@ -42,7 +46,7 @@ class Range:
         return align_up(self.rows, self.step)
 
     def trips(self, size: int) -> int:
-        """Tiles of this size along the axis [-]."""
+        """Tiles of this size along the axis, the longest [-]."""
         return -(-self.rows // size)
 
     def largest(self, occupied: Callable[[int], int], budget: int) -> int | None:
@@ -65,12 +69,13 @@ class Range:
         return low
 
     def smallest_of_class(self, size: int) -> int:
-        """The smallest allowed size with as few trips."""
-        return max(self.first, align_up(-(-self.rows // self.trips(size)), self.step))
+        """The smallest allowed size with as few trips along every length."""
+        least = max(-(-rows // -(-rows // size)) for rows in (self.rows, *self.shorter))
+        return max(self.first, align_up(least, self.step))
 
     def next_class(self, size: int) -> int | None:
-        """The largest allowed size with more trips; None if there is none."""
-        below = (self.rows - 1) // self.trips(size) // self.step * self.step
+        """The largest allowed size with more trips along some length; None if there is none."""
+        below = max((rows - 1) // -(-rows // size) for rows in (self.rows, *self.shorter)) // self.step * self.step
         return below if below >= self.first else None
 
 

@@ -84,6 +84,12 @@ class Asked:
             update={"q_len": max(self.workload.q_lens), "kv_len": max(self.workload.kv_lens)}
         )
 
+    def lengths(self, extent: str, each: int) -> list[int]:
+        """The lengths that a tile along an extent cuts, in rows of `each` a position, longest first [rows]."""
+        w = self.workload
+        many = {} if isinstance(w, Attention) else {"q_len": w.q_lens, "kv_len": w.kv_lens}
+        return sorted({length * each for length in many.get(extent, [self.longest.numbers[extent]])}, reverse=True)
+
     def total(self, formula: Formulas) -> Callable[[int, int], int]:
         """The value of a formula at two tiles, summed over the sequences."""
         workload = self.workload
@@ -124,12 +130,12 @@ class Parts:
 
 @lru_cache(maxsize=256)
 def parts_for(
-    name: str, kind: Kind, options: tuple[tuple[str, Any], ...], numbers: tuple[str, ...], unit: str, varlen: bool
+    name: str, kind: Kind, options: tuple[tuple[str, Any], ...], numbers: tuple[str, ...], unit: str
 ) -> Parts:
     """The parts of an algorithm, compiled once."""
     chosen = dict(options)
     view, weight = View(kind.mask, chosen["packed"]), (in_bytes if unit == "B" else elements)
-    found, fixed = parts(declared(find_algorithm(name), kind, chosen), kind.mask, varlen)
+    found, fixed = parts(declared(find_algorithm(name), kind, chosen), kind.mask)
 
     def traffic(nest: Nest) -> Expr:
         sides = (counts.moves(nest, view, counts.READS), counts.moves(nest, view, counts.WRITES))
@@ -155,11 +161,16 @@ def ranges_for(
     for formula in found.formulas:
         for symbol, axis in formula.part.axes.items():
             packed = view.rows(axis) != axis.length
-            rows = longest.numbers[NAME_OF[axis.length]] * (longest.group if packed else 1)
+            rows, *shorter = ask.lengths(NAME_OF[axis.length], longest.group if packed else 1)
             name = NAME_OF[symbol]
             keys = name == "block_kv" or FOLLOWS.get(name) == "block_kv"
             step = steps if isinstance(steps, int) else steps[name]
-            ranges[name] = Range(rows, step, least_kv if keys else 1, most_kv if name == "block_kv" else None)
+            most = most_kv if name == "block_kv" else None
+            ranges[name] = Range(rows, step, least_kv if keys else 1, most, tuple(shorter))
+            if ranges[name].first > ranges[name].last:
+                raise InputError(
+                    f"min_block_kv: {least_kv} given; allowed: up to {ranges[name].last}, for as many tiles as splits"
+                )
     return ranges
 
 

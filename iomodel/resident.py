@@ -69,7 +69,7 @@ def solve_resident(
     ask = Asked(workload, tuple(complete[name] for name in plan.numbers))
     kind, chosen = kind_of(workload), structural(complete)
     placed = placements(algorithm, ask.longest, device, residency, dict(chosen), kind)
-    compiled = parts_for(algorithm, kind, chosen, plan.numbers, "B", isinstance(workload, VarlenAttention))
+    compiled = parts_for(algorithm, kind, chosen, plan.numbers, "B")
     if len(compiled.formulas) != 1:
         raise InputError(f"residency: {algorithm} {workload.direction} has tiles of several kernels; allowed: of one")
     part, view = compiled.formulas[0], View(kind.mask, complete["packed"])

@@ -2,8 +2,9 @@
 
 Two shapes of cost are told apart, and each comes with the bound that proves the search complete.
 
-*Separable* (no mask in force): the cost is a non-decreasing function of the two trip counts. For every outer tile the
-largest inner tile that fits is then the cheapest, only the smallest outer tile of each trip count matters, and
+*Separable* (no mask in force): the cost is a non-decreasing function of the two trip counts; of those along every
+length, where sequences of different lengths are summed. For every outer tile the largest inner tile that fits is then
+the cheapest, only the smallest outer tile of the same trip counts matters, and
 cost(u, whole axis) bounds from below whatever u can reach; it falls as u grows. Where the outer trip count costs
 nothing, the smallest outer tile leaves the most room and no other needs a look.
 

@@ -100,9 +100,9 @@ def solve(
     if min_block_kv is not None and "block_kv" not in plan.tiles:
         raise UnknownNameError(f"tile of {algorithm}", "block_kv", plan.tiles)
     least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
-    kind, varlen = kind_of(workload), isinstance(workload, VarlenAttention)
+    kind = kind_of(workload)
     ask = Asked(workload, tuple(complete[name] for name in plan.numbers))
-    compiled = parts_for(algorithm, kind, structural(complete), plan.numbers, budget.unit, varlen)
+    compiled = parts_for(algorithm, kind, structural(complete), plan.numbers, budget.unit)
     formulas = compiled.formulas
     view = View(kind.mask, complete["packed"])
     ranges = ranges_for(compiled, view, ask, budget.alignment, least_kv, most_kv(ask, complete, budget.alignment))

@@ -46,8 +46,8 @@ class Part:
     axes : dict of Symbol to Axis
         The axis that each tile cuts.
     masked : bool
-        Whether the cost is no function of the trip counts alone: a mask bounds a loop, an axis is partitioned, pages
-        are looked up, or sequences of different lengths are summed.
+        Whether the cost is no function of the trip counts alone: a mask bounds a loop, an axis is partitioned, or
+        pages are looked up.
     """
 
     nest: Nest
@@ -114,7 +114,7 @@ def _tiles(kernel: Kernel) -> dict[Symbol, Axis]:
     }
 
 
-def parts(nest: Nest, mask: MaskKind, varlen: bool = False) -> tuple[list[Part], Nest]:
+def parts(nest: Nest, mask: MaskKind) -> tuple[list[Part], Nest]:
     """The parts of a nest, and the kernels that have no tile to choose."""
     groups: list[tuple[set[Symbol], list[Kernel]]] = []
     fixed = []
@@ -126,10 +126,10 @@ def parts(nest: Nest, mask: MaskKind, varlen: bool = False) -> tuple[list[Part],
         joined = [group for group in groups if group[0] & tiles]
         groups = [group for group in groups if not group[0] & tiles]
         groups.append((tiles.union(*(g[0] for g in joined)), [k for g in joined for k in g[1]] + [kernel]))
-    return [_part(tuple(kernels), mask, varlen) for _, kernels in groups], tuple(fixed)
+    return [_part(tuple(kernels), mask) for _, kernels in groups], tuple(fixed)
 
 
-def _part(nest: Nest, mask: MaskKind, varlen: bool) -> Part:
+def _part(nest: Nest, mask: MaskKind) -> Part:
     axes: dict[Symbol, Axis] = {}
     for kernel in nest:
         axes.update(_tiles(kernel))
@@ -140,9 +140,9 @@ def _part(nest: Nest, mask: MaskKind, varlen: bool) -> Part:
         isinstance(statement, Lookup) or any(axis.of is not None for axis in loops(path))
         for statement, path in walk(nest)
     )
-    pair = next(_masked_pairs(nest), None) if mask != FULL or varlen or uneven else None
+    pair = next(_masked_pairs(nest), None) if mask != FULL or uneven else None
     outer, inner = pair or tuple(ordered)
-    return Part(nest, outer, inner, axes, pair is not None or varlen)
+    return Part(nest, outer, inner, axes, pair is not None)
 
 
 def _masked_pairs(nest: Nest) -> Iterator[tuple[Symbol, Symbol]]:

@@ -16,7 +16,7 @@ from sympy import Expr, Symbol
 from iomodel.nest import (
     Accumulate,
     Axis,
-    Elementwise,
+    Exp,
     Fill,
     Hold,
     Idle,
@@ -26,8 +26,10 @@ from iomodel.nest import (
     Loop,
     MatMul,
     Nest,
+    Random,
     Statement,
     Store,
+    Tanh,
     Tensor,
     When,
 )
@@ -150,7 +152,7 @@ class Machine:
                     self.counters[name] += n
             case MatMul(m=m, n=n, k=k):
                 self.counters["flops"] += 2 * self.elements((m, n, k), here)
-            case Elementwise(axes=axes):
+            case Exp(axes=axes) | Tanh(axes=axes) | Random(axes=axes):
                 self.counters[type(statement).__name__] += self.elements(axes, here)
 
     def elements(self, axes: tuple[Axis, ...], here: Here, paged: bool = False) -> int:

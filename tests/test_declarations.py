@@ -43,7 +43,7 @@ from iomodel.nest import (
 )
 from iomodel.symbols import BY_NAME
 from iomodel.workload import CACHE_ONLY
-from tests.edits import bodies, edits
+from tests.edits import Edit, bodies, edits
 from tests.enumeration import with_counts
 from tests.reference.machine import Run
 from tests.reference.masks import visible
@@ -278,7 +278,7 @@ def refused(nest: Nest) -> bool:
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
 ONE_IN = 1 if settings().max_examples >= settings.get_profile("nightly").max_examples else 10
-"""Which share of the edits is judged: all of them at night, for one takes some hundredths of a second to some tenths."""
+"""Which share of the edits is judged: all of them at night, for one takes up to some tenths of a second."""
 
 
 def some(every: Iterable[Edit]) -> Iterator[Edit]:

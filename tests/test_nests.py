@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -12,9 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Expr, Integer, Min, Symbol
 
+import iomodel
 from iomodel import counts
+from iomodel.algorithms import algorithm
 from iomodel.compiled import Compiled
 from iomodel.coverage import View
+from iomodel.expressions import Kind, declared
+from iomodel.features import FEATURES
 from iomodel.masks import Count, MaskKind
 from iomodel.nest import (
     Accumulate,
@@ -42,8 +46,32 @@ from iomodel.nest import (
     check,
     rebuilt,
 )
-from iomodel.symbols import B, B_c, B_r, G, H, H_kv, N, N_k, N_q, W_l, W_r, d, d_v, e, e_kv, m_1, m_2, n_1, n_dQ, p, s
+from iomodel.symbols import (
+    TILES,
+    B,
+    B_c,
+    B_r,
+    G,
+    H,
+    H_kv,
+    N,
+    N_k,
+    N_q,
+    W_l,
+    W_r,
+    d,
+    d_v,
+    e,
+    e_kv,
+    m_1,
+    m_2,
+    n_1,
+    n_dQ,
+    p,
+    s,
+)
 from iomodel.tensors import block_table, depth, grouped, head, key, query, slab, split, value
+from iomodel.workload import CACHE_ONLY
 from tests.enumeration import with_counts
 from tests.interpreter import Machine
 from tests.strategies import fraction_of_examples, mask_kinds
@@ -136,10 +164,17 @@ class Around:
     held: set[Tensor]  # those with a buffer; it learns of those declared in this body
     walked: tuple[Axis, ...] = ()
     masked: Axis | None = None
+    guarded: bool = False  # inside the masked loop: then no load waits for its first trip
 
     def inside(self, axis: Axis, bound: bool) -> Around:
         masked = axis if bound else self.masked
-        return Around(self.tensors, self.condition, set(self.held), (*self.walked, axis), masked)
+        return Around(
+            self.tensors, self.condition, set(self.held), (*self.walked, axis), masked, self.guarded and not bound
+        )
+
+    def behind(self) -> Around:
+        """The same body, behind a guard."""
+        return replace(self, guarded=True)
 
     def cuttable(self) -> list[Axis]:
         """What a further loop may walk; a partition shares out whole tiles of keys, so it is outside them."""
@@ -162,7 +197,8 @@ def leaves(draw: st.DrawFn, around: Around) -> Statement:
     match kind if held or kind not in {"store", "accumulate"} else "load":
         case "load":
             tensor = draw(tensors)
-            waits = around.masked if around.masked not in tensor.axes and draw(st.booleans()) else None
+            could = around.masked not in tensor.axes and not around.guarded
+            waits = around.masked if could and draw(st.booleans()) else None
             held.add(tensor)
             return Load(tensor, waits)
         case "hold":
@@ -203,7 +239,7 @@ def bodies(draw: st.DrawFn, around: Around) -> list[Statement]:
                 # A guard speaks of a whole axis: what a part of an axis shows is only asked around masked loops.
                 known = [axis for axis in (*PAIR * 3, *AXES) if split not in walked or axis != key or key in walked]
                 axis = draw(st.sampled_from(known))
-                body.append((Live if kind == "live" else Idle)(axis, draw(bodies(around))))
+                body.append((Live if kind == "live" else Idle)(axis, draw(bodies(around.behind()))))
             case "loop":
                 free = around.cuttable()
                 axis = draw(st.sampled_from([*free, *(axis for axis in (*PAIR * 3, split) if axis in free)]))
@@ -267,6 +303,33 @@ def points(draw: st.DrawFn) -> dict[Symbol, int]:
 @given(scene=scenes())
 def test_folding_a_nest_counts_what_running_it_counts(scene: Scene) -> None:
     check(scene.nest)
+    assert scene.folded() == scene.counted()
+
+
+WAYS = [(name, way) for name in iomodel.list_algorithms() for way in algorithm(name).directions]
+
+
+@st.composite
+def declarations(draw: st.DrawFn, name: str, way: str) -> Scene:
+    """The nest of an algorithm, with some features of a call on it."""
+    found = algorithm(name)
+    options = {option: draw(st.booleans()) for option, default in found.takes(way).items() if isinstance(default, bool)}
+    options |= {option: 1 for option in found.takes(way) if option not in options}  # a symbol in the nest
+    lacked = frozenset().union(*found.without.values(), CACHE_ONLY if way != "forward" else ())
+    known = sorted(FEATURES.keys() - lacked)
+    features = draw(st.sets(st.sampled_from(known), max_size=4)) if known else set()
+    kind = MaskKind(tabulated=True) if draw(st.booleans()) and "paged" not in features else draw(mask_kinds)
+    nest = declared(found, Kind(kind, way, tuple(sorted(features))), options)
+    values = draw(points()) | {entry.symbol: draw(st.integers(1, 11)) for entry in TILES}
+    return Scene(nest, kind, draw(st.booleans()), values, draw(st.integers(0, 99)))
+
+
+@pytest.mark.parametrize(("name", "way"), WAYS)
+@fraction_of_examples(4)
+@given(data=st.data())
+def test_folding_a_declaration_counts_what_running_it_counts(name: str, way: str, data: st.DataObject) -> None:
+    """In both directions too, which no reference kernel runs."""
+    scene = data.draw(declarations(name, way))
     assert scene.folded() == scene.counted()
 
 

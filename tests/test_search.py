@@ -132,6 +132,17 @@ def test_ranges(rows: int, step: int, least: int, budget: int) -> None:
         assert sizes.next_class(size) == max(more, default=None)
 
 
+@given(rows=st.lists(st.integers(1, 40), min_size=1, max_size=4), step=st.integers(1, 4), least=st.integers(1, 9))
+def test_a_tile_of_many_lengths_steps_where_any_of_them_does(rows: list[int], step: int, least: int) -> None:
+    longest, *shorter = sorted(rows, reverse=True)
+    sizes = Range(longest, step, least, None, tuple(shorter))
+    allowed = list(range(sizes.first, sizes.last + 1, step))
+    trips = {size: [len(range(0, length, size)) for length in rows] for size in allowed}
+    for size in allowed:
+        assert sizes.smallest_of_class(size) == min(n for n in allowed if trips[n] == trips[size])
+        assert sizes.next_class(size) == max((n for n in allowed if sum(trips[n]) > sum(trips[size])), default=None)
+
+
 def rewriting() -> list[Kernel]:
     """FlashAttention-2 that writes O back after every key tile: rows of both axes move in the masked loop."""
     inner = [Load(K), Load(V), Load(O), Hold(S, "fp32"), MatMul(query, key, depth), MatMul(query, value, key), Store(O)]

@@ -306,6 +306,24 @@ def test_a_search_too_long_to_finish_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert iomodel.solve("flash2", w, sram_elements=10_000, alignment=64).tiles["block_q"] % 64 == 0
 
 
+def test_sequences_of_many_lengths_are_no_long_search() -> None:
+    """Products of whole matrices: only tiles at which some length loses a trip compete."""
+    w = iomodel.VarlenAttention(q_lens=[4096, 1000, 17], head_dim=64, mask="causal", direction="backward")
+    solution = iomodel.solve("standard", w, sram_elements=51200)
+    assert solution.certificate.examined < 10_000
+    slightly = {name: size + 1 for name, size in solution.tiles.items()}
+    assert iomodel.cost("standard", w, slightly).footprint_elements > 51200
+
+
+def test_a_least_key_tile_that_leaves_too_few_for_the_splits_is_refused() -> None:
+    w = iomodel.Attention(q_len=9, head_dim=3)
+    assert iomodel.solve("split_kv", w, sram_elements=500, splits=3, min_block_kv=4).tiles["block_kv"] == 4
+    with pytest.raises(
+        iomodel.InputError, match="min_block_kv: 5 given; allowed: up to 4, for as many tiles as splits"
+    ):
+        iomodel.solve("split_kv", w, sram_elements=500, splits=3, min_block_kv=5)
+
+
 def test_standard_is_always_solved_in_tiles() -> None:
     w = iomodel.Attention(q_len=30, head_dim=4)
     with pytest.raises(iomodel.InputError, match="tiled: False given; allowed: True"):
