@@ -75,7 +75,7 @@ class View:
         factors, done = self._masked(axes, path, paged)
         for axis, loop in around.items():
             tiled = self.tiled(axis, loop.tile, paged)
-            if axis in done or (axis.of in around and axis not in axes):
+            if axis in done or axis.of in around:
                 continue  # the trips of a partition share out those of the loop over its axis
             factors.append(tiled.moved if axis in axes else tiled.trips)
         rest = sorted(axes - around.keys(), key=lambda axis: axis.name)
@@ -159,11 +159,15 @@ class View:
             others = (block for block in beside if not isinstance(block, Live | Loop) or block.axis not in (query, key))
             return self.covered((), tuple(others)) * visited
         every = live = self._pages_up_to(inner.trips, inner)
-        by_keys = [block for i, block in enumerate(path) if isinstance(block, Live | Idle) and key in loops(path[:i])]
-        if band is not None and any(block.axis == query for block in by_keys):
+        by_keys = {
+            type(block)
+            for i, block in enumerate(path)
+            if isinstance(block, Live | Idle) and block.axis == query and key in loops(path[:i])
+        }
+        if band is not None and by_keys:
             seen = visits(inner, self.tiled(query), band)
             live = self._pages_up_to(seen.stop, inner) - self._pages_up_to(seen.start, inner)
-            if any(isinstance(block, Idle) for block in by_keys):
+            if Idle in by_keys:
                 live = every - live
         return self.covered((), beside) * live
 
