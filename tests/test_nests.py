@@ -23,6 +23,7 @@ from iomodel.masks import Count, MaskKind
 from iomodel.nest import (
     Accumulate,
     Axis,
+    DeclarationError,
     DType,
     Elementwise,
     Exp,
@@ -444,3 +445,16 @@ def test_corners(name: str, kind: MaskKind, packed: bool, values: dict[Symbol, i
     check(CORNERS[name])
     scene = Scene(CORNERS[name], kind, packed, values)
     assert scene.folded() == scene.counted()
+
+
+@pytest.mark.parametrize(
+    ("inside", "message"),
+    [
+        ([Load(rows, after_first=depth)], "first trip of no masked loop"),
+        ([Load(keys, after_first=key)], "another tile at every trip"),
+        ([Live(query, [Load(rows, after_first=key)])], "behind a guard"),
+    ],
+)
+def test_a_first_trip_that_no_fold_knows_is_refused(inside: list[Statement], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        check(one(Loop(query, B_r, [Loop(key, B_c, inside, masked=True)])))

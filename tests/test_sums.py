@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import iomodel
@@ -55,6 +55,8 @@ def test_both_directions_are_the_forward_pass_and_the_backward_pass(variant: Var
     given = {name: size for name, size in sizes.items() if name not in FOLLOWS or data.draw(st.booleans())}
     complete = {name: given.get(name, given.get(FOLLOWS.get(name, ""))) for name in names}
     backward = {name.removeprefix("bwd_"): size for name, size in complete.items() if f"bwd_{name}" not in names}
+    shared = set(taken(found.name, "backward", names)) & set(taken(found.name, "forward", names))
+    assert {f"bwd_{name}" for name in shared} <= set(names)  # each direction has tiles of its own
     parts = [
         iomodel.cost(
             found.name, forward, {n: complete[n] for n in taken(found.name, "forward", names)}, **kept | found.saved
@@ -181,6 +183,8 @@ def touched(w: iomodel.Attention, block_kv: int) -> np.ndarray:
     return np.array([pages_of(slice(start, start + block_kv), w.page_size, w.kv_len) for start in tiles])
 
 
+@example((3, 100), 4, 2, 7, iomodel.Window(right=2, align="top-left"), 1, False)  # nobody sees the last keys
+@example((100, 50), 4, 8, 12, iomodel.Window(left=3, align="top-left"), 2, True)  # the last queries see nothing
 @given(
     lengths=st.tuples(LENGTHS, LENGTHS),
     page=BLOCKS,
