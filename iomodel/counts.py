@@ -43,7 +43,14 @@ Weight = Callable[[str], Expr]
 Move = Load | Lookup | Store | Fill | Accumulate
 READS = (Load, Lookup, Accumulate)
 WRITES = (Store, Fill, Accumulate)
-SIZES: dict[str, Expr] = {"io": e, "kv": e_kv, "fp32": Integer(4), "int32": Integer(4), "int64": Integer(8)}
+SIZES: dict[str, Expr] = {
+    "io": e,
+    "kv": e_kv,
+    "fp32": Integer(4),
+    "int32": Integer(4),
+    "int64": Integer(8),
+    "bool": Integer(1),
+}
 HOW_MANY: dict[Per, Expr] = {"head": B * H, "kv_head": B * H_kv, "heads": H, "batch": B, "call": Integer(1)}
 
 
@@ -205,7 +212,7 @@ def allocations(nest: Nest, view: View, weight: Weight = elements, per: Iterable
     """What is allocated in HBM during each kernel [elements, or B by weight], of tensors that there are one `per`.
 
     Inputs stay from the first kernel to the last, a result from the kernel that first writes it to the end, and what
-    a later kernel only reads is freed after the last that does.
+    a later kernel only reads or keeps is freed after the last that does.
     """
     return [by_condition(nest, view, lambda decided: _allocated(decided, weight, per)[i]) for i in range(len(nest))]  # noqa: B023
 
@@ -217,6 +224,8 @@ def _allocated(nest: Nest, weight: Weight, per: Iterable[Per]) -> list[Expr]:
             if isinstance(statement, READS + WRITES):
                 written = isinstance(statement, WRITES)
                 touched.setdefault(statement.tensor, []).append((number, written))
+        for tensor in kernel.keeps:
+            touched.setdefault(tensor, []).append((number, False))
     end = len(nest) - 1
     live: list[list[Expr]] = [[] for _ in nest]
     for tensor, uses in touched.items():

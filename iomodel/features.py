@@ -6,7 +6,8 @@ softcap               a hyperbolic tangent of every score (Gemma 2, arXiv:2408.0
 alibi                 one slope a head is loaded with the stationary tile (arXiv:2108.12409)
 sinks                 one logit a head joins the softmax denominator (gpt-oss, arXiv:2508.10925)
 dropout               a random number an element of P; its state is stored by the forward pass and loaded by the
-                      backward pass, no mask is (arXiv:2205.14135, Algorithms 2 and 4)
+                      backward pass, no mask is (arXiv:2205.14135, Algorithms 2 and 4). Nothing is added to a nest
+                      that has no marker for it because it draws and stores the mask by itself
 kv_dtype              K and V lie in HBM in a dtype of their own
 head_scales,          their scales: one a head, loaded with the stationary tile, or one a key, loaded with its tile
 token_scales
@@ -133,6 +134,8 @@ def _with_sinks(nest: Nest) -> Nest:
 
 def _with_dropout(nest: Nest) -> Nest:
     """The forward pass draws where it takes exponentials, and stores the state first; others load it."""
+    if not any(isinstance(leaf, Drop) for leaf, _ in walk(nest)):
+        return nest  # its dropout is an option of its own
     forward = any(isinstance(leaf, Store) and leaf.tensor.name == "O" for leaf, _ in walk(nest))
     drawn = _everywhere(nest, lambda s: (s, Random(*s.axes)) if isinstance(s, Drop) else (s,))
     if forward:

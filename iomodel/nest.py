@@ -2,8 +2,9 @@
 
 The whole grammar::
 
-    algorithm ::= [Kernel(title, [statement ...], per="head") ...]  kernels run one after the other, once a query head,
-                                                                    a key/value head ("kv_head") or a "call"
+    algorithm ::= [Kernel(title, [statement ...], per="head",       kernels run one after the other, once a query head,
+                          keeps=()) ...]                            a key/value head ("kv_head") or a "call"; `keeps`:
+                                                                    tensors that stay in HBM, for a later pass
     statement ::= Loop(axis, tile, [statement ...], masked=False)   over the tiles of an axis; `masked`: only over
                                                                     those that the tile of the enclosing loop sees
                 | Live(axis, [statement ...])                       only if the enclosing tile sees any of `axis`
@@ -39,8 +40,8 @@ from sympy import Expr
 
 from iomodel.errors import IOModelError
 
-DType = Literal["io", "kv", "fp32", "int32", "int64"]
-"""Width of an element: the workload's dtype, that of the K/V cache, 4 bytes, 4 bytes, 8 bytes."""
+DType = Literal["io", "kv", "fp32", "int32", "int64", "bool"]
+"""Width of an element: the workload's dtype, that of the K/V cache, 4 bytes, 4 bytes, 8 bytes, 1 byte."""
 
 Per = Literal["head", "kv_head", "heads", "batch", "call"]
 """How many there are: B H, B H_kv, H, B, 1."""
@@ -225,11 +226,15 @@ class When(Block):
 
 @dataclass(frozen=True)
 class Kernel(Block):
-    """One launch; it begins and ends with nothing on chip."""
+    """One launch; it begins and ends with nothing on chip.
+
+    What it `keeps` stays in HBM until it is over, whether it moves it or not: a later pass reads it.
+    """
 
     title: str
     body: Sequence[Statement]
     per: Per = "head"
+    keeps: tuple[Tensor, ...] = ()
 
 
 Leaf = Load | Lookup | Store | Fill | Accumulate | Hold | MatMul | Elementwise
@@ -381,6 +386,7 @@ class Algorithm:
     tiled_by: str | None = None
     published: tuple[Published, ...] = ()
     residency: Mapping[str, Any] = field(default_factory=dict)
+    execution: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def directions(self) -> tuple[str, ...]:

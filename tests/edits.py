@@ -65,6 +65,13 @@ def edits(nest: Nest) -> Iterator[Edit]:
                 yield Edit(
                     f"once a {per}", str(kernel.title), (*nest[:number], replace(kernel, per=per), *nest[number + 1 :])
                 )
+        for tensor in kernel.keeps:
+            fewer = tuple(other for other in kernel.keeps if other != tensor)
+            yield Edit(
+                "no longer kept",
+                f"{tensor.name} in {kernel.title}",
+                (*nest[:number], replace(kernel, keeps=fewer), *nest[number + 1 :]),
+            )
     for place, path, body in bodies(nest):
         for i, statement in enumerate(body):
             step = in_block if isinstance(statement, Block) else in_leaf
@@ -226,7 +233,7 @@ def sizes(path: Path) -> list[Expr]:
     for tensor, (width, tiles) in live(path).items():
         part = Mul(*(axis.length if tile is None else tile for axis, tile in zip(tensor.axes, tiles, strict=True)))
         elements += part
-        size += part * (Integer(4) if width == "fp32" else e)
+        size += part * {"fp32": Integer(4), "bool": Integer(1)}.get(width, e)
     return [elements, *(size.subs(e, width) for width in (1, 2, 4))]
 
 

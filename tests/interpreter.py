@@ -175,7 +175,7 @@ class Machine:
                 yield statement
 
     def width(self, dtype: str) -> int:
-        return {"io": self.values[e], "kv": self.values[e_kv], "fp32": 4, "int32": 4, "int64": 8}[dtype]
+        return {"io": self.values[e], "kv": self.values[e_kv], "fp32": 4, "int32": 4, "int64": 8, "bool": 1}[dtype]
 
     def hold(self, block: Any, here: Here, above: Mapping[Tensor, tuple[int, int]]) -> None:
         """Note what is live in every loop body: buffers are static, as large as a full tile, and outlive its trips."""
@@ -206,6 +206,8 @@ class Machine:
         for number, kernel in enumerate(nest):
             for tensor, written in self.moved(kernel):
                 uses.setdefault(tensor, []).append((number, written))
+            for tensor in kernel.keeps:
+                uses.setdefault(tensor, []).append((number, False))
         allocated = [[0, 0] for _ in nest]
         for tensor, found in uses.items():
             if tensor.inside:

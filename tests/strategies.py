@@ -92,7 +92,8 @@ def run(name: str, w: iomodel.Attention, tiles: Mapping[str, int], options: Mapp
     if w.direction == "forward":
         measured: Run = import_module(f"tests.reference.{name}").run(*tensors, **more)
         return measured
-    saved = {"O": np.ones((*rows, w.value_dim)), "P": np.ones((*rows, w.kv_len))}
+    saved = {"O": np.ones((*rows, w.value_dim))}
+    saved |= {pairs: np.ones((*rows, w.kv_len)) for pairs in ("P", "P_drop", "dropout_mask")}
     saved |= {statistic: np.ones(rows) for statistic in ("LSE", "l", "m")}
     kernel = import_module(f"tests.reference.backward.{name}")
     return kernel.run(*tensors, np.ones((*rows, w.value_dim)), saved, **more)

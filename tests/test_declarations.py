@@ -325,6 +325,7 @@ def test_every_statement_is_edited(variant: Variant) -> None:
     assert kinds["flipped"] == sum(not isinstance(leaf, Lookup) for leaf, _ in moves)
     assert kinds["doubled"] == sum(not isinstance(leaf, Hold) for leaf in leaves)
     holds = kinds["dropped"] - kinds["doubled"]
+    assert kinds["no longer kept"] == sum(len(kernel.keeps) for kernel in nest)
     assert 0 < holds <= kinds["of another width"] + holds <= 2 * sum(isinstance(leaf, Hold) for leaf in leaves)
     assert kinds["no more atomic"] + kinds["atomic"] == sum(isinstance(leaf, Accumulate) for leaf in leaves)
     assert kinds["at the first trip too"] == sum(isinstance(leaf, Load) and bool(leaf.after_first) for leaf in leaves)

@@ -276,7 +276,12 @@ def scenes(draw: st.DrawFn) -> Scene:
     condition = draw(st.sampled_from(CONDITIONS))
     launched: st.SearchStrategy[Per] = st.sampled_from(["head", "head", "kv_head", "call"])
     kernels = [
-        Kernel(f"kernel {i}", draw(bodies(Around(tensors, condition, set()))), draw(launched))
+        Kernel(
+            f"kernel {i}",
+            draw(bodies(Around(tensors, condition, set()))),
+            draw(launched),
+            tuple(draw(st.lists(st.sampled_from(tensors), max_size=1))),
+        )
         for i in range(draw(st.integers(1, 3)))
     ]
     nest = tuple(kernels)

@@ -63,6 +63,7 @@ def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
     if name != "standard":
         splits = {"splits": draw(st.integers(1, 6))} if name == "split_kv" else {}
         return chosen | splits | {"block_q": draw(tile), "block_kv": draw(tile)}
+    chosen |= {"mask_pass": draw(st.booleans()), "dropout_pass": draw(st.booleans())}
     tiles = draw(st.none() | st.fixed_dictionaries(dict.fromkeys(GEMM_TILES, tile)))
     return chosen | (tiles or {})
 
@@ -144,7 +145,7 @@ def test_flash2_full_by_hand() -> None:
     assert run.flops == 2 * 8 * 8 * (2 + 2)
     assert run.exps == 8 * 8 + 8 * 4  # each row is rescaled at each of 4 key tiles
     # Q 4*2, K 2*2, V 2*2 in the io type; O 4*2, l and m 4 each, S 4*2 in fp32.
-    assert run.sram_states >= {(16, 0, 24, 0, 0)}
+    assert run.sram_states >= {(16, 0, 24, 0, 0, 0)}
     assert (run.sram_peak, run.sram_bytes(2), run.sram_bytes(4)) == (40, 128, 160)
     assert run.hbm_peak == 4 * 16 + 8
 
@@ -274,7 +275,7 @@ def test_split_kv_by_hand() -> None:
     assert run.exps == pairs + 3 * 3 + 2 * 4 + 3 * 5  # one for each weight of a row
     # Q 3*2, K 2*2, V 2*3; O 3*3, l and m 3, S 3*2.
     assert (run.sram_peak, run.sram_bytes(2)) == (16 + 21, 2 * 16 + 4 * 21)
-    assert run.sram_states >= {(0, 0, 3 + 3 + 3, 0, 0)}  # of the combination: the weights, two rows
+    assert run.sram_states >= {(0, 0, 3 + 3 + 3, 0, 0, 0)}  # of the combination: the weights, two rows
     assert run.hbm_peak == 10 + 14 + 21 + 4 * (15 + 5)
     assert run.hbm_bytes(2) == 2 * (20 + 26 + 39 + 15) + 4 * (2 * 45 + 2 * 15 + 5)
 
@@ -305,7 +306,7 @@ def test_small_cache_by_hand() -> None:
     assert run.flops == 2 * 4 * (3 + 2)
     assert run.exps == (2 + 2) + 2 * (1 + 1)
     # l, m, the factors and O 2 each, S 2*1, in fp32; V 1. The columns of Q and K, 2 and 1, are one fewer in bytes.
-    assert run.sram_states >= {(3, 0, 8, 0, 0), (1, 0, 10, 0, 0)}
+    assert run.sram_states >= {(3, 0, 8, 0, 0, 0), (1, 0, 10, 0, 0, 0)}
     assert (run.sram_peak, run.sram_bytes(2)) == (11, 2 + 40)
     assert run.LSE is None
     assert run.hbm_peak == 15 + 6 + 4 + 10
@@ -338,6 +339,21 @@ def test_standard_softmax_holds_one_row() -> None:
     run = Shape(3, 7, 1, 1).run("standard", gemm1_m=1, gemm1_n=1, gemm2_m=1, gemm2_n=1)
     # The products hold 3 elements, one of each operand; the softmax a row of 7, in fp32.
     assert (run.sram_peak, run.sram_bytes(2)) == (7, 28)
+
+
+@pytest.mark.parametrize("tiles", [{}, dict.fromkeys(GEMM_TILES, 6)])
+def test_standard_passes_by_hand(tiles: dict[str, int]) -> None:
+    run = Shape(3, 4, 2, 5, mask={"right": 0}).run("standard", mask_pass=True, dropout_pass=True, **tiles)
+    # S 3 x 4 is made, masked and taken; P is dropped out, and O = P_drop V.
+    assert run.reads == {"Q": 6, "K": 8, "S": 24, "P": 12, "P_drop": 12, "V": 20}
+    assert run.writes == {"S": 24, "P": 12, "P_drop": 12, "dropout_mask": 12, "O": 15}
+    assert (run.flops, run.exps, run.randoms) == (2 * 12 * (2 + 5), 12, 12)
+    assert run.hbm_bytes(2) == 2 * (82 + 63) + 12
+    # Rows, or all of them at once: S in the workload's type; P with the mask beside it, one byte an element.
+    rows = 1 if tiles else 3
+    assert run.sram_states >= {(4 * rows, 0, 0, 0, 0, 0), (4 * rows, 0, 0, 0, 0, 4 * rows)}
+    # Q, K, V 34; P, the dropped P and the mask stay while O 15 is made.
+    assert (run.hbm_peak, run.hbm_peak_bytes(2)) == (34 + 36 + 15, 2 * (34 + 24 + 15) + 12)
 
 
 def test_standard_wants_all_tiles_or_none() -> None:

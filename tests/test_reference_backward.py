@@ -114,6 +114,7 @@ def suited(name: str, shape: Shape) -> Shape:
 def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
     chosen: dict[str, Any] = {"packed": draw(st.booleans())}
     if name == "standard":
+        chosen["dropout_pass"] = draw(st.booleans())
         return chosen | (draw(st.none() | st.fixed_dictionaries(dict.fromkeys(GEMM_TILES, tile))) or {})
     chosen |= {"block_q": draw(tile), "block_kv": draw(tile)}
     if name == "flash2":
@@ -287,8 +288,10 @@ def test_standard_counts_follow_from_the_tiles_of_its_products(data: st.DataObje
     def times(tile: str, length: int) -> int:
         return -(-length // chosen.get(tile, length))
 
+    apart = chosen["dropout_pass"]
+    dropped = "P_drop" if apart else "P"
     reads = Counter(
-        P=m * n * times("gemm3_n", d_v) + m * n,
+        P=m * n,
         dO=m * d_v * (times("gemm3_m", n) + times("gemm4_n", n)),
         V=n * d_v * times("gemm4_m", m),
         dP=m * n,
@@ -298,8 +301,13 @@ def test_standard_counts_follow_from_the_tiles_of_its_products(data: st.DataObje
         dK_expanded=n * d if together < shape.group else 0,
         dV_expanded=n * d_v if together < shape.group else 0,
     )
+    reads[dropped] += m * n * times("gemm3_n", d_v)
     writes = Counter(dP=m * n, dS=m * n, dQ=m * d)
-    if shape.extras.dropout is not None:
+    if apart:
+        reads.update(dP_drop=m * n, dropout_mask=m * n)
+        writes["dP_drop"] = m * n
+    drawn_again = shape.extras.dropout is not None and not apart
+    if drawn_again:
         states = times("gemm3_m", n) * times("gemm3_n", d_v) + times("gemm4_m", m) * times("gemm4_n", n)
         reads["R"] = 2 * states
     for tensor, size in (("dK", d), ("dV", d_v)):
@@ -313,11 +321,11 @@ def test_standard_counts_follow_from_the_tiles_of_its_products(data: st.DataObje
     assert run.writes == expected
     assert (run.flops, run.exps, run.atomics) == (4 * programs * m * n * (d + d_v), 0, 0)
     drawn = (1 + times("gemm3_n", d_v)) * programs * m * n  # P anew for each tile of columns of dV
-    assert run.randoms == (0 if shape.extras.dropout is None else drawn)
+    assert run.randoms == (drawn if drawn_again else 0)
     stationary = {tile: chosen.get(tile, 0) for tile in GEMM_TILES}
     if all(stationary.values()):
         sizes = [(stationary[f"gemm{g}_m"], stationary[f"gemm{g}_n"]) for g in (3, 4, 5, 6)]
-        state = [2 * (shape.extras.dropout is not None)] * 2 + [0, 0]
+        state = [2 * drawn_again] * 2 + [0, 0]
         held = [a * b + a + b + r for (a, b), r in zip(sizes, state, strict=True)] + [2 * n]
         assert run.sram_peak == max(*held, 2 * max(d, d_v) if together < shape.group else 0)
 
@@ -357,7 +365,7 @@ def test_standard_tiled_by_hand() -> None:
     assert run.writes == {"dV": 20, "dP": 12, "dS": 12, "dQ": 6, "dK": 8}
     # dV 2*3 with 2 and 3; dP the same; a row of P and one of dP; dQ 2*1 with 2 and 1; dK 4*2 with 4 and 2.
     assert (run.sram_peak, run.sram_bytes(2)) == (14, 4 * 8 + 2 * 6)
-    assert run.sram_states >= {(5, 0, 6, 0, 0), (4, 0, 4, 0, 0), (3, 0, 2, 0, 0)}
+    assert run.sram_states >= {(5, 0, 6, 0, 0, 0), (4, 0, 4, 0, 0, 0), (3, 0, 2, 0, 0, 0)}
 
 
 def test_standard_groups_by_hand() -> None:
@@ -394,6 +402,20 @@ def test_standard_dropout_by_hand() -> None:
     assert (tiled.reads["R"], tiled.randoms) == (2 * (2 * 3 + 2 * 2), 3 * 12 + 12)
 
 
+@pytest.mark.parametrize("extras", [NONE, Extras(dropout=0.5)])
+def test_standard_dropout_pass_by_hand(extras: Extras) -> None:
+    run = Shape(3, 4, 2, 5, mask=CAUSAL, extras=extras).run("standard", dropout_pass=True)
+    # dV takes P_drop 12; dP_drop 12 and the mask 12 make dP 12; then as ever. Nothing is drawn again.
+    assert run.reads == {
+        "P_drop": 12, "dO": 30, "V": 20, "dP_drop": 12, "dropout_mask": 12, "P": 12, "dP": 12, "dS": 24, "K": 8, "Q": 6
+    }  # fmt: skip
+    assert run.writes == {"dV": 20, "dP_drop": 12, "dP": 12, "dS": 12, "dQ": 6, "dK": 8}
+    assert (run.flops, run.randoms, run.widths["dropout_mask"]) == (2 * 12 * (5 + 5 + 2 + 2), 0, "bool")
+    assert run.sram_states >= {(12, 0, 0, 0, 0, 12)}
+    # Q, K, V, dO 49; P, P_drop and the mask 36; dV 20, dP_drop and dP 24. Or at last dS 12, dQ 6 and dK 8.
+    assert run.hbm_peak == max(49 + 36 + 20 + 24, 49 + 36 + 20 + 12 + 6 + 8)
+
+
 def test_flash1_full_by_hand() -> None:
     run = Shape(8, 8, 2, 2).run("flash1", block_q=4, block_kv=2)
     # N d (7 + 5 T_c) + 2 N T_c, with N d = 16 and T_c = 4.
@@ -407,7 +429,7 @@ def test_flash1_causal_by_hand() -> None:
     assert run.writes == {"dQ": 16 + 48, "dK": 32, "dV": 32}
     assert (run.flops, run.exps, run.atomics) == (6 * 5 * 2 * 4 * 2 * 2, 6 * 4 * 2, 0)
     # K, V 4 and Q, O, dO 8 in the io type; dK, dV 4, dQ 8, l, m 4, S, dP 8 in fp32.
-    assert run.sram_states >= {(32, 0, 40, 0, 0)}
+    assert run.sram_states >= {(32, 0, 40, 0, 0, 0)}
     assert (run.sram_peak, run.sram_bytes(2)) == (72, 2 * 32 + 4 * 40)
     # Q, K, V, O, dO, dQ, dK, dV 16 each, l and m 8.
     assert (run.hbm_peak, run.hbm_peak_bytes(2)) == (8 * 16 + 16, 8 * 32 + 64)
@@ -438,7 +460,7 @@ def test_flash2_causal_by_hand() -> None:
     assert run.writes == {"D": 8, "dQ_acc": 16 + 48, "dK": 16, "dV": 16, "dQ": 16}
     assert (run.flops, run.exps, run.atomics) == (6 * 5 * 2 * 4 * 2 * 2, 6 * 4 * 2, 48)
     # K, V 4 and Q, dO 8 in the io type; dK, dV 4, LSE, D 4, dQ 8, S, dP 8 in fp32.
-    assert run.sram_states >= {(24, 0, 40, 0, 0)}
+    assert run.sram_states >= {(24, 0, 40, 0, 0, 0)}
     assert (run.sram_peak, run.sram_bytes(2)) == (64, 2 * 24 + 4 * 40)
     # Q, K, V, O, dO 80, LSE 8, dQ_acc 16, dK, dV 32, and D 8, which goes before dQ 16 comes.
     assert (run.hbm_peak, run.hbm_peak_bytes(2)) == (80 + 8 + 16 + 32 + 16, 2 * (80 + 32 + 16) + 4 * (8 + 16))
@@ -515,7 +537,7 @@ def test_two_pass_ragged_by_hand() -> None:
     assert (run.flops, run.exps, run.atomics) == (2 * 35 * (1 + 3 + 3 + 1) + 2 * 35 * (1 + 3 + 1), 70, 0)
     # Second kernel: K 3, V 9, Q 4, dO 12; dK 3, dV 9, LSE, D 4, S, dP 12. Third: Q 2, dO 6, K 5, V 15;
     # dQ, LSE, D 2, S, dP 10.
-    assert run.sram_states >= {(28, 0, 44, 0, 0), (28, 0, 26, 0, 0)}
+    assert run.sram_states >= {(28, 0, 44, 0, 0, 0), (28, 0, 26, 0, 0, 0)}
     assert (run.sram_peak, run.sram_bytes(2)) == (72, 2 * 28 + 4 * 44)
     # Q 5, K 7, V 21, dO, O 15, LSE 5; D 5, dK 7, dV 21, dQ 5.
     assert run.hbm_peak == 68 + 38
@@ -567,7 +589,9 @@ def test_statistics_and_sums_are_in_fp32(name: str, data: st.DataObject, shape: 
     run = suited(name, shape).run(name, **data.draw(options(name)))
     single = {"l", "m", "LSE", "D", "dQ_acc", "dK_acc", "dV_acc", "slopes"}
     for tensor, width in run.widths.items():
-        assert width == ("fp32" if tensor in single else "int64" if tensor == "R" else "io")
+        assert width == (
+            "fp32" if tensor in single else "int64" if tensor == "R" else "bool" if tensor == "dropout_mask" else "io"
+        )
 
 
 def test_a_plain_addition_is_not_atomic() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.backward.dense import dense_dropout
 from tests.reference.extras import Extras, keep_mask
 from tests.reference.machine import Run, SRAMOverflow
 from tests.test_reference import ALGORITHMS, Shape, bound, depth, length, options
@@ -131,6 +132,10 @@ def test_it_computes_attention_with_any_features(name: str, data: st.DataObject)
     np.testing.assert_allclose(run.O, output, rtol=1e-9, atol=1e-11)
     if name == "standard":
         np.testing.assert_allclose(run.outputs["P"], P, rtol=1e-9, atol=1e-12)
+        if "P_drop" in run.outputs:
+            z = dense_dropout(P.shape, call.extras)
+            np.testing.assert_allclose(run.outputs["P_drop"], P * z, rtol=1e-9, atol=1e-12)
+            np.testing.assert_array_equal(run.outputs["dropout_mask"], z > 0)
     elif name != "tiled_query":
         np.testing.assert_allclose(run.outputs["LSE"], lse, rtol=1e-9, atol=1e-11)
     if name == "flash1":
@@ -269,10 +274,10 @@ def test_standard_softmax_holds_a_sink_beside_its_rows() -> None:
     for packed, rows, sinks in [(False, 1, 1), (True, 1, 1)]:
         tiles = {"gemm1_m": 1, "gemm1_n": 1, "gemm2_m": 1, "gemm2_n": 1}
         run = Call(shape, features(shape, "sinks")).run("standard", packed=packed, **tiles)
-        assert run.sram_states >= {(sinks, 0, rows * 9, 0, 0)}
+        assert run.sram_states >= {(sinks, 0, rows * 9, 0, 0, 0)}
     for packed, rows, sinks in [(False, 3, 1), (True, 6, 2)]:
         run = Call(shape, features(shape, "sinks")).run("standard", packed=packed)
-        assert run.sram_states >= {(sinks, 0, rows * 9, 0, 0)}
+        assert run.sram_states >= {(sinks, 0, rows * 9, 0, 0, 0)}
 
 
 def test_buffers_are_full_tiles_however_small_the_shape() -> None:
@@ -304,6 +309,19 @@ def test_dropout_by_hand(name: str, packed: bool) -> None:
     assert run.hbm_peak_bytes(2) - plain.hbm_peak_bytes(2) == 16
     if run.LSE is not None and plain.LSE is not None:
         np.testing.assert_array_equal(run.LSE, plain.LSE)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", ["standard", "ideal"])
+def test_dropout_in_a_pass_of_its_own_by_hand(name: str, packed: bool) -> None:
+    """Each of 2 x 3 x 5 elements of P is drawn once, in whatever tiles O is made, and no state is left."""
+    shape = replace(SMALL, mask={})
+    call = Call(shape, features(shape, "dropout"))
+    run = call.run(name.replace("ideal", "standard"), packed=packed, dropout_pass=True, **TILES[name])
+    np.testing.assert_allclose(run.O, call.dense()[0], rtol=1e-9, atol=1e-11)
+    assert (run.randoms, run.writes["dropout_mask"], run.writes["P_drop"], run.reads["P"]) == (30, 30, 30, 30)
+    assert "R" not in run.writes
+    assert run.widths["dropout_mask"] == "bool"
 
 
 def test_dropout_keeps_its_share_everywhere() -> None:
@@ -355,12 +373,12 @@ def test_scales_by_hand(name: str, head: tuple[int, int], token: tuple[int, int]
 
 def test_standard_holds_scales_beside_its_operands() -> None:
     # Tiled: S 2*3, Q 2, K 3; a row of 5; O 2*2, P 2, V 2. The scales of a tile of S, and one for a slice of V.
-    assert small("standard", False, "head").sram_states >= {(5, 0, 6 + 1, 0, 0), (4, 0, 4 + 1, 0, 0)}
-    assert small("standard", False, "token").sram_states >= {(5, 0, 6 + 3, 0, 0), (4, 0, 4 + 1, 0, 0)}
-    assert small("standard", False, "dtype", "token").sram_states >= {(2, 3, 9, 0, 0), (2, 2, 5, 0, 0)}
+    assert small("standard", False, "head").sram_states >= {(5, 0, 6 + 1, 0, 0, 0), (4, 0, 4 + 1, 0, 0, 0)}
+    assert small("standard", False, "token").sram_states >= {(5, 0, 6 + 3, 0, 0, 0), (4, 0, 4 + 1, 0, 0, 0)}
+    assert small("standard", False, "dtype", "token").sram_states >= {(2, 3, 9, 0, 0, 0), (2, 2, 5, 0, 0, 0)}
     # Whole: Q 3*2, K 5*2, S 3*5; P 3*5, V 5*3, O 3*3.
-    assert small("ideal", False, "dtype", "head").sram_states >= {(6, 10, 16, 0, 0), (15, 15, 10, 0, 0)}
-    assert small("ideal", False, "dtype", "token").sram_states >= {(6, 10, 20, 0, 0), (15, 15, 14, 0, 0)}
+    assert small("ideal", False, "dtype", "head").sram_states >= {(6, 10, 16, 0, 0, 0), (15, 15, 10, 0, 0, 0)}
+    assert small("ideal", False, "dtype", "token").sram_states >= {(6, 10, 20, 0, 0, 0), (15, 15, 14, 0, 0, 0)}
 
 
 PAGED = {  # page size: block_table entries and keys moved, plain and packed, and keys in memory

@@ -2,14 +2,22 @@
 
 By default each operand makes one ideal pass, as in the paper. With tiles the products are tiled GEMMs that
 accumulate an output tile while rank-one slices of the operands stream past.
+
+Eager frameworks run elementwise steps as kernels of their own. `mask_pass` adds the mask to S in one: S goes in and
+out once more. `dropout_pass` drops P out in one, as PyTorch does outside of its fused attention: it stores the dropped
+P, which the product takes, and a mask of a byte an element, from which the backward pass makes dP; P, the dropped P
+and the mask stay in HBM. This option stands alone: the pass is there, with a random number an element of P, whether
+the call has dropout or not; where it has, the pass is that dropout, and no state of the random numbers is stored.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from sympy import Expr, Integer, ceiling
 
 from iomodel.algorithms._gradients import stores, summed
+from iomodel.execution import UNFUSED
 from iomodel.nest import (
     Algorithm,
     Axis,
@@ -21,6 +29,7 @@ from iomodel.nest import (
     Loop,
     MatMul,
     Published,
+    Random,
     Scores,
     Sink,
     Statement,
@@ -28,7 +37,27 @@ from iomodel.nest import (
     Tensor,
 )
 from iomodel.symbols import N_k, N_q, d, d_v, m_1, m_2, m_3, m_4, m_5, m_6, n_1, n_2, n_3, n_4, n_5, n_6
-from iomodel.tensors import K, O, P, Q, S, V, depth, dK, dO, dP, dQ, dS, dV, key, query, value
+from iomodel.tensors import (
+    K,
+    O,
+    P,
+    P_drop,
+    Q,
+    S,
+    V,
+    depth,
+    dK,
+    dO,
+    dP,
+    dP_drop,
+    dQ,
+    dropout_mask,
+    dS,
+    dV,
+    key,
+    query,
+    value,
+)
 
 ONE = Integer(1)
 
@@ -48,11 +77,19 @@ class Product(NamedTuple):
 
 SCORES = Product("S = Q K^T", S, (Q, K), query, key, depth, m_1, n_1)
 OUTPUT = Product("O = P V", O, (P, V), query, value, key, m_2, n_2)
+DROPPED_OUTPUT = OUTPUT._replace(title="O = P_drop V", operands=(P_drop, V))
 BACKWARD = (
     Product("dV = P^T dO", dV, (P, dO), key, value, query, m_3, n_3),
     Product("dP = dO V^T", dP, (dO, V), query, key, value, m_4, n_4),
     Product("dQ = dS K", dQ, (dS, K), query, depth, key, m_5, n_5),
     Product("dK = dS^T Q", dK, (dS, Q), key, depth, query, m_6, n_6),
+)
+
+
+DROPPED_BACKWARD = (
+    BACKWARD[0]._replace(title="dV = P_drop^T dO", operands=(P_drop, dO)),
+    BACKWARD[1]._replace(title="dP_drop = dO V^T", result=dP_drop),
+    *BACKWARD[2:],
 )
 
 
@@ -74,19 +111,37 @@ def _rows(title: str, body: Sequence[Statement], tiled: bool) -> Kernel:
     return Kernel(title, [Loop(query, ONE, body)] if tiled else body)
 
 
-def declare(tiled: bool) -> Iterator[Kernel]:
-    """Lines 1 to 3 of Algorithm 0; a mask changes none of the traffic."""
+def declare(tiled: bool, mask_pass: bool, dropout_pass: bool) -> Iterator[Kernel]:
+    """Lines 1 to 3 of Algorithm 0, with further passes if wanted; which mask it is changes none of the traffic."""
     yield _gemm(SCORES, tiled, [Scores(query, key), Store(S)])
+    if mask_pass:
+        yield _rows("S = S + mask", [Load(S), Store(S)], tiled)
     softmax: list[Statement] = [Hold(S, "fp32"), Load(S), Exp(query, key), Sink(query), Store(P, held=S)]
     yield _rows("P = softmax(S)", softmax, tiled)
-    yield _gemm(OUTPUT, tiled, each=[Drop(query, key)])  # P is kept whole for the backward pass
+    if dropout_pass:
+        drop: list[Statement] = [
+            Load(P),
+            Hold(dropout_mask),
+            Random(query, key),
+            Store(dropout_mask),
+            Store(P_drop, held=P),
+        ]
+        yield _rows("P_drop = dropout(P)", drop, tiled)
+        yield replace(_gemm(DROPPED_OUTPUT, tiled), keeps=(P,))  # the gradient of the softmax takes it
+    else:
+        yield _gemm(OUTPUT, tiled, each=[Drop(query, key)])  # P is kept whole for the backward pass
 
 
-def backward(tiled: bool) -> Iterator[Kernel]:
-    """Lines 1 to 5 of Algorithm 3, from the P that the forward pass left."""
-    dv, dp, dq, dk = BACKWARD
-    yield _gemm(dv, tiled, list(stores(dV)), [Drop(query, key)])
-    yield _gemm(dp, tiled, [Drop(query, key), Store(dP)])
+def backward(tiled: bool, dropout_pass: bool) -> Iterator[Kernel]:
+    """Lines 1 to 5 of Algorithm 3, from the P that the forward pass left; a constant mask has no gradient to take."""
+    dv, dp, dq, dk = DROPPED_BACKWARD if dropout_pass else BACKWARD
+    if dropout_pass:
+        yield _gemm(dv, tiled, list(stores(dV)))
+        yield _gemm(dp, tiled)
+        yield _rows("dP = dropout mask o dP_drop", [Load(dP_drop), Load(dropout_mask), Store(dP, held=dP_drop)], tiled)
+    else:
+        yield _gemm(dv, tiled, list(stores(dV)), [Drop(query, key)])
+        yield _gemm(dp, tiled, [Drop(query, key), Store(dP)])
     yield _rows("dS = P o (dP - rowsum(P o dP))", [Load(P), Hold(dP, "fp32"), Load(dP), Store(dS, held=dP)], tiled)
     yield _gemm(dq, tiled)
     yield _gemm(dk, tiled, list(stores(dK)))
@@ -100,11 +155,12 @@ ALGORITHM = Algorithm(
     "arXiv:2205.14135 (2022), Algorithms 0 and 3",
     declare=declare,
     backward=backward,
-    options={"tiled": False},
+    options={"tiled": False, "mask_pass": False, "dropout_pass": False},
     classes=frozenset({"exact"}),
     # The backward pass starts from P: the slope of a cap is known from S alone. Pages are for kernels that stream keys.
     without={"forward": frozenset({"paged"}), "backward": frozenset({"softcap"})},
     tiled_by="tiled",
+    execution={"forward": UNFUSED, "backward": UNFUSED},
     published=(
         Published(
             (N_q + N_k) * (d + d_v) + 4 * N_q * N_k,

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-Width = Literal["io", "kv", "fp32", "int32", "int64"]
-WIDTHS: tuple[Width, ...] = ("io", "kv", "fp32", "int32", "int64")
+Width = Literal["io", "kv", "fp32", "int32", "int64", "bool"]
+WIDTHS: tuple[Width, ...] = ("io", "kv", "fp32", "int32", "int64", "bool")
 Elements = tuple[int, ...]  # how many of each width, in the order of WIDTHS
 
 
 def in_bytes(elements: Elements, io_size: int, kv_size: int | None = None) -> int:
     """Bytes of so many elements of each width, at the sizes of the workload's type and of the cache's."""
-    sizes = (io_size, io_size if kv_size is None else kv_size, 4, 4, 8)
+    sizes = (io_size, io_size if kv_size is None else kv_size, 4, 4, 8, 1)
     return sum(count * size for count, size in zip(elements, sizes, strict=True))
 
 

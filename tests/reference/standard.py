@@ -1,16 +1,20 @@
 """Standard attention, forward (Dao et al. 2022, arXiv:2205.14135, section 2.2, Algorithm 0).
 
 Three kernels, one for each line of the algorithm; each runs over all batches and heads before the next
-begins. S and P go through HBM whole, whatever the mask: it changes their values only.
+begins. S and P go through HBM whole, whatever the mask: it changes their values only. The mask and dropout
+are part of the softmax and of the last kernel, or kernels of their own.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
 from .cache import Cache, forward
-from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
+from .extras import NONE, Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
 from .grid import Program, programs, row_mask, split
 from .machine import FloatArray, Machine, Run
 from .masks import BoolArray, finite, reciprocal
+from .passes import add_mask, alloc_dropped, dropout
 
 ALL = slice(None)
 
@@ -90,8 +94,8 @@ def softmax(machine: Machine, program: Program, seen: BoolArray, block: int) -> 
         sram.free()
 
 
-def output(cache: Cache, program: Program, gemm_m: int, gemm_n: int) -> None:
-    """Line 3 for one head: O = P V by output tiles, streaming the keys one at a time."""
+def output(cache: Cache, program: Program, weights: str, gemm_m: int, gemm_n: int) -> None:
+    """Line 3 for one head: O = P V by output tiles, streaming the keys one at a time; P goes by this name."""
     machine, extras = cache.machine, cache.extras
     hbm, sram = machine.hbm, machine.sram
     kv_len, d_v = hbm.arrays["K"].shape[2], cache.depth["V"]
@@ -99,7 +103,7 @@ def output(cache: Cache, program: Program, gemm_m: int, gemm_n: int) -> None:
         for columns in split(d_v, gemm_n):
             n, n_v = rows.stop - rows.start, columns.stop - columns.start
             o = sram.alloc("O", (gemm_m, gemm_n), "fp32")[:n, :n_v]
-            p = sram.alloc("P", (gemm_m, 1), "io")[:n]
+            p = sram.alloc(weights, (gemm_m, 1), "io")[:n]
             v = sram.alloc("V", (1, gemm_n), cache.width)[:, :n_v]
             cache.alloc_scale("V", "head")
             cache.alloc_scale("V", "token")
@@ -107,7 +111,7 @@ def output(cache: Cache, program: Program, gemm_m: int, gemm_n: int) -> None:
             o[:] = 0.0
             for j in range(kv_len):
                 key = slice(j, j + 1)
-                p[:] = hbm.load("P", (*program.rows(rows), key))
+                p[:] = hbm.load(weights, (*program.rows(rows), key))
                 p *= kept(machine, extras, program, rows, key)
                 v[:] = cache.load("V", program, key, columns)
                 cache.load_scale("V", "token", program, key)
@@ -116,16 +120,16 @@ def output(cache: Cache, program: Program, gemm_m: int, gemm_n: int) -> None:
             sram.free()
 
 
-def output_ideal(cache: Cache, program: Program) -> None:
+def output_ideal(cache: Cache, program: Program, weights: str) -> None:
     """Line 3 for one head with everything on chip: each operand is moved once."""
     machine, extras = cache.machine, cache.extras
     hbm, sram = machine.hbm, machine.sram
     rows, keys = slice(program.length), slice(0, hbm.arrays["K"].shape[2])
-    p = sram.alloc("P", (program.length, keys.stop), "io")
+    p = sram.alloc(weights, (program.length, keys.stop), "io")
     o = sram.alloc("O", (program.length, cache.depth["V"]), "fp32")
     cache.alloc_scale("V", "head")
     cache.alloc_tile(keys.stop, "V")
-    p[:] = hbm.load("P", program.rows(ALL))
+    p[:] = hbm.load(weights, program.rows(ALL))
     p *= kept(machine, extras, program, rows, keys)
     cache.load_scale("V", "head", program)
     (v,) = cache.load_tile(program, keys, "V")
@@ -146,6 +150,8 @@ def run(
     capacity: int | None = None,
     seen: BoolArray | None = None,
     extras: Extras | None = None,
+    mask_pass: bool = False,
+    dropout_pass: bool = False,
     gemm1_m: int | None = None,
     gemm1_n: int | None = None,
     gemm2_m: int | None = None,
@@ -153,8 +159,13 @@ def run(
 ) -> Run:
     """Run Algorithm 0, with all four tiles of its two products or, without any, in its ideal form.
 
-    P is kept without dropout, as the backward pass needs it: dropout is part of the last kernel.
+    P is kept without dropout, as the backward pass needs it: dropout is part of the last kernel. With `dropout_pass`
+    it is a kernel of its own, at rate 0 if there is none: the dropped P and the mask are kept as well, and the state of
+    the generator is not.
     """
+    dropped = replace(extras or NONE, dropout=(extras or NONE).dropout or 0.0)
+    if dropout_pass:
+        extras = replace(dropped, dropout=None)
     machine, cache, extras = forward(Q, K, V, capacity, extras)
     if extras.page_size:
         raise ValueError("standard attention has no pages")
@@ -171,14 +182,25 @@ def run(
             scores(cache, program, gemm1_m, gemm1_n, off)
         else:
             scores_ideal(cache, program, off)
+    block = 1 if tiled else heads[0].length
+    if mask_pass:
+        for program in heads:
+            add_mask(machine, program, mask, block)
+        mask = np.ones_like(mask)  # nothing is left to mask
     hbm.alloc("P", (*Q.shape[:3], K.shape[2]))
     for program in heads:
-        softmax(machine, program, mask, 1 if tiled else program.length)
+        softmax(machine, program, mask, block)
     hbm.free("S")
+    if dropout_pass:
+        alloc_dropped(hbm)
+        for program in heads:
+            dropout(machine, dropped, program, block)
+    weights = "P_drop" if dropout_pass else "P"
     hbm.alloc("O", (*Q.shape[:3], V.shape[-1]))
     for program in heads:
         if gemm2_m and gemm2_n:
-            output(cache, program, gemm2_m, gemm2_n)
+            output(cache, program, weights, gemm2_m, gemm2_n)
         else:
-            output_ideal(cache, program)
-    return machine.result(O=hbm.arrays["O"], P=hbm.arrays["P"])
+            output_ideal(cache, program, weights)
+    left_over = {name: hbm.arrays.get(name) for name in ("P", "P_drop", "dropout_mask")}
+    return machine.result(O=hbm.arrays["O"], **left_over)

@@ -34,7 +34,7 @@ def dense_dropout(shape: tuple[int, ...], extras: Extras) -> FloatArray:
 def forward_saved(
     Q: FloatArray, K: FloatArray, V: FloatArray, *, seen: BoolArray, align: str = "bottom-right", extras: Extras = NONE
 ) -> dict[str, FloatArray]:
-    """O, LSE, l, m and P of the forward pass, P before dropout; a row that sees nothing has 0 for O and P."""
+    """What the forward pass leaves, P before dropout and after it; a row that sees nothing has 0 for O and P."""
     S = dense_scores(Q, K, seen, align, extras)
     m = S.max(axis=-1)
     if extras.sinks is not None:
@@ -44,8 +44,9 @@ def forward_saved(
     if extras.sinks is not None:
         l = l + np.exp(extras.sinks[:, None] - m)
     P = P * reciprocal(l)[..., None]
-    O = P * dense_dropout(P.shape, extras) @ np.repeat(V, Q.shape[1] // K.shape[1], axis=1)
-    return {"O": O, "LSE": logsumexp(m, l), "l": l, "m": m, "P": P}
+    Z = dense_dropout(P.shape, extras)
+    O = P * Z @ np.repeat(V, Q.shape[1] // K.shape[1], axis=1)
+    return {"O": O, "LSE": logsumexp(m, l), "l": l, "m": m, "P": P, "P_drop": P * Z, "dropout_mask": 1.0 * (Z != 0)}
 
 
 def dense_gradients(

@@ -1,10 +1,12 @@
 """Standard attention, backward (Dao et al. 2022, arXiv:2205.14135, appendix B, Algorithm 3).
 
 Five kernels, one for each line of the algorithm; each runs over all batches and heads before the next
-begins. P, dP and dS go through HBM whole, whatever the mask: it shows in the values of P only.
+begins. P, dP and dS go through HBM whole, whatever the mask: it shows in the values of P only. Where
+dropout was a kernel of its own in the forward pass, its gradient is one here.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from ..extras import NONE, Extras, kept
 from ..grid import Program, split
 from ..machine import FloatArray, Run
 from ..masks import BoolArray
+from ..passes import dropout_gradient
 from .gradients import KeyGradients
 from .product import Tile, product
 from .tiles import Call, prepare
@@ -20,7 +23,8 @@ from .tiles import Call, prepare
 class Kernels:
     """The five kernels, each for the rows of one program."""
 
-    def __init__(self, call: Call, gradients: KeyGradients) -> None:
+    def __init__(self, call: Call, gradients: KeyGradients, dropout_pass: bool) -> None:
+        self.weights, self.weights_gradient = ("P_drop", "dP_drop") if dropout_pass else ("P", "dP")
         self.call, self.gradients = call, gradients
         self.machine, self.hbm = call.machine, call.machine.hbm
         self.kv_len, self.d = self.hbm.arrays["K"].shape[2:]
@@ -43,7 +47,7 @@ class Kernels:
         """dV = P^T dO, P after dropout, which is drawn anew for each tile of columns."""
         product(
             self.machine, (self.kv_len, self.d_v, program.length), tile,
-            load_a=lambda keys, rows: (self.rows("P", program, rows, keys) * self.kept(program, rows, keys)).T,
+            load_a=lambda keys, rows: (self.rows(self.weights, program, rows, keys) * self.kept(program, rows, keys)).T,
             load_b=lambda rows, columns: self.rows("dO", program, rows, columns),
             store=lambda keys, columns, dv: self.gradients.put("dV", program, keys, dv, columns),
             random=self.random,
@@ -56,7 +60,7 @@ class Kernels:
             load_a=lambda rows, columns: self.rows("dO", program, rows, columns),
             load_b=lambda columns, keys: self.keys("V", program, keys, columns).T,
             store=lambda rows, keys, dp: self.hbm.store(
-                "dP", (*program.rows(rows), keys), dp * self.kept(program, rows, keys)
+                self.weights_gradient, (*program.rows(rows), keys), dp * self.kept(program, rows, keys)
             ),
             random=self.random,
         )  # fmt: skip
@@ -106,6 +110,7 @@ def run(
     packed: bool = False,
     capacity: int | None = None,
     extras: Extras = NONE,
+    dropout_pass: bool = False,
     gemm3_m: int | None = None,
     gemm3_n: int | None = None,
     gemm4_m: int | None = None,
@@ -115,11 +120,17 @@ def run(
     gemm6_m: int | None = None,
     gemm6_n: int | None = None,
 ) -> Run:
-    """Run Algorithm 3 on P, with all eight tiles of its four products or, without any, in its ideal form."""
+    """Run Algorithm 3 on P, with all eight tiles of its four products or, without any, in its ideal form.
+
+    With `dropout_pass`, also on the dropped P and the mask that the forward pass left; without dropout at rate 0.
+    """
+    rate = extras.dropout or 0.0
+    if dropout_pass:
+        extras = replace(extras, dropout=None)
     if extras.softcap is not None:
         raise ValueError("standard attention keeps no scores to take the derivative of the softcap at")
     call = prepare(
-        (Q, K, V, dO), saved, ("P",),
+        (Q, K, V, dO), saved, ("P", "P_drop", "dropout_mask") if dropout_pass else ("P",),
         left=left, right=right, align=align, seen=seen, packed=packed, capacity=capacity, extras=extras,
     )  # fmt: skip
     pairs = [(gemm3_m, gemm3_n), (gemm4_m, gemm4_n), (gemm5_m, gemm5_n), (gemm6_m, gemm6_n)]
@@ -129,16 +140,22 @@ def run(
     tile_1, tile_2, tile_4, tile_5 = tiles or (None, None, None, None)
     hbm = call.machine.hbm
     gradients = KeyGradients(call.machine, Q, packed)
-    kernels = Kernels(call, gradients)
+    kernels = Kernels(call, gradients, dropout_pass)
+    block = 1 if tiles else call.programs[0].length
     gradients.alloc("dV")
     for program in call.programs:
         kernels.line_1(program, tile_1)
-    hbm.alloc("dP", (*Q.shape[:3], K.shape[2]))
+    hbm.alloc(kernels.weights_gradient, (*Q.shape[:3], K.shape[2]))
     for program in call.programs:
         kernels.line_2(program, tile_2)
+    if dropout_pass:
+        hbm.alloc("dP", (*Q.shape[:3], K.shape[2]))
+        for program in call.programs:
+            dropout_gradient(call.machine, rate, program, block)
+        hbm.free("dP_drop")
     hbm.alloc("dS", (*Q.shape[:3], K.shape[2]))
     for program in call.programs:
-        kernels.line_3(program, 1 if tiles else program.length)
+        kernels.line_3(program, block)
     hbm.free("dP")
     hbm.alloc("dQ", Q.shape)
     for program in call.programs:

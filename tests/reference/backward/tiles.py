@@ -11,7 +11,15 @@ from ..grid import Program, Visit, programs, row_mask, split, visits
 from ..machine import FloatArray, Machine, Width
 from ..masks import BoolArray, finite
 
-SAVED: dict[str, Width] = {"O": "io", "P": "io", "LSE": "fp32", "l": "fp32", "m": "fp32"}
+SAVED: dict[str, Width] = {
+    "O": "io",
+    "P": "io",
+    "P_drop": "io",
+    "dropout_mask": "bool",
+    "LSE": "fp32",
+    "l": "fp32",
+    "m": "fp32",
+}
 
 
 @dataclass(frozen=True)

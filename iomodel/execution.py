@@ -1,0 +1,68 @@
+"""What runs at the same time in a kernel, and which of its loops are thread blocks: declared with an algorithm.
+
+The counts of a nest say how much each resource has to do. How long that takes depends on what overlaps. A kernel is a
+row of phases, one after the other; within a phase its resources work side by side, so that the slowest counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from iomodel.errors import InputError, shown
+from iomodel.nest import Axis
+
+Resource = Literal["matrix", "shared memory", "exp", "softmax", "gradient", "random", "atomics", "l2", "hbm"]
+"""Matrix units; shared memory; special functions; fp32 work of the softmax, of its gradient and of random numbers;
+atomic additions; requests to the L2; DRAM."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How the kernels of an algorithm spend their time.
+
+    Attributes
+    ----------
+    cite : str
+        Where that is said, or can be read.
+    phases : tuple of tuples of resource
+        What follows on what; the resources of one phase overlap. What is in no phase overlaps with everything.
+    serial : tuple of Axis
+        Axes whose outermost loop is one block's own, trip after trip.
+    spread : tuple of Axis
+        Axes whose loop is of different blocks although buffers are declared outside of it.
+    """
+
+    cite: str
+    phases: tuple[tuple[Resource, ...], ...]
+    serial: tuple[Axis, ...] = ()
+    spread: tuple[Axis, ...] = ()
+
+    def __post_init__(self) -> None:
+        named = [resource for phase in self.phases for resource in phase]
+        unknown = [resource for resource in named if resource not in get_args(Resource)]
+        if unknown or len(set(named)) < len(named):
+            allowed = ", ".join(get_args(Resource))
+            raise InputError(f"phases: {shown(unknown or named)} given; allowed: each at most once of {allowed}")
+
+
+PIPELINED = Execution(
+    cite="arXiv:2307.08691, sections 3.1 and 3.3: tiles are fetched while others are multiplied; a warp takes its "
+    "exponentials between its products",
+    phases=(("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+)
+"""Loads hide behind products; the softmax does not."""
+
+BARRIERS = Execution(
+    cite="arXiv:2205.14135, section 3.1 and Algorithm 1: all warps of a block wait for each other between the steps of "
+    "a tile, for each has a part of the keys of every row",
+    phases=(("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
+)
+"""Nothing overlaps within a block."""
+
+UNFUSED = Execution(
+    cite="arXiv:2205.14135, Algorithm 0: a kernel for each product and each elementwise step; a product over as few "
+    "as d terms has no loop to hide its loads and stores in",
+    phases=(("hbm", "l2"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
+)
+"""A kernel reads, computes, writes."""
