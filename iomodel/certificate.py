@@ -10,7 +10,9 @@ from iomodel.bounds import Bound
 from iomodel.problem import Range
 
 Tiles = Mapping[str, int]
-Binding = Literal["sram", "extent", "traffic", "shared memory", "registers", "threads", "MMA shape", "blocks per SM"]
+Binding = Literal[
+    "sram", "extent", "traffic", "time", "shared memory", "registers", "threads", "MMA shape", "blocks per SM"
+]
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,16 @@ class Step:
 
 @dataclass(frozen=True)
 class RunnerUp:
-    """The cheapest tiles among all that move more bytes than the least [B]."""
+    """The cheapest tiles among all that move more bytes than the least [B], or the fastest that are slower [s]."""
 
     tiles: Tiles
     hbm_bytes: int
+    seconds: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data; seconds only where time was the objective."""
+        timed = {} if self.seconds is None else {"seconds": self.seconds}
+        return {"tiles": dict(self.tiles), "hbm_bytes": self.hbm_bytes, **timed}
 
 
 @dataclass(frozen=True)
@@ -42,10 +50,10 @@ class Certificate:
 
     Attributes
     ----------
-    binding : {"sram", "extent", "traffic", "shared memory", "registers", "threads", "MMA shape", "blocks per SM"}
+    binding : {"sram", "extent", "traffic", "time", "shared memory", "registers", "threads", "MMA shape", ...}
         What keeps the tiles from growing: the memory; that one tile covers its axis, or leaves just as many as there
-        are splits; or that the next size up would fit but saves nothing. With a residency, which resource of the
-        device; "MMA shape" where a tile that would fit is no multiple of what the warps multiply together.
+        are splits; or that the next size up would fit but saves no traffic, or no time. With a residency, which
+        resource of the device, or "blocks per SM"; "MMA shape" where a tile that would fit is no multiple of what the warps multiply together.
     next_step : Step
         The smallest step that does not fit, and by how much.
     runner_up : RunnerUp or None
@@ -74,7 +82,7 @@ class Certificate:
         return {
             "binding": self.binding,
             "next_step": dict(self.next_step.__dict__),
-            "runner_up": runner_up and {"tiles": dict(runner_up.tiles), "hbm_bytes": runner_up.hbm_bytes},
+            "runner_up": runner_up and runner_up.to_dict(),
             "least_hbm_bytes": self.least_hbm_bytes,
             "lower_bound": self.lower_bound.to_dict(),
             "ratio": self.ratio,

@@ -145,8 +145,8 @@ class Placement:
         """How so many warps, or warp groups, may lie over the score tile (rows, columns)."""
         if self.residency.mma == "warpgroup":
             return [(warps // 4, 1)] if warps % 4 == 0 else []
-        if self.residency.split == "rows":
-            return [(warps, 1)]
+        if self.residency.split != "tile":
+            return [(warps, 1) if self.residency.split == "rows" else (1, warps)]
         return [(m, warps // m) for m in range(1, warps + 1) if warps % m == 0]
 
     def steps(self, launch: Launch) -> tuple[int, int]:
@@ -154,7 +154,7 @@ class Placement:
         m, n = launch.along
         rows = self.device.rows if self.residency.mma == "warp" else self.device.warpgroup_rows or self.device.rows
         depth = max(1, self.device.depth // self.padded.element_size)  # both tiles are summed over by some product
-        along_rows = depth if self.residency.split == "tile" else 1
+        along_rows = 1 if self.residency.split == "rows" else depth
         return lcm(rows * m, along_rows), lcm(self.device.columns * n, depth)
 
     def threads(self, warps: int) -> int:

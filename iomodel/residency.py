@@ -67,14 +67,16 @@ class Residency:
         Further warps that only load; the registers that they do without go to those that compute [-].
     producer_registers : int
         Registers of a thread of a producer [-].
-    split : {"rows", "tile"}
-        Whether the warps share out the rows of a score tile, or its rows and columns.
+    split : {"rows", "columns", "tile"}
+        Whether the warps share out the rows of a score tile, its columns, or both.
     mma : {"warp", "warpgroup"}
         Which matrix instruction is used: of one warp, or of four together.
     head_dims : tuple of int
         The widths that the kernel is compiled for; a smaller one is padded [elements].
     dtypes : tuple of str
         The types of Q, K and V that it takes.
+    exposed : float
+        The share of the softmax that does not hide behind products of another tile or warp group [-].
     capability : tuple of str
         The least compute capability, and the greatest one if there is a second entry.
     """
@@ -88,8 +90,9 @@ class Residency:
     stages: tuple[int, ...] = (1,)
     producers: int = 0
     producer_registers: int = 24
-    split: Literal["rows", "tile"] = "rows"
+    split: Literal["rows", "columns", "tile"] = "rows"
     mma: Literal["warp", "warpgroup"] = "warp"
     head_dims: tuple[int, ...] = (32, 64, 96, 128, 192, 256)
     dtypes: tuple[str, ...] = ("fp16", "bf16")
+    exposed: float = 1.0
     capability: tuple[str, ...] = ("8.0",)

@@ -17,13 +17,14 @@ from iomodel.bounds import best_bound
 from iomodel.budget import Budget
 from iomodel.certificate import Binding, Certificate, RunnerUp, Step
 from iomodel.check import Check, as_device, as_residency, checked
-from iomodel.cost import cost_at, plan_for
+from iomodel.cost import Cost, cost_at, plan_for
 from iomodel.coverage import View
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.expressions import kind_of, structural
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.placement import Launch, Placement, placements
+from iomodel.plan import Plan
 from iomodel.problem import Problem, Range, Tile
 from iomodel.question import Asked, PartFormulas, most_kv, parts_for, ranges_for
 from iomodel.residency import Residency
@@ -50,17 +51,72 @@ class Way:
         return {name: found[name] for name in self.placement.tiles}
 
 
-def solve_resident(
+@dataclass(frozen=True)
+class Ways:
+    """Every way to launch the kernels of a call on a device, and what they cost."""
+
+    algorithm: str
+    device: Hardware
+    ask: Asked
+    plan: Plan
+    options: Mapping[str, Any]
+    ways: tuple[Way, ...]
+    known: dict[Tile, int]
+
+    def found(self) -> list[tuple[Way, Found]]:
+        """The least traffic of each way in which a tile fits; InfeasibleError if none does in any."""
+        found = [(way, result) for way in self.ways if (result := search(way.problem)) is not None]
+        if not found:
+            raise _nothing_fits(self.algorithm, self.device, self.ways)
+        return found
+
+    def cost(self, sizes: Mapping[str, int]) -> Cost:
+        """The exact cost at tiles."""
+        return cost_at(self.plan, self.ask.workload, {name: sizes[name] for name in self.plan.tiles}, self.options)
+
+    def solution(
+        self,
+        found: list[tuple[Way, Found]],
+        way: Way,
+        tile: Tile,
+        share: float,
+        runner_up: RunnerUp | None,
+        binding: Binding,
+        seconds: float | None = None,
+    ) -> Solution:
+        """The answer: a tile in one way, and why."""
+        check = _check(way, tile, self.algorithm, self.ask.longest)
+        cost = self.cost(check.tiles)
+        workload, on_device = self.ask.workload, way.placement.device
+        chip = on_device.on_chip // min(workload.element_size, workload.kv_element_size)
+        bound = best_bound(self.algorithm, workload, chip)
+        fixed = cost.hbm_bytes - way.problem.bytes_at(*tile)  # of the kernels that have no tile to choose
+        certificate = Certificate(
+            binding=binding,
+            next_step=_next_step(way, tile),
+            runner_up=runner_up,
+            least_hbm_bytes=min(result.least for _, result in found) + fixed,
+            lower_bound=bound,
+            ratio=cost.hbm_bytes / bound.bytes,
+            examined=len(self.known),
+        )
+        saturated = any(
+            w.problem.footprint(w.problem.outer.last, w.problem.inner.last) <= w.problem.budget for w, _ in found
+        )
+        budget = Budget(on_device.shared_per_block, "B", self.device.name, on_device.rows)
+        return Solution(self.algorithm, check.tiles, cost, certificate, budget, share, saturated, check, seconds)
+
+
+def ways_for(
     algorithm: str,
     workload: Attention | VarlenAttention,
     hardware: Hardware | str | None,
     residency: str | Residency,
     min_block_kv: int | None,
     min_blocks_per_sm: int,
-    share: Fraction,
     options: Mapping[str, Any],
-) -> Solution:
-    """:func:`iomodel.solve` with a residency."""
+) -> Ways:
+    """What is searched with a residency."""
     if hardware is None:
         raise InputError("hardware: none given; residency needs a device, such as hardware('h100-sxm5')")
     as_residency(residency)
@@ -83,9 +139,22 @@ def solve_resident(
             most = most_kv(ask, complete, steps[placement.tiles[1]])
             ranges = ranges_for(compiled, view, ask, steps, least_kv, most)
             ways.append(_way(part, ask, placement, launch, ranges, known, blocks))
-    found = [(way, result) for way in ways if (result := search(way.problem)) is not None]
-    if not found:
-        raise _nothing_fits(algorithm, device, ways)
+    return Ways(algorithm, device, ask, plan, complete, tuple(ways), known)
+
+
+def solve_resident(
+    algorithm: str,
+    workload: Attention | VarlenAttention,
+    hardware: Hardware | str | None,
+    residency: str | Residency,
+    min_block_kv: int | None,
+    min_blocks_per_sm: int,
+    share: Fraction,
+    options: Mapping[str, Any],
+) -> Solution:
+    """:func:`iomodel.solve` with a residency."""
+    ways = ways_for(algorithm, workload, hardware, residency, min_block_kv, min_blocks_per_sm, options)
+    found = ways.found()
     least = min(result.least for _, result in found)
     limit = floor(least * (1 + share))
     within = [
@@ -94,28 +163,14 @@ def solve_resident(
         if result.least <= limit
     ]
     checks = [
-        (way, result, _check(way, result, algorithm, ask.longest)) for way, result in within if result is not None
+        (way, result, _check(way, result.tile, algorithm, ways.ask.longest))
+        for way, result in within
+        if result is not None
     ]
-    way, result, chosen_check = min(checks, key=lambda item: _rank(*item))
-    sizes = way.sizes(result.tile)
-    cost = cost_at(plan, workload, {name: sizes[name] for name in plan.tiles}, complete)
-    chip = way.placement.device.on_chip // min(workload.element_size, workload.kv_element_size)
-    bound = best_bound(algorithm, workload, chip)
-    fixed = cost.hbm_bytes - result.bytes  # of the kernels that have no tile to choose
-    budget = Budget(way.placement.device.shared_per_block, "B", device.name, way.placement.device.rows)
-    certificate = Certificate(
-        binding=_binding(way, result.tile),
-        next_step=_next_step(way, result.tile),
-        runner_up=_runner_up(found, least, fixed),
-        least_hbm_bytes=least + fixed,
-        lower_bound=bound,
-        ratio=cost.hbm_bytes / bound.bytes,
-        examined=len(known),
-    )
-    saturated = any(
-        w.problem.footprint(w.problem.outer.last, w.problem.inner.last) <= w.problem.budget for w, _ in found
-    )
-    return Solution(algorithm, chosen_check.tiles, cost, certificate, budget, float(share), saturated, chosen_check)
+    way, result, _ = min(checks, key=lambda item: _rank(*item))
+    fixed = ways.cost(way.sizes(result.tile)).hbm_bytes - result.bytes
+    runner_up = _runner_up(found, least, fixed)
+    return ways.solution(found, way, result.tile, float(share), runner_up, binding_of(way, result.tile))
 
 
 def _nothing_fits(algorithm: str, device: Hardware, ways: Sequence[Way]) -> InfeasibleError:
@@ -157,8 +212,8 @@ def _way(
     return Way(placement, launch, problem, ranges, part.names, least_blocks)
 
 
-def _check(way: Way, result: Found, algorithm: str, workload: Attention) -> Check:
-    return checked(way.placement, way.launch, algorithm, workload, way.sizes(result.tile))
+def _check(way: Way, tile: Tile, algorithm: str, workload: Attention) -> Check:
+    return checked(way.placement, way.launch, algorithm, workload, way.sizes(tile))
 
 
 def _rank(way: Way, result: Found, check: Check) -> tuple[int, ...]:
@@ -175,7 +230,7 @@ def _over(way: Way, sizes: Mapping[str, int]) -> tuple[str, ...]:
     return over or (("blocks per SM",) if occupied.blocks_per_sm < way.least_blocks else ())
 
 
-def _binding(way: Way, tile: Tile) -> Binding:
+def binding_of(way: Way, tile: Tile, otherwise: Binding = "traffic") -> Binding:
     """What keeps the tile from growing."""
     sizes = way.sizes(tile)
     growable = [name for name in way.placement.tiles if sizes[name] < way.ranges[name].rows]
@@ -191,7 +246,7 @@ def _binding(way: Way, tile: Tile) -> Binding:
             if not _over(way, {**sizes, name: sizes[name] + least[name]}):
                 return "MMA shape"
             return over[0]  # type: ignore[return-value]
-    return "traffic"
+    return otherwise
 
 
 def _next_step(way: Way, tile: Tile) -> Step:

@@ -34,6 +34,8 @@ class Solution(Shown):
         Whether every tile fits, so that more memory cannot help.
     placed : Check or None
         With a residency: where the tiles lie, what is left of each resource, how many blocks an SM takes.
+    seconds : float or None
+        With ``objective="time"``: the time of the call with these tiles [s].
     """
 
     algorithm: str
@@ -44,6 +46,7 @@ class Solution(Shown):
     epsilon: float
     saturated: bool
     placed: Check | None = None
+    seconds: float | None = None
 
     @property
     def footprint(self) -> int:
@@ -64,6 +67,7 @@ class Solution(Shown):
             "cost": self.cost.to_dict(),
             "certificate": self.certificate.to_dict(),
             **({"placed": self.placed.to_dict()} if self.placed is not None else {}),
+            **({"seconds": self.seconds} if self.seconds is not None else {}),
         }
 
     def __rich__(self) -> Any:
@@ -71,6 +75,8 @@ class Solution(Shown):
         unit, why, step = self.budget.unit, self.certificate, self.certificate.next_step
         units = {entry.name: entry.unit for entry in TILES + LAUNCH}
         rows = [(name, f"{size:,}", units[name]) for name, size in self.tiles.items()]
+        if self.seconds is not None:
+            rows.append(("time", f"{self.seconds * 1e6:,.1f}", "us"))
         rows += [
             ("HBM traffic", f"{self.cost.hbm_bytes:,}", "B"),
             ("HBM accesses", f"{self.cost.hbm_elements:,}", "elements"),
@@ -85,7 +91,9 @@ class Solution(Shown):
         ]
         if why.runner_up is not None:
             tiles = ", ".join(f"{name} = {size:,}" for name, size in why.runner_up.tiles.items())
-            rows.append((f"runner-up: {tiles}", f"{why.runner_up.hbm_bytes:,}", "B"))
+            slower = why.runner_up.seconds
+            shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else (f"{slower * 1e6:,.1f}", "us")
+            rows.append((f"runner-up: {tiles}", *shown))
         if why.least_hbm_bytes != self.cost.hbm_bytes:
             rows.append(("least traffic of all tiles", f"{why.least_hbm_bytes:,}", "B"))
         rows += [

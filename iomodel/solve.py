@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 from iomodel.bounds import best_bound
 from iomodel.budget import budget_of
@@ -14,6 +14,7 @@ from iomodel.cost import cost_at, plan_for
 from iomodel.coverage import View
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.expressions import kind_of, structural
+from iomodel.fastest import solve_fastest
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.question import Asked, PartFormulas, most_kv, parts_for, ranges_for
@@ -38,6 +39,7 @@ def solve(
     epsilon: float = 0.0,
     residency: str | Residency | None = None,
     min_blocks_per_sm: int = 1,
+    objective: Literal["traffic", "time"] = "traffic",
     **options: Any,
 ) -> Solution:
     """Find the tiles that move the fewest HBM bytes in the memory given; proven, not searched for in part.
@@ -68,6 +70,9 @@ def solve(
         takes more blocks, then less shared memory, fewer warps, fewer stages. Needs `hardware`.
     min_blocks_per_sm : int
         With a residency, how many blocks an SM is to take at least [-].
+    objective : {"traffic", "time"}
+        What is to be least: bytes, proven; or, with a residency, the time of the model of :func:`iomodel.estimate`,
+        of every tile that fits. Of tiles that take equally long the one with less traffic wins.
     **options
         Options of the algorithm, and ``packed=True``.
 
@@ -87,6 +92,13 @@ def solve(
     ({'block_q': 373, 'block_kv': 5}, 6291456, 'sram')
     """
     share = _share(epsilon)
+    if objective not in ("traffic", "time"):
+        raise UnknownNameError("objective", objective, ["traffic", "time"])
+    if objective == "time":
+        if residency is None or epsilon:
+            given = f"epsilon {epsilon}" if epsilon else "no residency"
+            raise InputError(f"objective: 'time' given with {given}; allowed: with residency='gpu', without epsilon")
+        return solve_fastest(algorithm, workload, hardware, residency, min_block_kv, min_blocks_per_sm, options)
     if residency is not None:
         if sram_bytes is not None or sram_elements is not None or alignment is not None:
             raise InputError(

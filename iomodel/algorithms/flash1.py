@@ -5,10 +5,12 @@ l, m in the forward pass, dQ in the backward pass.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from sympy import ceiling
+from sympy import Integer, ceiling
 
 from iomodel.algorithms._gradients import stores, summed, zeros
+from iomodel.execution import BARRIERS
 from iomodel.nest import (
     Algorithm,
     Drop,
@@ -26,7 +28,8 @@ from iomodel.nest import (
     Store,
     Tensor,
 )
-from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v
+from iomodel.residency import Fragment, Residency, Reused, Shared
+from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v, warps
 from iomodel.tensors import K, O, Q, S, V, depth, dK, dO, dP, dQ, dV, key, l, m, query, value
 
 l_tile = Tensor("l_tile", (query,), "fp32")
@@ -77,6 +80,38 @@ def backward() -> Iterator[Kernel]:
     yield from summed()
 
 
+_KERNELS = "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn/src"
+FORWARD = Residency(
+    title="FlashAttention forward: K and V pass through shared memory to registers; partial sums of O meet there",
+    cite=f"{_KERNELS}/fmha_fprop_fp16_kernel.sm80.cu",
+    shared=(Shared(Q, Integer(2)), Reused((Shared(K), Shared(V)), (Shared(O, warps, "fp32"),))),
+    phases=((Fragment(K, "io"), Fragment(V, "io"), Fragment(S), Fragment(O)),),
+    overhead=24,
+    split="columns",
+)
+V_IN_SHARED = replace(
+    FORWARD,
+    title="FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
+    shared=(Shared(Q, Integer(2)), Reused((Shared(K),), (Shared(O, warps, "fp32"),)), Shared(V)),
+    phases=((Fragment(K, "io"), Fragment(S), Fragment(O)),),
+)
+BACKWARD = Residency(
+    title="FlashAttention backward: K and V in registers; Q, dO, P, dS in shared memory; partial sums of dQ meet there",
+    cite=f"{_KERNELS}/fmha_dgrad_fp16_kernel_loop.sm80.cu",
+    shared=(
+        Shared(Q, Integer(2)),
+        Shared(dO, Integer(2)),
+        Shared(S, dtype="io"),
+        Shared(dP, dtype="io"),
+        Reused((Shared(K), Shared(V)), (Shared(dQ, warps, "fp32"),)),
+    ),
+    phases=((Fragment(K, "io"), Fragment(V, "io"), Fragment(S), Fragment(dP), Fragment(dK), Fragment(dV)),),
+    overhead=24,
+    warps=(8,),
+    split="columns",
+)
+EXECUTION = replace(BARRIERS, serial=(key,))
+
 _T_c = ceiling(N_k / B_c)
 
 ALGORITHM = Algorithm(
@@ -87,6 +122,8 @@ ALGORITHM = Algorithm(
     declare=declare,
     backward=backward,
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
+    residency={"forward": (FORWARD, V_IN_SHARED), "backward": (BACKWARD,)},
+    execution={"forward": EXECUTION, "backward": EXECUTION},
     published=(
         Published(
             N_k * (d + d_v) + N_q * d_v + N_q * (d + 2 * d_v) * _T_c + N_q * (2 + 4 * _T_c),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sympy import Expr, Integer, ceiling
 
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
+from iomodel.execution import PIPELINED
 from iomodel.nest import (
     Accumulate,
     Algorithm,
@@ -163,6 +164,7 @@ ALGORITHM = Algorithm(
     saved={"lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
     residency={"forward": (FORWARD,), "backward": (BACKWARD, V_IN_REGISTERS)},
+    execution={"forward": PIPELINED, "backward": PIPELINED},
     published=(
         Published(
             N_q * d + N_k * (d + d_v) * ceiling(N_q / B_r) + N_q * d_v + N_q,

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import ceiling
 
+from iomodel.execution import PIPELINED
 from iomodel.nest import (
     Algorithm,
     Drop,
@@ -65,6 +66,7 @@ P_IN_REGISTERS = Residency(
     stages=(2,),
     producers=4,
     mma="warpgroup",
+    exposed=0.85,
     head_dims=(64, 96, 128, 192, 256, 512),
     capability=("9.0", "9.0"),
 )
@@ -77,6 +79,7 @@ P_IN_SHARED = replace(
 NO_OVERLAP = replace(
     P_IN_REGISTERS,
     title="FlashAttention-3 forward without overlap: P takes the place of S in registers",
+    exposed=1.0,
     phases=((Fragment(S), Fragment(O)),),
 )
 FP8 = replace(
@@ -94,6 +97,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     options={"lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
+    execution={"forward": PIPELINED},
     residency={"forward": (P_IN_REGISTERS, P_IN_SHARED, NO_OVERLAP, FP8)},
     published=(
         Published(

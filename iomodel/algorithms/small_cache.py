@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from sympy import Integer, ceiling
 
+from iomodel.execution import BARRIERS
 from iomodel.nest import Algorithm, Exp, Fill, Hold, Idle, Kernel, Load, Loop, MatMul, Published, Store, Tensor
 from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v
 from iomodel.tensors import K, O, Q, S, V, depth, key, l, m, query, value
@@ -59,6 +60,7 @@ ALGORITHM = Algorithm(
             }
         )
     },
+    execution={"forward": BARRIERS},
     published=(
         Published(
             N_q * d * _T_c + N_k * (d + d_v) * _T_r + N_q * d_v * (2 * _T_c - 1),

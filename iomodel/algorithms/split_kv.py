@@ -5,10 +5,12 @@ Dao, Haziza, Massa and Sizov, Flash-Decoding for long-context inference (PyTorch
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sympy import Expr, Integer, Min, ceiling
 
 from iomodel.algorithms.flash2 import FORWARD
+from iomodel.execution import PIPELINED
 from iomodel.nest import (
     Algorithm,
     Drop,
@@ -76,6 +78,7 @@ ALGORITHM = Algorithm(
     options={"splits": 1, "lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
     residency={"forward": (FORWARD,)},
+    execution={"forward": replace(PIPELINED, spread=(split,))},
     published=(
         Published(
             N_q * d * ceiling(N_k / (B_c * ceiling(_T_c / s)))

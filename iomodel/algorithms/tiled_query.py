@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from sympy import ceiling
 
+from iomodel.execution import PIPELINED
 from iomodel.nest import Algorithm, Drop, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Published, Scores, Sink, Store
 from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v
 from iomodel.tensors import K, O, Q, S, V, depth, key, query, value
@@ -37,6 +38,7 @@ ALGORITHM = Algorithm(
     "Bottlenecks, ASPLOS 2023, arXiv:2107.06419 (the row-granular fusion)",
     declare=declare,
     classes=frozenset({"exact", "row-atomic"}),
+    execution={"forward": PIPELINED},
     published=(
         Published(
             N_q * d + N_k * (d + d_v) * ceiling(N_q / B_r) + N_q * d_v,

@@ -10,6 +10,7 @@ from sympy import ceiling
 
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.algorithms.flash2 import preprocess
+from iomodel.execution import PIPELINED
 from iomodel.nest import (
     Algorithm,
     Drop,
@@ -76,6 +77,7 @@ ALGORITHM = Algorithm(
     "FlashAttention-2, arXiv:2307.08691 (2023), Algorithm 2",
     backward=backward,
     options={"accumulate": False},
+    execution={"backward": PIPELINED},
     published=(
         Published(
             2 * N_q * d_v

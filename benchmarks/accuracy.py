@@ -1,0 +1,209 @@
+"""Hold the time model against published measurements: the error of each curve, and the order of kernels.
+
+    python benchmarks/accuracy.py [FILE.csv] [--held-out] [--excluded] [--markdown]
+
+The rows are those of tests/measured/published.csv; --held-out takes the curves that nobody looked at while choosing
+the parameters. Every row of a curve counts; those left out are listed with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import iomodel  # noqa: E402
+from iomodel.algorithms import algorithm  # noqa: E402
+from iomodel.parameters import DEFAULT, Parameters  # noqa: E402
+from tests.shipped import table  # noqa: E402
+
+MEASURED = ROOT / "tests" / "measured"
+EAGER = replace(DEFAULT, host_launch=7e-5)
+"""Calls through an autograd framework: what it takes to launch a kernel shows at short lengths."""
+FRAMEWORK = {"pytorch-eager", "megatron"}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A published time beside a predicted one [s]."""
+
+    row: dict[str, str]
+    predicted: float
+
+    @property
+    def measured(self) -> float:
+        return float(self.row["seconds"])
+
+    @property
+    def error(self) -> float:
+        return self.predicted / self.measured - 1
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with (MEASURED / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def left_out(row: dict[str, str]) -> str | None:
+    """Why a row is not judged: by the file, or because nothing here speaks of it."""
+    if row["excluded"]:
+        return row["excluded"]
+    if row["implementation"] in FRAMEWORK and row["padding"] == "yes":
+        return "what kernels the framework runs for a padding mask is not published"
+    directions = ("forward", "backward") if row["direction"] == "both" else (row["direction"],)
+    if any(direction not in algorithm(row["algorithm"]).directions for direction in directions):
+        return f"{row['algorithm']} declares no {row['direction']} pass"
+    if row["mask"].startswith("window"):
+        return "windows are not judged"
+    return None
+
+
+@cache
+def shipped(name: str) -> list[dict[str, str]]:
+    return table(name)
+
+
+def tiles(row: dict[str, str], direction: str) -> dict[str, int]:
+    """The tiles that the kernel of a row ships."""
+    name, head_dim, dropout = row["algorithm"], row["head_dim"], row["dropout"]
+    if name == "standard":
+        return {}
+    if name == "flash3":
+        variant = "causal" if row["mask"] == "causal" else "plain"
+        dtype = "fp8" if row["dtype"] == "fp8" else "bf16"
+        found = [
+            r for r in shipped("flash3")
+            if (r["head_dim"], r["value_dim"], r["dtype"]) == (head_dim, row["value_dim"], dtype)
+            and any(word in r["variant"].split() for word in (variant, "any"))
+        ]  # fmt: skip
+        return {key: int(found[0][key]) for key in ("block_q", "block_kv", "warps")}
+    architecture = "sm_90" if "h100" in row["device"] and name == "flash2" else "sm_80"
+    found = [
+        r
+        for r in shipped(name)
+        if (r["algorithm"], r["direction"], r["architecture"], r["head_dim"]) == (name, direction, architecture, head_dim)
+        and r["mask"] in ("any", row["mask"])
+        and r["dropout"] in ("any", dropout)
+    ]
+    (one,) = found[:1]
+    taken = {key: int(one[key]) for key in ("block_q", "block_kv", "warps", "stages") if key in one}
+    if name == "flash1" and int(row["kv_len"]) <= 128:
+        taken["block_kv"] = 128
+    return taken
+
+
+def how(row: dict[str, str]) -> tuple[Parameters, dict[str, Any]]:
+    """What is peculiar to an implementation: a framework's launches, FlashAttention's later split of the sequence."""
+    if row["implementation"] in FRAMEWORK:
+        return EAGER, {}
+    if row["algorithm"] == "flash1":
+        first = "2205.14135" in row["source"]  # the kernels of 2022, timed through autograd
+        execution = replace(algorithm("flash1").execution["forward"], serial=())
+        return (EAGER, {}) if first else (DEFAULT, {"execution": execution})
+    return DEFAULT, {}
+
+
+def options(row: dict[str, str], direction: str) -> dict[str, bool]:
+    if row["algorithm"] != "standard":
+        return {}
+    chosen = {"dropout_pass": row["dropout"] == "yes"}
+    if direction == "forward":
+        chosen["mask_pass"] = row["implementation"] == "pytorch-eager" and row["mask"] == "causal"
+    return chosen
+
+
+def predicted(row: dict[str, str]) -> float:
+    directions = ("forward", "backward") if row["direction"] == "both" else (row["direction"],)
+    parameters, more = how(row)
+    total = 0.0
+    for direction in directions:
+        drops = row["dropout"] == "yes" and row["algorithm"] != "standard"
+        call = iomodel.Attention(
+            **{name: int(row[name]) for name in ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")},
+            dtype="bf16" if row["dtype"] == "unknown" else row["dtype"],
+            mask=row["mask"],
+            direction=direction,
+            dropout=0.1 if drops else 0.0,
+        )
+        found = iomodel.estimate(
+            row["algorithm"], call, row["device"], tiles(row, direction), parameters=parameters, **more,
+            **options(row, direction),
+        )  # fmt: skip
+        total += found.seconds
+    return total
+
+
+def judged(name: str) -> Iterator[Judged]:
+    for row in rows(name):
+        if left_out(row) is None:
+            yield Judged(row, predicted(row))
+
+
+def summary(found: list[Judged]) -> str:
+    errors = np.abs([one.error for one in found])
+    return f"{len(found)} rows, median {np.median(errors):.1%}, 90th percentile {np.quantile(errors, 0.9):.1%}"
+
+
+def order(found: list[Judged]) -> tuple[int, int]:
+    """Pairs of kernels at one (device, direction, mask, shape) that differ by more than a tenth: ranked right, all."""
+    groups: dict[tuple[str, ...], list[Judged]] = defaultdict(list)
+    for one in found:
+        keys = ("device", "direction", "mask", "head_dim", "q_len", "batch", "heads", "dropout", "padding", "dtype")
+        groups[tuple(one.row[key] for key in keys)].append(one)
+    right = every = 0
+    for group in groups.values():
+        for a, b in combinations(group, 2):
+            if a.row["implementation"] != b.row["implementation"] and not 1 / 1.1 <= a.measured / b.measured <= 1.1:
+                every += 1
+                right += (a.predicted < b.predicted) == (a.measured < b.measured)
+    return right, every
+
+
+def report(name: str, excluded: bool) -> Iterator[str]:
+    found = list(judged(name))
+    curves: dict[str, list[Judged]] = defaultdict(list)
+    for one in found:
+        curves[one.row["curve"]].append(one)
+    yield f"| curve ({name}) | rows | median error | worst error |"
+    yield "| --- | ---: | ---: | ---: |"
+    for curve, ones in curves.items():
+        errors = [one.error for one in ones]
+        worst = max(errors, key=abs)
+        yield f"| {curve} | {len(ones)} | {np.median(errors):+.0%} | {worst:+.0%} |"
+    yield ""
+    yield f"all: {summary(found)}"
+    for key in ("implementation", "device", "direction"):
+        for value in dict.fromkeys(one.row[key] for one in found):
+            yield f"{key} {value}: {summary([one for one in found if one.row[key] == value])}"
+    right, every = order(found)
+    yield f"order of kernels: {right} of {every} pairs that differ by more than a tenth ({right / max(1, every):.1%})"
+    reasons = Counter(reason for row in rows(name) if (reason := left_out(row)) is not None)
+    yield f"left out: {sum(reasons.values())} rows"
+    if excluded:
+        yield from (f"  {count:4} {reason}" for reason, count in reasons.most_common())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--held-out", action="store_true", help="the curves kept aside")
+    parser.add_argument("--excluded", action="store_true", help="list why rows are left out")
+    given = parser.parse_args()
+    print(iomodel.Parameters() if hasattr(iomodel, "Parameters") else DEFAULT)
+    for line in report("published_held_out.csv" if given.held_out else "published.csv", given.excluded):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The command that turns counts into seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iomodel import cli_values as values
+from iomodel.algorithms import list_algorithms
+from iomodel.cli_options import ALGORITHM, DEVICE, LAUNCHED, TILE, WORKLOAD, Algorithm, Json
+from iomodel.cli_output import emit
+from iomodel.cli_signature import option, with_options
+from iomodel.errors import InputError
+from iomodel.workload import as_attention
+
+PARAMETERS = [
+    option("host_launch", "What the host needs for a launch, such as 55us for an eager framework (0).", "Time", "TIME"),
+    option("kernel_launch", "From a kernel to the next, where the device's file does not say (2.6us).", "Time", "TIME"),
+]
+
+
+@with_options(WORKLOAD, [DEVICE], LAUNCHED, TILE, PARAMETERS, ALGORITHM)
+def estimate(algorithm: Algorithm, *, json: Json = False, **given: Any) -> None:
+    """Estimate the time of a call, what binds it, and what crosses the bus; without tiles, at the fastest.
+
+    Example:
+      iomodel estimate flash2 --hardware a100-sxm4-80gb --q-len 8192 --head-dim 128 --heads 16 --mask causal
+    """
+    from iomodel.estimate import estimate as run
+    from iomodel.parameters import Parameters
+
+    if given["hardware"] is None:
+        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    names = [entry.name for entry in (*LAUNCHED, *TILE)]
+    sizes, chosen = values.tiles(given, names), values.options(given, list_algorithms())
+    parameters = Parameters(**values.durations(given, [entry.name for entry in PARAMETERS]))
+    call = as_attention(values.workload(given))
+    emit(run(algorithm, call, given["hardware"], sizes or None, parameters=parameters, **chosen), json)

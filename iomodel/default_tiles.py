@@ -1,0 +1,81 @@
+"""The tiles that an estimate takes where none are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.cost import plan_for
+from iomodel.errors import InputError, SpecError
+from iomodel.execution import Execution
+from iomodel.fastest import solve_fastest
+from iomodel.frozen import FrozenDict
+from iomodel.hardware import Hardware
+from iomodel.parameters import Parameters
+from iomodel.solve import solve
+from iomodel.workload import Attention
+
+
+def fastest_tiles(
+    algorithm: str,
+    call: Attention,
+    device: Hardware,
+    parameters: Parameters,
+    execution: Execution | None,
+    options: Mapping[str, Any],
+) -> Mapping[str, int]:
+    """The tiles that :func:`iomodel.estimate` takes where none are given.
+
+    Those of least time where the algorithm's kernels are declared for the device; of least traffic in its on-chip
+    memory otherwise; none for standard attention, whose operands then make one ideal pass.
+    """
+    return _remembered(algorithm, call, device, parameters, execution, tuple(sorted(options.items())))
+
+
+@lru_cache(maxsize=1024)
+def _remembered(
+    algorithm: str,
+    call: Attention,
+    device: Hardware,
+    parameters: Parameters,
+    execution: Execution | None,
+    options: tuple[tuple[str, Any], ...],
+) -> Mapping[str, int]:
+    chosen, found = dict(options), find_algorithm(algorithm)
+    plan, _ = plan_for(algorithm, call, chosen, tiled=False)
+    if not plan.tiles:
+        return FrozenDict({})
+    if call.direction == "both":
+        return _both(algorithm, call, device, parameters, execution, chosen)
+    if found.residency.get(call.direction):
+        try:
+            best = solve_fastest(algorithm, call, device, "gpu", None, 1, chosen, parameters, execution)
+        except (InputError, SpecError):  # a device or a call that the kernels are not for
+            pass
+        else:
+            return best.tiles
+    return solve(algorithm, call, device, **chosen).tiles
+
+
+def _both(
+    algorithm: str,
+    call: Attention,
+    device: Hardware,
+    parameters: Parameters,
+    execution: Execution | None,
+    options: dict[str, Any],
+) -> Mapping[str, int]:
+    """Either direction has tiles of its own."""
+    found = find_algorithm(algorithm)
+    tiles: dict[str, int] = {}
+    for direction in ("forward", "backward"):
+        taken = {name: value for name, value in options.items() if name in {*found.takes(direction), "packed"}}
+        one = call.model_copy(update={"direction": direction})
+        part = fastest_tiles(algorithm, one, device, parameters, execution, taken)
+        plain = {name: size for name, size in part.items() if name not in ("warps", "stages")}
+        names = plan_for(algorithm, call, options, tiled=True)[0].tiles
+        for name, size in plain.items():
+            tiles[f"bwd_{name}" if direction == "backward" and f"bwd_{name}" in names else name] = size
+    return FrozenDict(tiles)

@@ -1,0 +1,80 @@
+"""DRAM traffic of a kernel behind the L2: what a clock reckons with, and the least and the most there can be.
+
+Three levels: each byte once <= DRAM <= what the thread blocks ask for. Tensors that a kernel moves once are DRAM
+traffic; those that its blocks stream again and again are what the L2 is for (:mod:`iomodel.l2`).
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from iomodel.demand import Demand, Moved
+from iomodel.imbalance import spread
+from iomodel.l2 import Grid, Interval, tile_bytes
+from iomodel.workload import Attention
+
+
+def streamed_bytes(demand: Demand, l2_capacity: int | None, at_once: int | None) -> int:
+    """DRAM bytes that the clock reckons with: lock step, one set of keys against the whole L2 [B].
+
+    It never falls with less L2 or fewer blocks at once. Without an L2 every request is one to DRAM.
+    """
+    if l2_capacity is None or at_once is None:
+        return demand.requested_bytes
+    return sum(_streamed(moved, demand.blocks, l2_capacity, at_once) for moved in demand.moved)
+
+
+def _streamed(moved: Moved, blocks: int, capacity: int, at_once: int) -> int:
+    if moved.distinct <= capacity * moved.instances:  # one instance stays in the L2 while it is streamed
+        return moved.distinct
+    if moved.again:  # a block that goes over it again finds nothing left
+        return moved.requested
+    waves = -(-blocks // at_once)
+    return min(moved.requested, moved.distinct * (moved.instances + waves - 1) // moved.instances)
+
+
+def dram_interval(
+    demand: Demand, workload: Attention, packed: bool, l2_capacity: int | None, at_once: int | None
+) -> Interval:
+    """The least and the most DRAM traffic of a kernel that finds the L2 empty [B]."""
+    low = demand.distinct_bytes
+    again = [moved for moved in demand.moved if moved.requested > moved.distinct]
+    if not again:
+        return Interval(low, low)
+    if l2_capacity is None or at_once is None:
+        return Interval(low, demand.requested_bytes)
+    once = sum(moved.requested for moved in demand.moved if moved.requested == moved.distinct)
+    grid = _grid(demand, again, once, workload, packed, at_once)
+    asked = sum(moved.requested for moved in again)
+    if grid is None:
+        live = sum(moved.distinct / moved.instances for moved in again) * min(at_once, demand.blocks)
+        return Interval(low, low if live <= l2_capacity else once + asked)
+    most = ceil(tile_bytes(grid, l2_capacity)[1])
+    return Interval(low, max(low, once + min(asked, most)))
+
+
+def _grid(
+    demand: Demand, again: list[Moved], once: int, workload: Attention, packed: bool, at_once: int
+) -> Grid | None:
+    """The blocks that share out the outer tiles of a head, as a grid; None for a kernel of another kind."""
+    if demand.outer is None or demand.inner is None or any(moved.again for moved in again):
+        return None
+    axis, tile = demand.outer
+    seen = spread(workload, axis, tile, demand.inner, packed)
+    rows = {"query": workload.q_len * (workload.group if packed else 1), "key": workload.kv_len}
+    trips = -(-rows["key" if axis == "query" else "query"] // demand.inner)
+    sharers, parts = seen.blocks, demand.parts
+    sets = max(1, demand.blocks // (sharers * parts))
+    own = sets // min(moved.instances for moved in again)
+    if workload.batch == 1 and own > 1:  # heads that share keys follow on each other only then
+        sets, sharers = sets // own, sharers * own
+    size = sum(moved.distinct / moved.instances for moved in again)
+    return Grid(
+        sets=sets * parts,
+        sharers=sharers,
+        tiles=-(-trips // parts),
+        slots=at_once,
+        tile=size / trips,
+        queries=once / demand.blocks,
+        requested=float(sum(moved.requested for moved in again)),
+    )

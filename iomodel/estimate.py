@@ -1,0 +1,282 @@
+"""Seconds from bytes and FLOPs: how long a call takes, what binds it, and what crosses the bus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.bounds import lower_bounds
+from iomodel.check import as_device
+from iomodel.cost import Cost, check_splits, cost_at, plan_for, tile_sizes
+from iomodel.default_tiles import fastest_tiles
+from iomodel.errors import InputError, shown
+from iomodel.execution import Execution
+from iomodel.fitting import Clock, Timed, clock_for
+from iomodel.frozen import FrozenDict
+from iomodel.hardware import Hardware
+from iomodel.parameters import DEFAULT, Parameters
+from iomodel.rates import Rates, rates
+from iomodel.show import Shown, table
+from iomodel.symbols import LAUNCH
+from iomodel.timing import KernelTime
+from iomodel.validation import as_integer, as_mapping
+from iomodel.workload import Attention, as_attention
+
+
+@dataclass(frozen=True)
+class Estimate(Shown):
+    """How long a call takes, and why.
+
+    Attributes
+    ----------
+    seconds : float
+        Time of the call [s].
+    bound : str
+        The entry of `breakdown` that takes longest.
+    breakdown : mapping of str to float
+        What each resource would need by itself, and what trips, tails and launches add [s]. They overlap, so they do
+        not add up to `seconds`.
+    dram_bytes : tuple of int
+        The least and the most DRAM traffic that the L2 may leave [B].
+    compulsory_bytes, requested_bytes : int
+        Each input and output once; what the thread blocks ask for [B].
+    flops_per_second, mfu : float
+        FLOPs of visible pairs over the time [FLOP/s], and their share of the datasheet's peak [-].
+    intensity, ridge : float
+        FLOPs of visible pairs over the most DRAM traffic; the peak over the memory bandwidth [FLOP/B].
+    kernels : tuple of KernelTime
+        The same for each kernel.
+    left_out : tuple of str
+        What the device's file has no figure for, and the time no part of.
+    """
+
+    algorithm: str
+    workload: Attention
+    hardware: Hardware
+    tiles: Mapping[str, int]
+    cost: Cost
+    seconds: float
+    bound: str
+    breakdown: Mapping[str, float]
+    dram_bytes: tuple[int, int]
+    compulsory_bytes: int
+    requested_bytes: int
+    kernels: tuple[KernelTime, ...]
+    rates: Rates
+    parameters: Parameters
+    left_out: tuple[str, ...]
+
+    @property
+    def flops_per_second(self) -> float:
+        """FLOPs of the visible pairs over the time [FLOP/s]."""
+        return self.cost.useful_flops / self.seconds
+
+    @property
+    def mfu(self) -> float:
+        """Share of the matrix peak that the visible pairs make use of [-]."""
+        return self.flops_per_second / self.rates.peak
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity against the most DRAM traffic [FLOP/B]."""
+        return self.cost.useful_flops / self.dram_bytes[1]
+
+    @property
+    def ridge(self) -> float:
+        """Intensity from which the matrix units bind rather than the memory [FLOP/B]."""
+        return self.rates.peak / self.rates.hbm_peak
+
+    @property
+    def floor(self) -> float:
+        """What no kernel can beat: compulsory traffic at full bandwidth, visible pairs at the matrix peak [s]."""
+        return max(self.compulsory_bytes / self.rates.hbm_peak, self.cost.useful_flops / self.rates.peak)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data, ready for JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "workload": self.workload.to_dict(),
+            "hardware": self.hardware.id or self.hardware.name,
+            "tiles": dict(self.tiles),
+            "seconds": self.seconds,
+            "bound": self.bound,
+            "breakdown": dict(self.breakdown),
+            "dram_bytes": list(self.dram_bytes),
+            "compulsory_bytes": self.compulsory_bytes,
+            "requested_bytes": self.requested_bytes,
+            "flops_per_second": self.flops_per_second,
+            "mfu": self.mfu,
+            "intensity": self.intensity,
+            "ridge": self.ridge,
+            "floor": self.floor,
+            "kernels": [kernel.to_dict() for kernel in self.kernels],
+            "parameters": self.parameters.to_dict(),
+            "left_out": list(self.left_out),
+        }
+
+    def __rich__(self) -> Any:
+        """Return a table for the terminal."""
+        tiles = ", ".join(f"{name} = {size}" for name, size in self.tiles.items()) or "no tiles"
+        low, high = self.dram_bytes
+        rows = [
+            ("time", f"{self.seconds * 1e6:,.1f}", "us"),
+            ("bound by", self.bound, ""),
+            *((f"  {name}", f"{value * 1e6:,.1f}", "us") for name, value in self.breakdown.items()),
+            ("achieved (visible pairs)", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
+            ("MFU", f"{100 * self.mfu:,.1f}", "%"),
+            ("compulsory traffic", f"{self.compulsory_bytes:,}", "B"),
+            ("DRAM traffic, at least", f"{low:,}", "B"),
+            ("DRAM traffic, at most", f"{high:,}", "B"),
+            ("requests (tiled count)", f"{self.requested_bytes:,}", "B"),
+            ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
+            ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
+            *((f"left out: {text}", "", "") for text in self.left_out),
+        ]
+        title = f"{self.algorithm} on {self.hardware.name}: {tiles}"
+        return table(title, ("", ">value", "unit"), rows)
+
+
+def estimate(
+    algorithm: str,
+    workload: Attention,
+    hardware: Hardware | str,
+    tiles: Mapping[str, int] | None = None,
+    *,
+    parameters: Parameters = DEFAULT,
+    execution: Execution | None = None,
+    **options: Any,
+) -> Estimate:
+    """Estimate the time of a call, what binds it, and its DRAM traffic.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of :func:`iomodel.list_algorithms`.
+    workload : Attention
+        The attention call.
+    hardware : Hardware or str
+        A device; its `measured` figures are taken where it has them, else the datasheet's.
+    tiles : mapping of tile name to int, optional
+        Tiles [rows], with ``warps`` and ``stages`` if wanted; of several ways to run them the fastest counts. Without
+        them the fastest tiles of all: ``solve(..., residency="gpu", objective="time")``.
+    parameters : Parameters
+        What the model assumes beside the device's figures.
+    execution : Execution, optional
+        What overlaps and which loops are thread blocks, where that is not as declared with the algorithm.
+    **options
+        Options of the algorithm, and ``packed=True``.
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        An unknown name or wrong tile; a device without a matrix peak of the dtype or without a bandwidth.
+    InfeasibleError
+        The tiles do not fit the device, or none does.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> w = iomodel.Attention(batch=2, heads=16, q_len=8192, head_dim=128)
+    >>> e = iomodel.estimate("flash2", w, "a100-sxm4-80gb", {"block_q": 128, "block_kv": 64, "warps": 4})
+    >>> e.bound, round(e.mfu, 2)
+    ('matrix', 0.72)
+    """
+    call, device = as_attention(workload), as_device(hardware)
+    if not isinstance(parameters, Parameters):
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    if execution is not None and not isinstance(execution, Execution):
+        raise InputError(f"execution: {shown(execution)} given; allowed: an iomodel.Execution")
+    known = rates(device, call.dtype)
+    plan_for(algorithm, call, options, tiled=False)  # refuses what is wrong before anything is searched
+    if tiles is None:
+        tiles = fastest_tiles(algorithm, call, device, parameters, execution, options)
+    given = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
+    launch = {entry.name for entry in LAUNCH}
+    for name in launch & given.keys():
+        as_integer(name, given[name])
+    plan, complete = plan_for(algorithm, call, options, tiled=bool(given.keys() - launch))
+    sizes = tile_sizes(algorithm, plan.tiles, given)
+    check_splits(call, complete, sizes)
+    cost = cost_at(plan, call, sizes, complete)
+    passes = _passes(algorithm, call, device, complete, sizes, parameters, known, execution)
+    timed = [
+        clock.fastest(tile, {name: given[name] for name in launch & given.keys()}, footprint)
+        for clock, tile, footprint in passes
+    ]
+    return assembled(algorithm, call, device, cost, timed, known, parameters, sizes)
+
+
+def _passes(
+    algorithm: str,
+    call: Attention,
+    device: Hardware,
+    complete: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    parameters: Parameters,
+    known: Rates,
+    execution: Execution | None,
+) -> list[tuple[Clock, dict[str, int], int]]:
+    """Each direction by itself, with its own options, its tiles by their plain names, and their footprint."""
+    directions = ("forward", "backward") if call.direction == "both" else (call.direction,)
+    found = []
+    for direction in directions:
+        one = call if direction == call.direction else call.model_copy(update={"direction": direction})
+        taken = find_algorithm(algorithm).takes(direction)
+        options = {name: value for name, value in complete.items() if name in taken or name == "packed"}
+        if direction == "forward" and call.direction == "both":
+            options |= find_algorithm(algorithm).saved
+        clock = clock_for(algorithm, one, device, options, parameters, known, execution)
+        plan, _ = plan_for(algorithm, one, options, tiled=bool(sizes))
+        tile = {name: sizes[name] for name in plan.tiles}
+        if direction == "backward" and call.direction == "both":
+            tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in plan.tiles}
+        footprint = cost_at(plan, one, tile, options).footprint_bytes if tile else 0
+        found.append((clock, tile, footprint))
+    return found
+
+
+def assembled(
+    algorithm: str,
+    call: Attention,
+    device: Hardware,
+    cost: Cost,
+    timed: list[Timed],
+    known: Rates,
+    parameters: Parameters,
+    sizes: Mapping[str, int],
+) -> Estimate:
+    """The passes of a call together."""
+    kernels = tuple(kernel for one in timed for kernel in one.kernels)
+    breakdown: dict[str, float] = {}
+    for kernel in kernels:
+        for name, value in kernel.breakdown.items():
+            breakdown[name] = breakdown.get(name, 0.0) + value
+    seconds = sum(kernel.seconds for kernel in kernels)
+    host = parameters.host_launch * len(kernels)
+    if host > seconds:
+        breakdown["launch"], seconds = host, host
+    least = lower_bounds(algorithm, call, 1)["compulsory"].bytes
+    requested = cost.hbm_bytes
+    kept = 2 * (known.l2_capacity or 0) * (len(kernels) - 1)  # what one kernel leaves in the L2 for the next
+    low = max(min(least, requested), sum(kernel.distinct_bytes for kernel in kernels) - kept)
+    high = min(requested, max(low, sum(kernel.dram_bytes[1] for kernel in kernels)))
+    launch = {name: size for one in timed for name, size in one.tiles.items() if name in ("warps", "stages")}
+    return Estimate(
+        algorithm=algorithm,
+        workload=call,
+        hardware=device,
+        tiles=FrozenDict({**sizes, **(launch if call.direction != "both" else {})}),
+        cost=cost,
+        seconds=seconds,
+        bound=max(breakdown, key=breakdown.__getitem__),
+        breakdown=FrozenDict(breakdown),
+        dram_bytes=(low, high),
+        compulsory_bytes=min(least, requested),
+        requested_bytes=requested,
+        kernels=kernels,
+        rates=known,
+        parameters=parameters,
+        left_out=known.left_out,
+    )

@@ -1,0 +1,178 @@
+"""The ways in which a tile runs on a device: where it lies, how many blocks an SM takes, and how long it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.check import checked
+from iomodel.demand import Demand, Demands, demands, widened
+from iomodel.errors import InfeasibleError, InputError, SpecError
+from iomodel.execution import PIPELINED, Execution
+from iomodel.expressions import kind_of, structural
+from iomodel.hardware import Hardware
+from iomodel.parameters import Parameters
+from iomodel.placement import Launch, Placement, placements
+from iomodel.rates import Rates
+from iomodel.shared_traffic import Layout
+from iomodel.timing import KernelTime, Launched, kernel_time
+from iomodel.workload import Attention
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One way to run a pass: the tiles with warps and stages, and the time of each kernel."""
+
+    tiles: Mapping[str, int]
+    kernels: tuple[KernelTime, ...]
+    placement: Placement | None
+    launch: Launch | None
+
+    @property
+    def seconds(self) -> float:
+        """All kernels, one after the other [s]."""
+        return sum(kernel.seconds for kernel in self.kernels)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """One pass of an algorithm on a device: what times any of its tiles."""
+
+    algorithm: str
+    workload: Attention
+    hardware: Hardware
+    options: Mapping[str, Any]
+    parameters: Parameters
+    rates: Rates
+    execution: Execution
+    demands: Demands
+    placements: tuple[Placement, ...]
+    asked: dict[tuple[int, ...], tuple[Demand, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def demand(self, padded: Attention, tiles: Mapping[str, int]) -> tuple[Demand, ...]:
+        """What the kernels ask for at a tile, folded once for all ways to run it."""
+        point = (padded.head_dim, padded.value_dim, *tiles.values())
+        found = self.asked.get(point)
+        if found is None:
+            found = self.asked[point] = self.demands.at(self.workload, padded, self.options, tiles)
+        return found
+
+    def timed(
+        self,
+        tiles: Mapping[str, int],
+        placement: Placement | None,
+        launch: Launch | None,
+        blocks: int,
+        quick: bool = False,
+    ) -> Timed:
+        """The time of a tile in one way of running it."""
+        call = self.workload
+        if placement is None or launch is None:
+            padded, launched, sizes = call, Launched(blocks_per_sm=blocks), dict(tiles)
+        else:
+            padded = widened(call, placement.padded.head_dim, placement.padded.value_dim)
+            layout = Layout.of(launch.residency, launch.along, call.element_size)
+            launched = Launched(layout, blocks, launch.residency.exposed)
+            sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
+        packed = bool(self.options["packed"])
+        kernels = tuple(
+            kernel_time(demand, call, packed, self.rates, self.execution, launched, self.parameters, quick)
+            for demand in self.demand(padded, tiles)
+        )
+        return Timed(sizes, kernels, placement, launch)
+
+    def launches(self, given: Mapping[str, Any]) -> Iterator[tuple[Placement, Launch]]:
+        """The ways to launch that have the warps and stages given."""
+        for placement in self.placements:
+            for launch in placement.launches():
+                wanted = (given.get("warps", launch.warps), given.get("stages", launch.stages))
+                if wanted == (launch.warps, launch.stages):
+                    yield placement, launch
+
+    def fastest(self, tiles: Mapping[str, int], given: Mapping[str, Any], footprint: int) -> Timed:
+        """The fastest way to run a tile; InfeasibleError if it fits in none."""
+        if not self.placements:
+            return self._bare(tiles, footprint)
+        ways: list[tuple[Timed, int]] = []
+        tried = []
+        for placement, launch in self.launches(given):
+            query, key = (tiles[name] for name in placement.tiles)
+            occupied = placement.occupied(query, key, launch)
+            if not occupied.over:
+                blocks = occupied.blocks_per_sm
+                ways.append((self.timed(tiles, placement, launch, blocks, quick=True), blocks))
+            tried.append((placement, launch))
+        if ways:
+            best, blocks = min(ways, key=lambda way: way[0].seconds)
+            return self.timed(tiles, best.placement, best.launch, blocks)
+        if not tried:
+            known = {(launch.warps, launch.stages) for _, launch in self.launches({})}
+            allowed = ", ".join(f"{warps} and {stages}" for warps, stages in sorted(known))
+            typed = " and ".join(f"{name} {size}" for name, size in sorted(given.items(), reverse=True))
+            raise InputError(f"tiles: {typed} given; allowed: warps and stages {allowed}")
+        raise self._misfit(tiles, tried)
+
+    def _bare(self, tiles: Mapping[str, int], footprint: int) -> Timed:
+        sram = self.hardware.memory.sram
+        limit = self.hardware.sram_per_block
+        if not tiles:
+            return self.timed(tiles, None, None, 1)
+        if footprint > limit:
+            raise InfeasibleError(
+                f"tiles: {dict(tiles)} given; {footprint:,} B are more than the {limit:,} B of a block on "
+                f"{self.hardware.name}",
+                least=footprint,
+                unit="B",
+            )
+        per_sm = int(sram.per_sm.value) if sram.per_sm is not None else limit
+        return self.timed(tiles, None, None, max(1, per_sm // max(1, footprint)))
+
+    def _misfit(self, tiles: Mapping[str, int], tried: Sequence[tuple[Placement, Launch]]) -> InfeasibleError:
+        checks = [
+            checked(placement, launch, self.algorithm, self.workload, {name: tiles[name] for name in placement.tiles})
+            for placement, launch in tried
+        ]
+        nearest = min(checks, key=lambda c: sum(max(0, -r.slack) / max(1, r.limit) for r in c.resources.values()))
+        over = ", ".join(
+            f"{name} by {-resource.slack:,} {resource.unit}"
+            for name, resource in nearest.resources.items()
+            if resource.slack < 0
+        )
+        shared = nearest.resources["shared memory"].used
+        return InfeasibleError(
+            f"tiles: {dict(nearest.tiles)} given; on {self.hardware.name} they exceed {over}", least=shared, unit="B"
+        )
+
+
+def clock_for(
+    algorithm: str,
+    workload: Attention,
+    hardware: Hardware,
+    options: Mapping[str, Any],
+    parameters: Parameters,
+    found: Rates,
+    execution: Execution | None = None,
+) -> Clock:
+    """What times the tiles of one pass, forward or backward; `options` are complete."""
+    declaration, kind = find_algorithm(algorithm), kind_of(workload)
+    chosen = structural(options)
+    how = execution or declaration.execution.get(workload.direction, PIPELINED)
+    placed: list[Placement] = []
+    if declaration.residency.get(workload.direction) and options.get("tiled", True):
+        try:
+            placed = placements(algorithm, workload, hardware, "gpu", dict(chosen), kind)
+        except (InputError, SpecError):  # no such GPU, or no kernel for the call: a bare on-chip memory
+            placed = []
+    return Clock(
+        algorithm,
+        workload,
+        hardware,
+        options,
+        parameters,
+        found,
+        how,
+        demands(algorithm, kind, chosen, how),
+        tuple(placed),
+    )

@@ -1,0 +1,149 @@
+"""Demands against rates: the seconds of a kernel, and which resource takes them.
+
+A block goes through its phases trip by trip; the blocks of a grid go through the SMs in waves. Requests to the L2 and
+DRAM traffic run beside all of that unless the algorithm declares otherwise (:mod:`iomodel.execution`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.demand import Demand
+from iomodel.dram import dram_interval, streamed_bytes
+from iomodel.execution import Execution
+from iomodel.frozen import FrozenDict
+from iomodel.imbalance import spread
+from iomodel.parameters import Parameters
+from iomodel.rates import Rates
+from iomodel.shared_traffic import Layout, shared_bytes
+from iomodel.workload import Attention
+
+SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32", "atomics": "l2"}
+"""The resource under which a part of the work is listed."""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """How the blocks of a kernel run: their layout, how many an SM takes, how much of the softmax is exposed."""
+
+    layout: Layout = Layout()  # noqa: RUF009 - frozen
+    blocks_per_sm: int = 1
+    exposed: float = 1.0
+
+
+@dataclass(frozen=True)
+class KernelTime:
+    """The time of one kernel.
+
+    Attributes
+    ----------
+    title : str
+        The kernel.
+    seconds : float
+        From its start to the start of the next [s].
+    breakdown : mapping of str to float
+        What each resource would need by itself; beside them `steps`, `tail` and `launch` [s].
+    blocks, waves : int
+        Thread blocks, and how many times the SMs fill with them [-].
+    streamed_bytes, requested_bytes, distinct_bytes : int
+        DRAM traffic that the time reckons with; what is asked for; each byte once [B].
+    dram_bytes : tuple of int
+        The least and the most DRAM traffic, of a kernel that finds the L2 empty [B].
+    """
+
+    title: str
+    seconds: float
+    breakdown: Mapping[str, float]
+    blocks: int
+    waves: int
+    streamed_bytes: int
+    requested_bytes: int
+    distinct_bytes: int
+    dram_bytes: tuple[int, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain data."""
+        return {**self.__dict__, "breakdown": dict(self.breakdown)}
+
+
+def amounts(demand: Demand, rates: Rates, launched: Launched, parameters: Parameters, dram: int) -> dict[str, float]:
+    """What each resource would need by itself, without those whose rate nobody knows [s]."""
+    matrix = rates.matrix if launched.layout.together else rates.warp_matrix
+    wanted: dict[str, tuple[float, float | None]] = {
+        "matrix": (sum(product.flops for product in demand.products), matrix),
+        "shared memory": (shared_bytes(demand, launched.layout), rates.shared),
+        "exp": (demand.exps, rates.exp),
+        "softmax": (demand.scores * parameters.softmax_ops, rates.fp32),
+        "gradient": (demand.gradients * parameters.gradient_ops, rates.fp32),
+        "random": (demand.randoms * parameters.random_ops, rates.fp32),
+        "atomics": (demand.atomic_bytes, rates.l2),
+        "l2": (demand.requested_bytes, rates.l2),
+        "hbm": (dram, rates.hbm),
+    }
+    return {name: amount / rate for name, (amount, rate) in wanted.items() if rate is not None and amount}
+
+
+def kernel_time(
+    demand: Demand,
+    workload: Attention,
+    packed: bool,
+    rates: Rates,
+    execution: Execution,
+    launched: Launched,
+    parameters: Parameters,
+    quick: bool = False,
+) -> KernelTime:
+    """The time of one kernel of a call; a quick answer leaves the interval of DRAM traffic wide."""
+    at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
+    dram = streamed_bytes(demand, rates.l2_capacity, at_once)
+    needs = amounts(demand, rates, launched, parameters, dram)
+    launch = parameters.kernel_launch if rates.launch is None else rates.launch
+    inside = {name for phase in execution.phases for name in phase}
+    beside = max((seconds for name, seconds in needs.items() if name not in inside), default=0.0)
+    softmax = {"exp", "softmax"}
+    work = 0.0
+    for phase in execution.phases:
+        longest = max((needs[name] for name in phase if name in needs), default=0.0)
+        work += longest * (launched.exposed if softmax & set(phase) else 1.0)
+    if not demand.products and "hbm" not in inside:  # it only streams
+        work = max(needs.values(), default=0.0)
+    steps = tail = 0.0
+    waves = 1
+    if rates.units is not None and demand.products and "hbm" not in inside:
+        per_sm = -(-demand.blocks // rates.units)
+        waves = -(-per_sm // launched.blocks_per_sm)
+        if rates.clock is not None:
+            steps = parameters.step_clocks * demand.trips / rates.units / rates.clock
+            tail = waves * parameters.block_clocks / rates.clock
+        tail += (work + steps) * (_stretch(demand, workload, packed, rates.units) - 1)
+    seconds = max(work + steps + tail, beside) + launch
+    listed: dict[str, float] = {}
+    for name, value in needs.items():
+        listed[SHOWN.get(name, name)] = listed.get(SHOWN.get(name, name), 0.0) + value
+    listed |= {name: value for name, value in (("steps", steps), ("tail", tail)) if value}
+    return KernelTime(
+        demand.title,
+        seconds,
+        FrozenDict({**listed, "launch": launch}),
+        demand.blocks,
+        waves,
+        dram,
+        demand.requested_bytes,
+        demand.distinct_bytes,
+        (demand.distinct_bytes, demand.requested_bytes)
+        if quick
+        else dram_interval(demand, workload, packed, rates.l2_capacity, at_once),
+    )
+
+
+def _stretch(demand: Demand, workload: Attention, packed: bool, units: int) -> float:
+    """How much longer the busiest SM works than the average one [-]."""
+    blocks = demand.blocks
+    if demand.outer is not None and demand.inner is not None:
+        axis, tile = demand.outer
+        seen = spread(workload, axis, tile, demand.inner, packed)
+        if seen.total:
+            return seen.makespan(blocks // seen.blocks, units) * units / (seen.total * (blocks // seen.blocks))
+    return -(-blocks // units) * units / blocks
