@@ -25,9 +25,10 @@ class UnknownNameError(IOModelError):
     algorithm: 'flash' is unknown; did you mean 'flash2'? allowed: flash1, flash2
     """
 
-    def __init__(self, field: str, given: object, allowed: Iterable[str]) -> None:
+    def __init__(self, field: str, given: object, allowed: Iterable[str], likely: Iterable[str] | None = None) -> None:
         self.field, self.given, self.allowed = field, given, tuple(allowed)
-        near = get_close_matches(shown(given).strip("'"), self.allowed, n=1, cutoff=0.5)
+        meant = self.allowed if likely is None else tuple(likely)
+        near = get_close_matches(shown(given).strip("'"), meant, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         names = ", ".join(self.allowed) or "none"
         super().__init__(f"{field}: {shown(given)} is unknown; {hint}allowed: {names}")

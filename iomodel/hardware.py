@@ -19,6 +19,9 @@ from iomodel.validation import Count
 SCHEMA = 1
 """The version of the layout of hardware files that this package reads."""
 
+SIMULATED = "simulated"
+"""The architecture of devices that are made up."""
+
 Line = Annotated[str, Field(max_length=200, pattern=PRINTABLE)]
 
 
@@ -64,6 +67,11 @@ class Hardware(Group):
         return [path for path, quantity in self.quantities.items() if not quantity.verified]
 
     @property
+    def simulated(self) -> bool:
+        """Whether the device is made up, for teaching."""
+        return self.architecture == SIMULATED
+
+    @property
     def sram_per_block(self) -> int:
         """On-chip memory that one thread block may use, the budget of the tiles [B]."""
         if self.memory.sram.per_block is None:
@@ -104,11 +112,21 @@ def _walk(group: Group, path: str) -> Iterator[tuple[str, Quantity | Steps]]:
             yield path + name, value
         elif isinstance(value, Group):
             yield from _walk(value, f"{path}{name}.")
+        elif isinstance(value, tuple):
+            for place, item in enumerate(value):
+                if isinstance(item, Group):
+                    yield from _walk(item, f"{path}{name}.{place}.")
 
 
 def _pruned(data: dict[str, Any]) -> dict[str, Any]:
-    pairs = ((key, _pruned(value) if isinstance(value, dict) else value) for key, value in data.items())
+    pairs = ((key, _pruned_value(value)) for key, value in data.items())
     return {key: value for key, value in pairs if value is not None and value not in ({}, [], "")}
+
+
+def _pruned_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_pruned_value(item) for item in value]
+    return _pruned(value) if isinstance(value, dict) else value
 
 
 def list_hardware() -> list[str]:
@@ -143,7 +161,9 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     if name_or_path.lower().endswith((".yaml", ".yml")) or any(str(c) in name_or_path for c in separators):
         return _from_file(name_or_path)
     if name_or_path not in list_hardware():
-        raise UnknownNameError("hardware", name_or_path, list_hardware())
+        named = "sim" in name_or_path  # whoever asks for no simulated device is not told of one
+        likely = [name for name in list_hardware() if named or not name.startswith("sim-")]
+        raise UnknownNameError("hardware", name_or_path, list_hardware(), likely)
     return _shipped(name_or_path)
 
 
@@ -155,6 +175,11 @@ def _shipped(name: str) -> Hardware:
 def _from_file(path: str | os.PathLike[str]) -> Hardware:
     data, where = read_user(path)
     return _build(data, None, where)
+
+
+def from_data(data: Mapping[str, Any], where: str) -> Hardware:
+    """The device that a hardware file with these data describes; `where` stands for its path in errors."""
+    return _build(dict(data), None, where)
 
 
 def _build(data: dict[str, Any], name: str | None, where: str) -> Hardware:

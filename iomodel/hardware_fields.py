@@ -6,6 +6,8 @@ an Apple GPU core. Peaks are dense and accumulate in fp32 unless the name says o
 
 from __future__ import annotations
 
+from typing import Literal
+
 from iomodel.hardware_kinds import (
     Amount,
     Bandwidth,
@@ -14,6 +16,7 @@ from iomodel.hardware_kinds import (
     CarveOuts,
     Clock,
     Clocks,
+    Duration,
     FlopPerClock,
     Link,
     Ops,
@@ -24,7 +27,8 @@ from iomodel.hardware_kinds import (
     Share,
     Time,
 )
-from iomodel.quantity import Group
+from iomodel.quantity import Group, Text
+from iomodel.validation import Count
 
 
 class Hbm(Group):
@@ -142,6 +146,8 @@ class Mma(Group):
     """n, of either."""
     depth: Share | None = None
     """k in bytes: how many elements it is follows from their size."""
+    warp_fp16_per_clock_per_sm: FlopPerClock | None = None
+    """Dense fp16 matrix FLOPs of one SM in one clock by the instruction of one warp, where four together do more."""
 
 
 class Compute(Group):
@@ -177,9 +183,44 @@ class Board(Group):
     tdp: Power | None = None
 
 
+class AttentionCall(Group):
+    """One attention call that was timed, and what it took; a causal mask ends at the last query and the last key."""
+
+    direction: Literal["forward", "backward"]
+    """The backward pass alone, or the forward pass."""
+    mask: Literal["full", "causal"]
+    dtype: Text
+    batch: Count
+    heads: Count
+    kv_heads: Count
+    q_len: Count
+    kv_len: Count
+    head_dim: Count
+    kernel: Text
+    """Whose kernel answered, such as "torch flash"."""
+    time: Duration
+
+
+class Provenance(Group):
+    """Which device a calibration measured, when and how; it is about the figures whose source is that calibration."""
+
+    device: Text | None = None
+    """As the driver names it."""
+    driver: Text | None = None
+    software: Text | None = None
+    date: Text | None = None
+    """When the measurement began, ISO 8601."""
+    method: Text | None = None
+    base: Text | None = None
+    """The hardware file that everything unmeasured was taken from."""
+    failed: tuple[Text, ...] = ()
+    """What could not be measured, and why."""
+
+
 class Measured(Group):
     """What benchmarks reached on the real device; never used as a peak."""
 
+    provenance: Provenance = Provenance()
     hbm_read: Bandwidth | None = None
     hbm_write: Bandwidth | None = None
     hbm_triad: Bandwidth | None = None
@@ -197,5 +238,18 @@ class Measured(Group):
     graph_node: Time | None = None
     """The same inside a CUDA graph."""
     exp: Ops | None = None
+    """Exponentials of the whole chip."""
     gemm_bf16: Rate | None = None
+    gemm_fp16: Rate | None = None
+    gemm_tf32: Rate | None = None
+    gemm_fp8: Rate | None = None
+    gemm_qk_bf16: Rate | None = None
+    """Q K^T as a product of its own, in batches: the scores go to HBM, which may be what binds."""
+    gemm_pv_bf16: Rate | None = None
+    """P V likewise: the probabilities come from HBM."""
     attention_forward: Rate | None = None
+    """The best of the calls timed; FLOPs of visible pairs only."""
+    attention_backward: Rate | None = None
+    """Likewise, of the backward pass alone, counted as 2.5 times the FLOPs of the forward pass."""
+    attention: tuple[AttentionCall, ...] = ()
+    """The calls timed, one by one."""

@@ -21,6 +21,8 @@ def _read(raw: object, kind: Kind, key: str) -> dict[str, Any]:
     if key in data:
         many = key == "values" and isinstance(data[key], list | tuple)
         data[key] = [kind.number(v, unit) for v in data[key]] if many else kind.number(data[key], unit)
+    if isinstance(data.get("spread"), list | tuple):
+        data["spread"] = [kind.number(v, None if isinstance(v, str) else unit) for v in data["spread"]]
     if isinstance(data.get("alternatives"), list | tuple):
         data["alternatives"] = [_other(item, kind, unit) for item in data["alternatives"]]
     return {**data, "unit": kind.unit}
@@ -53,6 +55,7 @@ Ops = Annotated[Quantity, _one(Kind("OP/s", 1e6, 1e19))]
 Clock = Annotated[Quantity, _one(Kind("Hz", 1e6, 1e11))]
 Power = Annotated[Quantity, _one(Kind("W", 0.01, 1e6))]
 Time = Annotated[Quantity, _one(Kind("s", 1e-12, 1))]
+Duration = Annotated[Quantity, _one(Kind("s", 1e-9, 3600))]
 Clocks = Annotated[Quantity, _one(Kind("clk", 1, 1e6))]
 BytesPerClock = Annotated[Quantity, _one(Kind("B/clk", 1, 1e6))]
 FlopPerClock = Annotated[Quantity, _one(Kind("FLOP/clk", 1, 1e9))]

@@ -16,7 +16,10 @@ def every_device() -> dict[str, Hardware]:
 def overview() -> Any:
     """Return a table of all devices; a figure that nobody gave is left empty."""
     columns = ("name", "device", ">SRAM a block", ">HBM", ">HBM bandwidth", ">bf16 or fp16 peak", ">units")
-    return table(f"{len(list_hardware())} devices", columns, [_row(*item) for item in every_device().items()])
+    devices = every_device()
+    simulated = sum(device.simulated for device in devices.values())
+    title = f"{len(devices) - simulated} devices, and {simulated} simulated for teaching"
+    return table(title, columns, [_row(*item) for item in devices.items()])
 
 
 def _row(name: str, device: Hardware) -> tuple[str, ...]:

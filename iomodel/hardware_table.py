@@ -24,6 +24,8 @@ def rows(device: Hardware) -> list[tuple[str, str, str]]:
 
 def _origin(quantity: Quantity | Steps) -> str:
     text = ", ".join(quantity.source)
+    if isinstance(quantity, Quantity) and quantity.spread:
+        text += "; {} to {}".format(*map(Kind(quantity.unit, 0, 0).show, quantity.spread))
     others = quantity.alternatives if isinstance(quantity, Quantity) else ()
     for other in others:
         text += f"; {Kind(quantity.unit, 0, 0).show(other.value)} in {', '.join(other.source)}"

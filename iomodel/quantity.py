@@ -73,6 +73,7 @@ class Quantity(Group):
     unit : the base unit, "" for a count.
     source : keys of specs/sources.yaml, or free text.
     note : how it was obtained, or what to beware of.
+    spread : least and largest value of the repeats of a measurement, of which `value` is the median [unit].
     alternatives : figures of other sources that disagree.
 
     >>> Quantity(value=3352000000000, unit="B/s", source="datasheet")
@@ -83,7 +84,17 @@ class Quantity(Group):
     unit: str = ""
     source: Sources = (USER,)
     note: Text | None = None
+    spread: tuple[Number, Number] | None = None
     alternatives: tuple[Alternative, ...] = ()
+
+    @model_validator(mode="after")
+    def _within_its_spread(self) -> Quantity:
+        if self.spread is not None and not self.spread[0] <= self.value <= self.spread[1]:
+            least, most = self.spread
+            raise ValueError(
+                f"spread: [{least}, {most}] given; allowed: least and largest, around value = {self.value}"
+            )
+        return self
 
     @property
     def verified(self) -> bool:

@@ -17,7 +17,8 @@ class Source(Group):
     Parameters
     ----------
     kind : how near to the vendor it is. `document` and `file` were read directly; a `transcription` is a
-        vendor's document read through a public copy of its figures; `from-memory` was read nowhere.
+        vendor's document read through a public copy of its figures; `from-memory` was read nowhere;
+        `simulated` is made up.
     publisher, title, version, url : the citation.
     note : what was read, and how.
     """
@@ -32,6 +33,7 @@ class Source(Group):
         "secondary",
         "derived",
         "from-memory",
+        "simulated",
     ]
     publisher: Text | None = None
     title: Text

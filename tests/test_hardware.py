@@ -8,13 +8,17 @@ import pytest
 import yaml
 
 from iomodel.hardware import Hardware, _shipped, hardware, list_hardware
+from iomodel.hardware_list import overview
 from iomodel.quantity import Quantity
+from iomodel.show import as_text
 from iomodel.sources import sources
 from iomodel.specfile import parse
 
 SPECS = Path(__file__).parent.parent / "specs"
 FILES = sorted([*SPECS.glob("hardware/*.yaml"), *SPECS.glob("architectures/*.yaml")])
 DEVICES = {name: hardware(name) for name in list_hardware()}
+
+SIMULATED = {"sim-v100", "sim-a100", "sim-h100"}
 
 # Peak over the dense fp16 matrix rate.
 MATRIX = {
@@ -147,7 +151,8 @@ def test_identities(name):
 
 def test_the_contract():
     gpu = hardware("h100-sxm5")
-    assert len(DEVICES) == 39
+    assert sum(not device.simulated for device in DEVICES.values()) == 39
+    assert {name for name, device in DEVICES.items() if device.simulated} == SIMULATED
     assert gpu.sram_per_block == 232448
     assert gpu.memory.hbm.bandwidth.value == 3.352e12
     assert gpu.compute.peak.bf16.value == 989.4e12
@@ -176,7 +181,30 @@ def test_unverified_are_those_from_memory_only():
     ]
     for text in (repr(device), str(device), device._repr_html_()):
         assert "unverified" in text
-    assert hardware("h100-sxm5").unverified == []
+    assert hardware("h100-sxm5").unverified == ["compute.mma.warp_fp16_per_clock_per_sm"]
+    assert hardware("a100-sxm4-80gb").unverified == []
+
+
+def test_simulated_figures_are_marked_and_never_mixed_with_real_ones():
+    assert [key for key, source in sources().items() if source.kind == "simulated"] == ["simulated"]
+    for name, device in DEVICES.items():
+        used = {quantity.source for quantity in device.quantities.values()}
+        assert (("simulated",) in used) == (used == {("simulated",)}) == (name in SIMULATED), name
+        assert device.name.startswith("Simulated ") == (name in SIMULATED)
+        assert any(note.startswith("Simulated: ") for note in device.notes) == (name in SIMULATED)
+    assert "39 devices, and 3 simulated" in as_text(overview())
+
+
+def test_the_simulated_devices():
+    """On-chip memory [KiB] and FLOPs for each 2 B that HBM gives; a clock moves one such element."""
+    figures = {}
+    for name in SIMULATED:
+        compute, memory = DEVICES[name].compute, DEVICES[name].memory
+        assert memory.hbm.bandwidth.value == 2 * compute.clock.boost.value
+        ratio = 2 * compute.peak.bf16.value / memory.hbm.bandwidth.value
+        assert ratio == compute.fp16_per_clock_per_sm.value * compute.units.value
+        figures[name] = memory.sram.per_block.value // 1024, ratio
+    assert figures == {"sim-v100": (128, 70), "sim-a100": (256, 150), "sim-h100": (384, 300)}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -237,5 +265,5 @@ def test_an_install_has_the_specs_inside_the_package(tmp_path, monkeypatch):
     (package / "_specs").symlink_to(SPECS)
     monkeypatch.setattr("iomodel.specfile.files", lambda _: package)
     _shipped.cache_clear()
-    assert len(list_hardware()) == 39
+    assert list_hardware() == list(DEVICES)
     assert hardware("t4") == DEVICES["t4"]
