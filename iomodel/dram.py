@@ -7,10 +7,11 @@ traffic; those that its blocks stream again and again are what the L2 is for (:m
 from __future__ import annotations
 
 from math import ceil
+from typing import NamedTuple
 
 from iomodel.demand import Demand, Moved
 from iomodel.imbalance import spread
-from iomodel.l2 import Grid, Interval, tile_bytes
+from iomodel.l2 import Grid, lock_step_bytes, tile_bytes
 from iomodel.workload import Attention
 
 
@@ -33,24 +34,33 @@ def _streamed(moved: Moved, blocks: int, capacity: int, at_once: int) -> int:
     return min(moved.requested, moved.distinct * (moved.instances + waves - 1) // moved.instances)
 
 
-def dram_interval(
-    demand: Demand, workload: Attention, packed: bool, l2_capacity: int | None, at_once: int | None
-) -> Interval:
-    """The least and the most DRAM traffic of a kernel that finds the L2 empty [B]."""
+class Dram(NamedTuple):
+    """DRAM traffic of a kernel that finds the L2 empty: within bounds, and in lock step where there is such [B]."""
+
+    low: int
+    high: int
+    lock_step: int | None
+
+
+def dram(demand: Demand, workload: Attention, packed: bool, l2_capacity: int | None, at_once: int | None) -> Dram:
+    """The least and the most; in lock step only where all blocks of a grid walk the same tiles."""
     low = demand.distinct_bytes
     again = [moved for moved in demand.moved if moved.requested > moved.distinct]
     if not again:
-        return Interval(low, low)
+        return Dram(low, low, low)
     if l2_capacity is None or at_once is None:
-        return Interval(low, demand.requested_bytes)
+        return Dram(low, demand.requested_bytes, None)
     once = sum(moved.requested for moved in demand.moved if moved.requested == moved.distinct)
     grid = _grid(demand, again, once, workload, packed, at_once)
     asked = sum(moved.requested for moved in again)
     if grid is None:
         live = sum(moved.distinct / moved.instances for moved in again) * min(at_once, demand.blocks)
-        return Interval(low, low if live <= l2_capacity else once + asked)
-    most = ceil(tile_bytes(grid, l2_capacity)[1])
-    return Interval(low, max(low, once + min(asked, most)))
+        return Dram(low, low if live <= l2_capacity else once + asked, None)
+    most = min(asked, ceil(tile_bytes(grid, l2_capacity)[1]))
+    together = None
+    if workload.mask == "full":
+        together = max(low, once + min(asked, round(lock_step_bytes(grid, l2_capacity))))
+    return Dram(low, max(low, once + most), together)
 
 
 def _grid(

@@ -40,6 +40,9 @@ class Estimate(Shown):
         not add up to `seconds`.
     dram_bytes : tuple of int
         The least and the most DRAM traffic that the L2 may leave [B].
+    lock_step_bytes : int or None
+        What it leaves if all blocks of a wave step together [B]; None under a mask, where they do not, and where the
+        device's file says nothing of its L2.
     compulsory_bytes, requested_bytes : int
         Each input and output once; what the thread blocks ask for [B].
     flops_per_second, mfu : float
@@ -61,6 +64,7 @@ class Estimate(Shown):
     bound: str
     breakdown: Mapping[str, float]
     dram_bytes: tuple[int, int]
+    lock_step_bytes: int | None
     compulsory_bytes: int
     requested_bytes: int
     kernels: tuple[KernelTime, ...]
@@ -104,6 +108,7 @@ class Estimate(Shown):
             "bound": self.bound,
             "breakdown": dict(self.breakdown),
             "dram_bytes": list(self.dram_bytes),
+            "lock_step_bytes": self.lock_step_bytes,
             "compulsory_bytes": self.compulsory_bytes,
             "requested_bytes": self.requested_bytes,
             "flops_per_second": self.flops_per_second,
@@ -129,6 +134,11 @@ class Estimate(Shown):
             ("compulsory traffic", f"{self.compulsory_bytes:,}", "B"),
             ("DRAM traffic, at least", f"{low:,}", "B"),
             ("DRAM traffic, at most", f"{high:,}", "B"),
+            *(
+                []
+                if self.lock_step_bytes is None
+                else [("DRAM traffic in lock step", f"{self.lock_step_bytes:,}", "B")]
+            ),
             ("requests (tiled count)", f"{self.requested_bytes:,}", "B"),
             ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
             ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
@@ -262,6 +272,7 @@ def assembled(
     kept = 2 * (known.l2_capacity or 0) * (len(kernels) - 1)  # what one kernel leaves in the L2 for the next
     low = max(min(least, requested), sum(kernel.distinct_bytes for kernel in kernels) - kept)
     high = min(requested, max(low, sum(kernel.dram_bytes[1] for kernel in kernels)))
+    together = [kernel.lock_step_bytes for kernel in kernels]
     launch = {name: size for one in timed for name, size in one.tiles.items() if name in ("warps", "stages")}
     return Estimate(
         algorithm=algorithm,
@@ -273,6 +284,7 @@ def assembled(
         bound=max(breakdown, key=breakdown.__getitem__),
         breakdown=FrozenDict(breakdown),
         dram_bytes=(low, high),
+        lock_step_bytes=None if None in together else min(max(low, sum(filter(None, together))), high),
         compulsory_bytes=min(least, requested),
         requested_bytes=requested,
         kernels=kernels,

@@ -20,16 +20,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-
-
-class Interval(NamedTuple):
-    """The least and the most [B]."""
-
-    low: int
-    high: int
 
 
 @dataclass(frozen=True)

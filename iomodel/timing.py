@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iomodel.demand import Demand
-from iomodel.dram import dram_interval, streamed_bytes
+from iomodel.dram import Dram, dram, streamed_bytes
 from iomodel.execution import Execution
 from iomodel.frozen import FrozenDict
 from iomodel.imbalance import spread
@@ -20,7 +20,7 @@ from iomodel.rates import Rates
 from iomodel.shared_traffic import Layout, shared_bytes
 from iomodel.workload import Attention
 
-SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32", "atomics": "l2"}
+SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32"}
 """The resource under which a part of the work is listed."""
 
 
@@ -51,6 +51,8 @@ class KernelTime:
         DRAM traffic that the time reckons with; what is asked for; each byte once [B].
     dram_bytes : tuple of int
         The least and the most DRAM traffic, of a kernel that finds the L2 empty [B].
+    lock_step_bytes : int or None
+        DRAM traffic if all blocks step together [B]; None under a mask, or without a figure of the L2.
     """
 
     title: str
@@ -62,13 +64,16 @@ class KernelTime:
     requested_bytes: int
     distinct_bytes: int
     dram_bytes: tuple[int, int]
+    lock_step_bytes: int | None
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data."""
         return {**self.__dict__, "breakdown": dict(self.breakdown)}
 
 
-def amounts(demand: Demand, rates: Rates, launched: Launched, parameters: Parameters, dram: int) -> dict[str, float]:
+def amounts(
+    demand: Demand, rates: Rates, launched: Launched, parameters: Parameters, streamed: int
+) -> dict[str, float]:
     """What each resource would need by itself, without those whose rate nobody knows [s]."""
     matrix = rates.matrix if launched.layout.together else rates.warp_matrix
     wanted: dict[str, tuple[float, float | None]] = {
@@ -80,7 +85,7 @@ def amounts(demand: Demand, rates: Rates, launched: Launched, parameters: Parame
         "random": (demand.randoms * parameters.random_ops, rates.fp32),
         "atomics": (demand.atomic_bytes, rates.l2),
         "l2": (demand.requested_bytes, rates.l2),
-        "hbm": (dram, rates.hbm),
+        "hbm": (streamed, rates.hbm),
     }
     return {name: amount / rate for name, (amount, rate) in wanted.items() if rate is not None and amount}
 
@@ -97,27 +102,29 @@ def kernel_time(
 ) -> KernelTime:
     """The time of one kernel of a call; a quick answer leaves the interval of DRAM traffic wide."""
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
-    dram = streamed_bytes(demand, rates.l2_capacity, at_once)
-    needs = amounts(demand, rates, launched, parameters, dram)
+    streamed = streamed_bytes(demand, rates.l2_capacity, at_once)
+    needs = amounts(demand, rates, launched, parameters, streamed)
+    found = Dram(demand.distinct_bytes, demand.requested_bytes, None)
+    if not quick:
+        found = dram(demand, workload, packed, rates.l2_capacity, at_once)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
     inside = {name for phase in execution.phases for name in phase}
     beside = max((seconds for name, seconds in needs.items() if name not in inside), default=0.0)
-    softmax = {"exp", "softmax"}
-    work = 0.0
-    for phase in execution.phases:
-        longest = max((needs[name] for name in phase if name in needs), default=0.0)
-        work += longest * (launched.exposed if softmax & set(phase) else 1.0)
+    work = _phases(needs, execution, launched.exposed)
     if not demand.products and "hbm" not in inside:  # it only streams
         work = max(needs.values(), default=0.0)
     steps = tail = 0.0
     waves = 1
     if rates.units is not None and demand.products and "hbm" not in inside:
-        per_sm = -(-demand.blocks // rates.units)
+        blocks = demand.blocks
+        if execution.splits_when_idle and blocks < rates.units:
+            blocks = demand.most_blocks
+        per_sm = -(-blocks // rates.units)
         waves = -(-per_sm // launched.blocks_per_sm)
         if rates.clock is not None:
             steps = parameters.step_clocks * demand.trips / rates.units / rates.clock
             tail = waves * parameters.block_clocks / rates.clock
-        tail += (work + steps) * (_stretch(demand, workload, packed, rates.units) - 1)
+        tail += (work + steps) * (_stretch(demand, blocks, workload, packed, rates.units) - 1)
     seconds = max(work + steps + tail, beside) + launch
     listed: dict[str, float] = {}
     for name, value in needs.items():
@@ -129,18 +136,28 @@ def kernel_time(
         FrozenDict({**listed, "launch": launch}),
         demand.blocks,
         waves,
-        dram,
+        streamed,
         demand.requested_bytes,
         demand.distinct_bytes,
-        (demand.distinct_bytes, demand.requested_bytes)
-        if quick
-        else dram_interval(demand, workload, packed, rates.l2_capacity, at_once),
+        (found.low, found.high),
+        found.lock_step,
     )
 
 
-def _stretch(demand: Demand, workload: Attention, packed: bool, units: int) -> float:
+def _phases(needs: Mapping[str, float], execution: Execution, exposed: float) -> float:
+    """One phase after the other; what hides of the softmax hides behind the other phases [s]."""
+    softmax = others = 0.0
+    for phase in execution.phases:
+        longest = max((needs[name] for name in phase if name in needs), default=0.0)
+        if "exp" in phase or "softmax" in phase:
+            softmax += longest
+        else:
+            others += longest
+    return softmax + others - min((1 - exposed) * softmax, others)
+
+
+def _stretch(demand: Demand, blocks: int, workload: Attention, packed: bool, units: int) -> float:
     """How much longer the busiest SM works than the average one [-]."""
-    blocks = demand.blocks
     if demand.outer is not None and demand.inner is not None:
         axis, tile = demand.outer
         seen = spread(workload, axis, tile, demand.inner, packed)

@@ -1,0 +1,73 @@
+"""Tiles of least time: every tile that fits is timed, and what experts ship is nearly the fastest."""
+
+from __future__ import annotations
+
+import pytest
+
+import iomodel
+from tests.shipped import DEVICES, table
+
+
+def shipped() -> list[tuple[str, str, iomodel.Attention, dict[str, int]]]:
+    """The forward tiles without dropout, for a call that fills the device."""
+    found = []
+    for row in table("flash2") + table("flash3"):
+        name = row.get("algorithm", "flash3")
+        plain = row.get("variant", "plain") in ("plain", "any", "plain or causal", "plain or causal or paged")
+        if row.get("direction", "forward") != "forward" or row.get("dropout") == "yes" or name == "split_kv" or not plain:
+            continue
+        if row.get("dtype", "bf16") != "bf16" or row.get("architecture") in ("sm_86", "sm_89"):
+            continue
+        width = int(row["head_dim"])
+        w = iomodel.Attention(
+            batch=4, heads=2048 // width, q_len=4096, head_dim=width, value_dim=int(row.get("value_dim", width))
+        )
+        tiles = {key: int(row[key]) for key in ("block_q", "block_kv", "warps")}
+        found.append((name, DEVICES[row.get("architecture", "sm_90")], w, tiles))
+    return found
+
+
+@pytest.fixture(scope="module")
+def ratios() -> list[float]:
+    found = []
+    for name, device, w, tiles in shipped():
+        best = iomodel.solve(name, w, device, residency="gpu", objective="time")
+        assert best.seconds is not None
+        found.append(iomodel.estimate(name, w, device, tiles).seconds / best.seconds)
+    return found
+
+
+def test_no_shipped_tile_is_faster_than_the_fastest(ratios: list[float]) -> None:
+    assert min(ratios) >= 1 - 1e-12
+
+
+def test_shipped_tiles_are_nearly_the_fastest(ratios: list[float]) -> None:
+    """The kernels' authors tuned them by measuring; the model knows nothing of that."""
+    within = [ratio for ratio in ratios if ratio <= 1.12]
+    assert len(ratios) >= 18
+    assert len(within) >= 0.9 * len(ratios)
+
+
+def test_the_tile_that_flashattention_2_ships_for_the_a100_is_found() -> None:
+    w = iomodel.Attention(batch=4, heads=16, q_len=4096, head_dim=128)
+    best = iomodel.solve("flash2", w, "a100-sxm4-80gb", residency="gpu", objective="time")
+    assert {**best.tiles} == {"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}
+    assert best.certificate.runner_up is not None
+    assert best.certificate.runner_up.seconds is not None
+    assert best.seconds is not None
+    assert best.certificate.runner_up.seconds > best.seconds
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"objective": "speed"}, "objective: "),
+        ({"objective": "time"}, "allowed: with residency='gpu'"),
+        ({"objective": "time", "residency": "gpu", "epsilon": 0.1}, "without epsilon"),
+    ],
+)
+def test_a_wrong_objective_is_refused(given: dict[str, object], message: str) -> None:
+    w = iomodel.Attention(q_len=1024, head_dim=64)
+    with pytest.raises(iomodel.IOModelError, match="objective") as caught:
+        iomodel.solve("flash2", w, "h100-sxm5", **given)  # type: ignore[arg-type]
+    assert message in str(caught.value)
