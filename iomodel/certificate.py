@@ -53,7 +53,8 @@ class Certificate:
     binding : {"sram", "extent", "traffic", "time", "shared memory", "registers", "threads", "MMA shape", ...}
         What keeps the tiles from growing: the memory; that one tile covers its axis, or leaves just as many as there
         are splits; or that the next size up would fit but saves no traffic, or no time. With a residency, which
-        resource of the device, or "blocks per SM"; "MMA shape" where a tile that would fit is no multiple of what the warps multiply together.
+        resource of the device, or "blocks per SM"; "MMA shape" where a tile that would fit is no multiple of what the
+        warps multiply together.
     next_step : Step
         The smallest step that does not fit, and by how much.
     runner_up : RunnerUp or None

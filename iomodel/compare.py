@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms import list_algorithms
 from iomodel.budget import Budget, budget_of
+from iomodel.check import as_device
+from iomodel.compare_time import TimeComparison, by_time
 from iomodel.cost import plan_for
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError
 from iomodel.expressions import check_kind, kind_of
@@ -16,7 +18,7 @@ from iomodel.hardware import Hardware
 from iomodel.show import Shown, table
 from iomodel.solution import Solution
 from iomodel.solve import solve
-from iomodel.workload import Attention, VarlenAttention, as_call
+from iomodel.workload import Attention, VarlenAttention, as_attention, as_call
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,22 @@ def known_options(algorithms: Iterable[str], direction: str | None = None) -> di
     return {**known, "packed": False}
 
 
+@overload
+def compare(
+    workload: Attention | VarlenAttention,
+    hardware: Hardware | str | None = None,
+    *,
+    objective: Literal["time"],
+    **options: Any,
+) -> TimeComparison: ...
+@overload
+def compare(
+    workload: Attention | VarlenAttention,
+    hardware: Hardware | str | None = None,
+    *,
+    objective: Literal["traffic"] = "traffic",
+    **options: Any,
+) -> Comparison: ...
 def compare(
     workload: Attention | VarlenAttention,
     hardware: Hardware | str | None = None,
@@ -125,8 +143,9 @@ def compare(
     alignment: int | None = None,
     min_block_kv: int | None = None,
     epsilon: float = 0.0,
+    objective: Literal["traffic", "time"] = "traffic",
     **options: Any,
-) -> Comparison:
+) -> Comparison | TimeComparison:
     """Solve every algorithm under one budget: those that answer the direction of the call and have its features.
 
     Parameters
@@ -137,6 +156,9 @@ def compare(
         Exactly one budget, as :func:`iomodel.solve` takes it.
     alignment, min_block_kv, epsilon
         As in :func:`iomodel.solve`; min_block_kv concerns the algorithms that have a block_kv.
+    objective : {"traffic", "time"}
+        What is to be least: bytes, or the time that :func:`iomodel.estimate` finds on `hardware`; then the answer is a
+        :class:`iomodel.TimeComparison`, and no other budget or solver's option has a say.
     **options
         Options, each handed to the algorithms that know it.
 
@@ -154,15 +176,18 @@ def compare(
     >>> [solution.algorithm for solution in c.solutions][0]
     'flash2'
     """
+    if objective not in ("traffic", "time"):
+        raise UnknownNameError("objective", objective, ["traffic", "time"])
+    if objective == "time":
+        given: dict[str, Any] = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+        given |= {"min_block_kv": min_block_kv, "epsilon": epsilon or None}
+        if (typed := [name for name, value in given.items() if value is not None]) or hardware is None:
+            raise InputError(f"objective: 'time' given with {typed or 'no hardware'}; allowed: with hardware alone")
+        return by_time(_options(workload, options), as_attention(workload), as_device(hardware))
     budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
-    able = answering(workload)
-    known = known_options(able, workload.direction)
-    for option in options:
-        if option not in known:
-            raise UnknownNameError(f"option of {', '.join(able)}", option, known)
+    chosen_for = _options(workload, options)
     solutions, infeasible = [], []
-    for name in able:
-        chosen = _only_known(name, workload.direction, options)
+    for name, chosen in chosen_for.items():
         tiles = plan_for(name, workload, chosen, tiled=True)[0].tiles
         try:
             solutions.append(
@@ -190,6 +215,16 @@ def compare(
         )
     solutions.sort(key=lambda solution: solution.cost.hbm_bytes)
     return Comparison(workload, budget, tuple(solutions), tuple(infeasible))
+
+
+def _options(workload: Attention | VarlenAttention, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The algorithms that can answer, each with those of the options that it knows."""
+    able = answering(workload)
+    known = known_options(able, workload.direction)
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of {', '.join(able)}", option, known)
+    return {name: _only_known(name, workload.direction, options) for name in able}
 
 
 def _only_known(name: str, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -226,6 +226,12 @@ def _fold(kernel: Kernel, view: View, execution: Execution) -> tuple[_Folded, li
     def runs(path: Path) -> Expr:
         return view.instances(path) * view.condition(path) * view.covered((), path)
 
+    def loads(load: Load, path: Path) -> Expr:
+        if load.after_first is None:
+            return runs(path)
+        first = view.covered((), view.first_trip(path, load.after_first))
+        return runs(path) - view.instances(path) * view.condition(path) * first
+
     def extent(axis: Axis, path: Path) -> Expr:
         around = loops(path)
         return around[axis].tile if axis in around else view.extent(axis, path)
@@ -248,7 +254,7 @@ def _fold(kernel: Kernel, view: View, execution: Execution) -> tuple[_Folded, li
     gradients = [(leaf, path) for leaf, path in multiplied if leaf.k == value and {leaf.m, leaf.n} == {query, key}]
     grid = _grid(kernel, execution)
     staged = [
-        runs(path) * in_bytes(leaf.tensor.dtype) * tile_elements(leaf.tensor, path, view)
+        loads(leaf, path) * in_bytes(leaf.tensor.dtype) * tile_elements(leaf.tensor, path, view)
         for leaf, path in leaves
         if isinstance(leaf, Load) and multiplied
     ]

@@ -93,6 +93,11 @@ class Estimate(Shown):
         return self.rates.peak / self.rates.hbm_peak
 
     @property
+    def distance_to_ridge(self) -> float:
+        """Intensity over the ridge point: below 1 the memory would bind a kernel that loses nothing [-]."""
+        return self.intensity / self.ridge
+
+    @property
     def floor(self) -> float:
         """What no kernel can beat: compulsory traffic at full bandwidth, visible pairs at the matrix peak [s]."""
         return max(self.compulsory_bytes / self.rates.hbm_peak, self.cost.useful_flops / self.rates.peak)
@@ -115,6 +120,7 @@ class Estimate(Shown):
             "mfu": self.mfu,
             "intensity": self.intensity,
             "ridge": self.ridge,
+            "distance_to_ridge": self.distance_to_ridge,
             "floor": self.floor,
             "kernels": [kernel.to_dict() for kernel in self.kernels],
             "parameters": self.parameters.to_dict(),
@@ -215,7 +221,8 @@ def estimate(
         clock.fastest(tile, {name: given[name] for name in launch & given.keys()}, footprint)
         for clock, tile, footprint in passes
     ]
-    return assembled(algorithm, call, device, cost, timed, known, parameters, sizes)
+    bare = tuple(dict.fromkeys(clock.bare for clock, tile, _ in passes if tile and clock.bare is not None))
+    return assembled(algorithm, call, device, cost, timed, known, parameters, sizes, bare)
 
 
 def _passes(
@@ -256,6 +263,7 @@ def assembled(
     known: Rates,
     parameters: Parameters,
     sizes: Mapping[str, int],
+    bare: tuple[str, ...] = (),
 ) -> Estimate:
     """The passes of a call together."""
     kernels = tuple(kernel for one in timed for kernel in one.kernels)
@@ -290,5 +298,5 @@ def assembled(
         kernels=kernels,
         rates=known,
         parameters=parameters,
-        left_out=known.left_out,
+        left_out=(*known.left_out, *bare),
     )

@@ -49,6 +49,7 @@ class Clock:
     execution: Execution
     demands: Demands
     placements: tuple[Placement, ...]
+    bare: str | None = None
     asked: dict[tuple[int, ...], tuple[Demand, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def demand(self, padded: Attention, tiles: Mapping[str, int]) -> tuple[Demand, ...]:
@@ -160,11 +161,12 @@ def clock_for(
     chosen = structural(options)
     how = execution or declaration.execution.get(workload.direction, PIPELINED)
     placed: list[Placement] = []
+    bare: str | None = None
     if declaration.residency.get(workload.direction) and options.get("tiled", True):
         try:
             placed = placements(algorithm, workload, hardware, "gpu", dict(chosen), kind)
-        except (InputError, SpecError):  # no such GPU, or no kernel for the call: a bare on-chip memory
-            placed = []
+        except (InputError, SpecError) as error:  # no such GPU, or no kernel for the call: a bare on-chip memory
+            bare = f"registers apart from shared memory ({error})"
     return Clock(
         algorithm,
         workload,
@@ -175,4 +177,5 @@ def clock_for(
         how,
         demands(algorithm, kind, chosen, how),
         tuple(placed),
+        bare,
     )

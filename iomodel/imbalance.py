@@ -94,6 +94,6 @@ def _staircase(
     end = np.minimum(start + u, rows) - 1
     low = 0 if first is None else np.maximum(0, (start // outer_rows + first) * inner_rows)
     high = inner - 1 if last is None else np.minimum(inner - 1, (end // outer_rows + last + 1) * inner_rows - 1)
-    visited = np.where(high >= low, high // v - low // v + 1, 0)
+    visited = np.broadcast_to(np.where(high >= low, high // v - low // v + 1, 0), start.shape)
     found, many = np.unique(visited, return_counts=True)
     return Spread(tuple(zip(found[::-1].tolist(), many[::-1].tolist(), strict=True)))

@@ -26,7 +26,7 @@ class Rates:
     units : int or None
         SMs [-].
     clock : float or None
-        Clock of an SM [Hz].
+        Clock of an SM: of the matrix units, of the chip, or that at which the matrix peak is counted [Hz].
     l2_capacity : int or None
         What the L2 holds [B].
     launch : float or None
@@ -96,9 +96,11 @@ def rates(device: Hardware, dtype: str) -> Rates:
     peak = needed(f"compute.peak.{dtype}", f"a time needs the matrix peak of the dtype; on file: {known or 'none'}")
     bandwidth = needed("memory.hbm.bandwidth", "a time needs the bandwidth of the memory")
     clock = have.get("compute.clock.tensor", have.get("compute.clock.boost"))
-    have["clock"] = clock if clock is not None else 0.0
-    if clock is None:
-        del have["clock"]
+    if clock is None and all(path in have for path in _COUNTED):  # what the peak is counted at
+        peak_16, per_clock, many = (have[path] for path in _COUNTED)
+        clock = peak_16 / per_clock / many
+    if clock is not None:
+        have["clock"] = clock
     matrix = min(peak, have.get(f"measured.gemm_{dtype}", peak))
     full, warp = (have.get(f"compute.{name}") for name in _INSTRUCTIONS)
     share = 1.0 if full is None or warp is None else min(1.0, warp / full)
@@ -127,6 +129,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
     )
 
 
+_COUNTED = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm", "compute.units")
 _INSTRUCTIONS = ("fp16_per_clock_per_sm", "mma.warp_fp16_per_clock_per_sm")
 # Reads and writes together come first: that is what kernels do.
 _BANDWIDTHS = tuple(f"measured.{name}" for name in ("hbm_copy", "hbm_triad", "hbm_read", "hbm_write"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import iomodel
+from iomodel.compare import answering
 
 WIDTH = 64
 LONG = iomodel.Attention(q_len=4096, head_dim=WIDTH)
@@ -64,3 +67,22 @@ def test_only_those_that_have_the_features_are_compared() -> None:
     assert iomodel.compare(w, sram_bytes=10_000, splits=2).solutions
     with pytest.raises(iomodel.InfeasibleError, match="none fits 20 B of SRAM; the least that would do is"):
         iomodel.compare(w, sram_bytes=20)
+
+
+def test_by_time_the_fastest_comes_first_and_each_is_its_own_estimate() -> None:
+    w = iomodel.Attention(batch=2, heads=8, q_len=2048, head_dim=64, mask="causal")
+    found = iomodel.compare(w, "a100-sxm4-80gb", objective="time")
+    seconds = [one.seconds for one in found.estimates]
+    assert seconds == sorted(seconds)
+    assert found.best.algorithm == found.to_dict()["best"]
+    assert {*(one.algorithm for one in found.estimates), *found.infeasible} == set(answering(w))
+    for one in found.estimates:
+        assert one.seconds == iomodel.estimate(one.algorithm, w, "a100-sxm4-80gb").seconds
+        assert one.algorithm in str(found)
+    assert found.relative(found.best) == 1
+
+
+@pytest.mark.parametrize("given", [{}, {"sram_bytes": 10**5}, {"hardware": "h100-sxm5", "epsilon": 0.1}])
+def test_by_time_only_hardware_has_a_say(given: dict[str, Any]) -> None:
+    with pytest.raises(iomodel.InputError, match="objective: 'time' given with"):
+        iomodel.compare(iomodel.Attention(q_len=64, head_dim=64), objective="time", **given)
