@@ -1,0 +1,88 @@
+"""How pictures write numbers, calls and tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iomodel.symbols import LAUNCH
+from iomodel.units import BINARY
+from iomodel.workload import Attention, VarlenAttention
+
+_PREFIXES = ((1e-9, "n"), (1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
+_LAUNCH = {entry.name for entry in LAUNCH}
+
+
+def scale(value: float, unit: str) -> tuple[float, str]:
+    """The factor and the unit in which a value has one to three digits before the point.
+
+    >>> scale(2349858816, "B")
+    (1000000000.0, 'GB')
+    """
+    factor, prefix = next(((f, p) for f, p in reversed(_PREFIXES) if value >= f), _PREFIXES[0])
+    return factor, prefix + unit
+
+
+def short(value: float, unit: str) -> str:
+    """A value in three digits.
+
+    >>> short(2349858816, "B"), short(0.0123, "s")
+    ('2.35 GB', '12.3 ms')
+    """
+    factor, name = scale(value, unit)
+    return f"{number(value / factor)} {name}"
+
+
+def number(value: float) -> str:
+    """Three digits, or all before the point.
+
+    >>> number(4081.7), number(36.54)
+    ('4,082', '36.5')
+    """
+    return f"{value:,.3g}" if value < 999.5 else f"{value:,.0f}"
+
+
+def memory(size: float) -> str:
+    """Memory in KiB or MiB.
+
+    >>> memory(232448), memory(512), memory(3 * 2**20)
+    ('227 KiB', '512 B', '3 MiB')
+    """
+    factor, prefix = max(((f, p) for p, f in BINARY.items() if f <= size), default=(1, ""))
+    return f"{size / factor:,.4g} {prefix}B"
+
+
+def call(workload: Attention | VarlenAttention) -> str:
+    """A call in one line.
+
+    >>> call(Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal"))
+    '32 / 8 heads, 8,192 queries x 8,192 keys, d = 128, bf16, causal mask'
+    """
+    w: Any = workload
+    mask = w.mask if isinstance(w.mask, str) else type(w.mask).__name__.lower()
+    heads = f"{w.heads}" if w.kv_heads == w.heads else f"{w.heads} / {w.kv_heads}"
+    width = f"d = {w.head_dim}" + (f", d_v = {w.value_dim}" if w.value_dim != w.head_dim else "")
+    one = isinstance(w, Attention)
+    lengths = f"{w.q_len:,} queries x {w.kv_len:,} keys" if one else f"{len(w.q_lens):,} sequences"
+    parts = [
+        f"batch {w.batch}" if one and w.batch > 1 else "",
+        f"{heads} head{'s' if w.heads > 1 else ''}",
+        lengths,
+        width,
+        w.dtype,
+        f"{mask} mask" if mask != "full" else "",
+        w.direction if w.direction != "forward" else "",
+        *w.features,
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def tiles(sizes: Mapping[str, int]) -> str:
+    """A tile in a few letters.
+
+    >>> tiles({"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1})
+    '128 x 64, 4 warps'
+    """
+    rows = " x ".join(f"{size:,}" for name, size in sizes.items() if name not in _LAUNCH)
+    more = [f"{sizes[name]} {name}" for name in ("warps", "stages") if sizes.get(name, 1) > 1]
+    return ", ".join(filter(None, [rows, *more]))
