@@ -12,6 +12,7 @@ from iomodel.validation import LARGEST
 
 _DIGITS = re.compile(r"[+-]?[0-9]{1,4000}")
 _BYTES = Kind("B", 1, LARGEST, whole=True)
+_SECONDS = Kind("s", 1e-12, 1e9, zero=True)
 _LARGEST_FILE = 64 * 2**20
 """Far above a list of lengths or a table of blocks that is of use [B]."""
 
@@ -44,6 +45,27 @@ def size(field: str, text: str) -> int:
         return int(text)
     try:
         return int(_BYTES.number(text))
+    except ValueError as error:
+        raise InputError(f"{field}: {error}") from None
+
+
+def sizes(field: str, text: str) -> list[int]:
+    """The numbers of bytes of a list.
+
+    >>> sizes("sram", "32 KiB, 65536")
+    [32768, 65536]
+    """
+    return [size(field, entry) for entry in _entries(field, text)]
+
+
+def duration(field: str, text: str) -> float:
+    """A time in seconds, or with a unit.
+
+    >>> duration("time", "0.183ms")
+    0.000183
+    """
+    try:
+        return float(_SECONDS.number(text))
     except ValueError as error:
         raise InputError(f"{field}: {error}") from None
 
