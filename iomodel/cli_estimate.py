@@ -10,7 +10,6 @@ from iomodel.cli_options import ALGORITHM, DEVICE, LAUNCHED, TILE, WORKLOAD, Alg
 from iomodel.cli_output import emit
 from iomodel.cli_signature import option, with_options
 from iomodel.errors import InputError
-from iomodel.workload import as_attention
 
 PARAMETERS = [
     option("host_launch", "What the host needs for a launch, such as 55us for an eager framework (0).", "Time", "TIME"),
@@ -33,5 +32,6 @@ def estimate(algorithm: Algorithm, *, json: Json = False, **given: Any) -> None:
     names = [entry.name for entry in (*LAUNCHED, *TILE)]
     sizes, chosen = values.tiles(given, names), values.options(given, list_algorithms())
     parameters = Parameters(**values.durations(given, [entry.name for entry in PARAMETERS]))
-    call = as_attention(values.workload(given))
-    emit(run(algorithm, call, given["hardware"], sizes or None, parameters=parameters, **chosen), json)
+    emit(
+        run(algorithm, values.workload(given), given["hardware"], sizes or None, parameters=parameters, **chosen), json
+    )

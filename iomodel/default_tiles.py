@@ -15,12 +15,12 @@ from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.parameters import Parameters
 from iomodel.solve import solve
-from iomodel.workload import Attention
+from iomodel.workload import Attention, VarlenAttention
 
 
 def fastest_tiles(
     algorithm: str,
-    call: Attention,
+    call: Attention | VarlenAttention,
     device: Hardware,
     parameters: Parameters,
     execution: Execution | None,
@@ -37,7 +37,7 @@ def fastest_tiles(
 @lru_cache(maxsize=1024)
 def _remembered(
     algorithm: str,
-    call: Attention,
+    call: Attention | VarlenAttention,
     device: Hardware,
     parameters: Parameters,
     execution: Execution | None,
@@ -61,7 +61,7 @@ def _remembered(
 
 def _both(
     algorithm: str,
-    call: Attention,
+    call: Attention | VarlenAttention,
     device: Hardware,
     parameters: Parameters,
     execution: Execution | None,

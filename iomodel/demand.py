@@ -98,6 +98,8 @@ class Demand:
         The loop that blocks share out and the masked one inside it.
     parts : int
         Blocks that share an outer tile.
+    sequences : tuple of (Demand, Attention)
+        The parts of a launch over sequences of different lengths.
     """
 
     title: str
@@ -115,6 +117,7 @@ class Demand:
     outer: tuple[str, int] | None
     inner: int | None
     parts: int
+    sequences: tuple[tuple[Demand, Attention], ...] = ()
 
     @property
     def requested_bytes(self) -> int:

@@ -44,9 +44,10 @@ class Redundancy:
 def redundancies(found: Modelled, device: Hardware) -> tuple[Redundancy, ...]:
     """Every tensor that moves, over all kernels of the call."""
     tiles = {name: size for name, size in found.cost.tiles.items() if name not in ("warps", "stages")}
+    call = found.change.workload
     requested: dict[str, int] = {}
     once: dict[str, int] = {}
-    for demand in clock_of(found.change, device).demand(found.change.workload, tiles):
+    for demand in clock_of(found.change, device).demand((call.head_dim, call.value_dim), tiles):
         for moved in demand.moved:
             requested[moved.name] = requested.get(moved.name, 0) + moved.requested
             once[moved.name] = max(once.get(moved.name, 0), moved.distinct)

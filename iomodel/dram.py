@@ -12,7 +12,7 @@ from typing import NamedTuple
 from iomodel.demand import Demand, Moved
 from iomodel.imbalance import spread
 from iomodel.l2 import Grid, lock_step_bytes, tile_bytes
-from iomodel.workload import Attention
+from iomodel.workload import Attention, VarlenAttention
 
 
 def streamed_bytes(demand: Demand, l2_capacity: int | None, at_once: int | None) -> int:
@@ -42,8 +42,18 @@ class Dram(NamedTuple):
     lock_step: int | None
 
 
-def dram(demand: Demand, workload: Attention, packed: bool, l2_capacity: int | None, at_once: int | None) -> Dram:
+def dram(
+    demand: Demand,
+    workload: Attention | VarlenAttention,
+    packed: bool,
+    l2_capacity: int | None,
+    at_once: int | None,
+) -> Dram:
     """The least and the most; in lock step only where all blocks of a grid walk the same tiles."""
+    if demand.sequences:
+        each = [dram(part, call, packed, l2_capacity, at_once) for part, call in demand.sequences]
+        return Dram(sum(one.low for one in each), sum(one.high for one in each), None)
+    assert isinstance(workload, Attention)
     low = demand.distinct_bytes
     again = [moved for moved in demand.moved if moved.requested > moved.distinct]
     if not again:

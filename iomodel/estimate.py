@@ -22,7 +22,7 @@ from iomodel.show import Shown, table
 from iomodel.symbols import LAUNCH
 from iomodel.timing import KernelTime
 from iomodel.validation import as_integer, as_mapping
-from iomodel.workload import Attention, as_attention
+from iomodel.workload import Attention, VarlenAttention, as_call
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Estimate(Shown):
     """
 
     algorithm: str
-    workload: Attention
+    workload: Attention | VarlenAttention
     hardware: Hardware
     tiles: Mapping[str, int]
     cost: Cost
@@ -156,7 +156,7 @@ class Estimate(Shown):
 
 def estimate(
     algorithm: str,
-    workload: Attention,
+    workload: Attention | VarlenAttention,
     hardware: Hardware | str,
     tiles: Mapping[str, int] | None = None,
     *,
@@ -170,8 +170,8 @@ def estimate(
     ----------
     algorithm : str
         One of :func:`iomodel.list_algorithms`.
-    workload : Attention
-        The attention call.
+    workload : Attention or VarlenAttention
+        The attention call; sequences of different lengths share one grid.
     hardware : Hardware or str
         A device; its `measured` figures are taken where it has them, else the datasheet's.
     tiles : mapping of tile name to int, optional
@@ -199,7 +199,7 @@ def estimate(
     >>> e.bound, round(e.mfu, 2)
     ('matrix', 0.72)
     """
-    call, device = as_attention(workload), as_device(hardware)
+    call, device = as_call(workload), as_device(hardware)
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
     if execution is not None and not isinstance(execution, Execution):
@@ -227,7 +227,7 @@ def estimate(
 
 def _passes(
     algorithm: str,
-    call: Attention,
+    call: Attention | VarlenAttention,
     device: Hardware,
     complete: Mapping[str, Any],
     sizes: Mapping[str, int],
@@ -256,7 +256,7 @@ def _passes(
 
 def assembled(
     algorithm: str,
-    call: Attention,
+    call: Attention | VarlenAttention,
     device: Hardware,
     cost: Cost,
     timed: list[Timed],

@@ -21,7 +21,7 @@ from iomodel.rates import rates
 from iomodel.residency import Residency
 from iomodel.resident import Way, Ways, binding_of, ways_for
 from iomodel.solution import Solution
-from iomodel.workload import Attention, VarlenAttention, as_attention
+from iomodel.workload import Attention, VarlenAttention, as_call
 
 
 def solve_fastest(
@@ -36,7 +36,7 @@ def solve_fastest(
     execution: Execution | None = None,
 ) -> Solution:
     """:func:`iomodel.solve` with ``objective="time"``."""
-    call = as_attention(workload)
+    call = as_call(workload)
     as_residency(residency)
     ways = ways_for(algorithm, call, hardware, residency, min_block_kv, min_blocks_per_sm, options)
     found = ways.found()

@@ -9,6 +9,7 @@ from typing import Any
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.check import checked
 from iomodel.demand import Demand, Demands, demands, widened
+from iomodel.demand_sum import together
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.execution import PIPELINED, Execution
 from iomodel.expressions import kind_of, structural
@@ -18,7 +19,7 @@ from iomodel.placement import Launch, Placement, placements
 from iomodel.rates import Rates
 from iomodel.shared_traffic import Layout
 from iomodel.timing import KernelTime, Launched, kernel_time
-from iomodel.workload import Attention
+from iomodel.workload import Attention, VarlenAttention
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Clock:
     """One pass of an algorithm on a device: what times any of its tiles."""
 
     algorithm: str
-    workload: Attention
+    workload: Attention | VarlenAttention
     hardware: Hardware
     options: Mapping[str, Any]
     parameters: Parameters
@@ -52,13 +53,24 @@ class Clock:
     bare: str | None = None
     asked: dict[tuple[int, ...], tuple[Demand, ...]] = field(default_factory=dict, compare=False, repr=False)
 
-    def demand(self, padded: Attention, tiles: Mapping[str, int]) -> tuple[Demand, ...]:
-        """What the kernels ask for at a tile, folded once for all ways to run it."""
-        point = (padded.head_dim, padded.value_dim, *tiles.values())
+    def demand(self, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[Demand, ...]:
+        """What the kernels ask for at a tile, over rows as wide as they are compiled for; folded once for all ways."""
+        point = (*widths, *tiles.values())
         found = self.asked.get(point)
         if found is None:
-            found = self.asked[point] = self.demands.at(self.workload, padded, self.options, tiles)
+            if isinstance(self.workload, Attention):
+                found = self._at(self.workload, widths, tiles)
+            else:
+                kernels: dict[str, list[tuple[Demand, Attention]]] = {}
+                for call in self.workload.sequences:
+                    for demand in self._at(call, widths, tiles):
+                        kernels.setdefault(demand.title, []).append((demand, call))
+                found = tuple(together(parts) for parts in kernels.values())
+            self.asked[point] = found
         return found
+
+    def _at(self, call: Attention, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[Demand, ...]:
+        return self.demands.at(call, widened(call, *widths), self.options, tiles)
 
     def timed(
         self,
@@ -71,16 +83,17 @@ class Clock:
         """The time of a tile in one way of running it."""
         call = self.workload
         if placement is None or launch is None:
-            padded, launched, sizes = call, Launched(blocks_per_sm=blocks), dict(tiles)
+            launched, sizes = Launched(blocks_per_sm=blocks), dict(tiles)
+            widths = (call.head_dim, call.value_dim)
         else:
-            padded = widened(call, placement.padded.head_dim, placement.padded.value_dim)
+            widths = (placement.padded.head_dim, placement.padded.value_dim)
             layout = Layout.of(launch.residency, launch.along, call.element_size)
             launched = Launched(layout, blocks, launch.residency.exposed)
             sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
         packed = bool(self.options["packed"])
         kernels = tuple(
             kernel_time(demand, call, packed, self.rates, self.execution, launched, self.parameters, quick)
-            for demand in self.demand(padded, tiles)
+            for demand in self.demand(widths, tiles)
         )
         return Timed(sizes, kernels, placement, launch)
 
@@ -132,7 +145,13 @@ class Clock:
 
     def _misfit(self, tiles: Mapping[str, int], tried: Sequence[tuple[Placement, Launch]]) -> InfeasibleError:
         checks = [
-            checked(placement, launch, self.algorithm, self.workload, {name: tiles[name] for name in placement.tiles})
+            checked(
+                placement,
+                launch,
+                self.algorithm,
+                longest(self.workload),
+                {name: tiles[name] for name in placement.tiles},
+            )
             for placement, launch in tried
         ]
         nearest = min(checks, key=lambda c: sum(max(0, -r.slack) / max(1, r.limit) for r in c.resources.values()))
@@ -147,9 +166,16 @@ class Clock:
         )
 
 
+def longest(workload: Attention | VarlenAttention) -> Attention:
+    """The call itself, or one as long as the longest of its sequences."""
+    if isinstance(workload, Attention):
+        return workload
+    return max(workload.sequences, key=lambda call: (call.kv_len, call.q_len))
+
+
 def clock_for(
     algorithm: str,
-    workload: Attention,
+    workload: Attention | VarlenAttention,
     hardware: Hardware,
     options: Mapping[str, Any],
     parameters: Parameters,
@@ -164,7 +190,7 @@ def clock_for(
     bare: str | None = None
     if declaration.residency.get(workload.direction) and options.get("tiled", True):
         try:
-            placed = placements(algorithm, workload, hardware, "gpu", dict(chosen), kind)
+            placed = placements(algorithm, longest(workload), hardware, "gpu", dict(chosen), kind)
         except (InputError, SpecError) as error:  # no such GPU, or no kernel for the call: a bare on-chip memory
             bare = f"registers apart from shared memory ({error})"
     return Clock(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -47,6 +49,19 @@ class Spread:
             full = (before - 1) // units  # the last j for which block j `units` is one of these, or longer
             bound = max(bound, (full + 1) * visits)
         return bound
+
+
+def merged(spreads: Iterable[tuple[Spread, int]]) -> Spread:
+    """Several of them as one, each with so many copies of its outer tiles.
+
+    >>> merged([(Spread(((8, 1), (4, 1))), 2), (Spread(((4, 3),)), 1)])
+    Spread(runs=((8, 2), (4, 5)))
+    """
+    runs: Counter[int] = Counter()
+    for one, copies in spreads:
+        for visits, many in one.runs:
+            runs[visits] += many * copies
+    return Spread(tuple(sorted(runs.items(), reverse=True)))
 
 
 def spread(workload: Attention, outer: str, u: int, v: int, packed: bool = False) -> Spread:

@@ -14,11 +14,11 @@ from iomodel.demand import Demand
 from iomodel.dram import Dram, dram, streamed_bytes
 from iomodel.execution import Execution
 from iomodel.frozen import FrozenDict
-from iomodel.imbalance import spread
+from iomodel.imbalance import merged, spread
 from iomodel.parameters import Parameters
 from iomodel.rates import Rates
 from iomodel.shared_traffic import Layout, shared_bytes
-from iomodel.workload import Attention
+from iomodel.workload import Attention, VarlenAttention
 
 SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32"}
 """The resource under which a part of the work is listed."""
@@ -92,7 +92,7 @@ def amounts(
 
 def kernel_time(
     demand: Demand,
-    workload: Attention,
+    workload: Attention | VarlenAttention,
     packed: bool,
     rates: Rates,
     execution: Execution,
@@ -156,11 +156,24 @@ def _phases(needs: Mapping[str, float], execution: Execution, exposed: float) ->
     return softmax + others - min((1 - exposed) * softmax, others)
 
 
-def _stretch(demand: Demand, blocks: int, workload: Attention, packed: bool, units: int) -> float:
+def _stretch(demand: Demand, blocks: int, workload: Attention | VarlenAttention, packed: bool, units: int) -> float:
     """How much longer the busiest SM works than the average one [-]."""
+    if demand.sequences:
+        return _stretch_of_many(demand, blocks, packed, units)
+    assert isinstance(workload, Attention)
     if demand.outer is not None and demand.inner is not None:
         axis, tile = demand.outer
         seen = spread(workload, axis, tile, demand.inner, packed)
         if seen.total:
             return seen.makespan(blocks // seen.blocks, units) * units / (seen.total * (blocks // seen.blocks))
     return -(-blocks // units) * units / blocks
+
+
+def _stretch_of_many(demand: Demand, blocks: int, packed: bool, units: int) -> float:
+    """The same over sequences of different lengths: their blocks share one grid."""
+    if demand.outer is None or demand.inner is None:
+        return -(-blocks // units) * units / blocks
+    (axis, tile), inner = demand.outer, demand.inner
+    every = [(spread(call, axis, tile, inner, packed), part.blocks) for part, call in demand.sequences]
+    seen = merged((one, many // one.blocks) for one, many in every)
+    return seen.makespan(1, units) * units / seen.total if seen.total else 1.0
