@@ -14,6 +14,9 @@ import typer
 
 from iomodel import cli_values as values
 from iomodel.algorithms import list_algorithms
+from iomodel.cli_calibrate import calibrate
+from iomodel.cli_diagnose import diagnose
+from iomodel.cli_estimate import estimate
 from iomodel.cli_masks import mask as typed_mask
 from iomodel.cli_options import (
     ALGORITHM,
@@ -21,6 +24,7 @@ from iomodel.cli_options import (
     DEVICE,
     KIND,
     LAUNCHED,
+    OBJECTIVE,
     RESIDENCY,
     TILE,
     WORKLOAD,
@@ -28,7 +32,9 @@ from iomodel.cli_options import (
     Json,
 )
 from iomodel.cli_output import ReaderLeftError, complain, emit, usage_fault
+from iomodel.cli_plot import app as plot
 from iomodel.cli_signature import with_options
+from iomodel.cli_trace import trace
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.features import FEATURES
 from iomodel.hardware import list_hardware
@@ -112,12 +118,12 @@ def cost(algorithm: Algorithm, *, json: Json = False, **given: Any) -> None:
 
 
 @app.command()
-@with_options(WORKLOAD, BUDGET, ALGORITHM)
+@with_options(WORKLOAD, BUDGET, [OBJECTIVE], ALGORITHM)
 def compare(*, json: Json = False, **given: Any) -> None:
-    """Solve every algorithm and list them side by side, least traffic first.
+    """Solve every algorithm and list them side by side, least traffic first, or the fastest.
 
     Example:
-      iomodel compare --hardware a100-sxm4-80gb --q-len 4096 --head-dim 64
+      iomodel compare --hardware a100-sxm4-80gb --q-len 4096 --head-dim 64 --objective time
     """
     from iomodel.compare import compare as solve_all
 
@@ -183,6 +189,13 @@ def hardware(
         emit(find(name), json)
     else:
         emit({device: found.to_dict() for device, found in every_device().items()} if json else overview(), json)
+
+
+app.command()(estimate)
+app.command()(diagnose)
+app.command()(calibrate)
+app.command()(trace)
+app.add_typer(plot, name="plot")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from iomodel.cli_masks import mask
-from iomodel.cli_numbers import integer, integers, pairs, real, size
+from iomodel.cli_numbers import duration, integer, integers, pairs, real, size
 from iomodel.compare import known_options
 from iomodel.errors import InputError
 from iomodel.workload import Attention, Call, VarlenAttention
@@ -61,7 +61,7 @@ def budget(given: Given) -> dict[str, Any]:
     }
     values = {name: read(name, given[name]) for name, read in readers.items() if _typed(given, name)}
     share = {"epsilon": real(given["epsilon"])} if _typed(given, "epsilon") else {}
-    lying = {"residency": given["residency"]} if _typed(given, "residency") else {}
+    lying = {name: given[name] for name in ("residency", "objective") if _typed(given, name)}
     return {"hardware": given["hardware"], **values, **share, **lying}
 
 
@@ -76,6 +76,11 @@ def options(given: Given, algorithms: list[str]) -> dict[str, Any]:
 def tiles(given: Given, names: list[str]) -> dict[str, int]:
     """The tiles that were typed."""
     return {name: integer(name, given[name]) for name in names if _typed(given, name)}
+
+
+def durations(given: Given, names: Iterable[str]) -> dict[str, float]:
+    """The times that were typed [s]."""
+    return {name: duration(name, given[name]) for name in names if _typed(given, name)}
 
 
 def features(given: Given, names: Iterable[str]) -> dict[str, bool]:

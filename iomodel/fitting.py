@@ -156,7 +156,7 @@ class Clock:
         ]
         nearest = min(checks, key=lambda c: sum(max(0, -r.slack) / max(1, r.limit) for r in c.resources.values()))
         over = ", ".join(
-            f"{name} by {-resource.slack:,} {resource.unit}"
+            f"{name} by {-resource.slack:,}" + f" {resource.unit}" * (resource.unit != "-")
             for name, resource in nearest.resources.items()
             if resource.slack < 0
         )

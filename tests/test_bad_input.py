@@ -106,7 +106,7 @@ MANY = iomodel.VarlenAttention(q_lens=[20, 3], head_dim=4)
 PAGED = W.model_copy(update={"page_size": 4})
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: iomodel.cost("two_pass", W, TILES), "direction: 'forward' given; allowed: backward, for two_pass"),
-    (lambda: iomodel.cost("flash3", BACKWARD, TILES), "direction: 'backward' given; allowed: forward, for flash3"),
+    (lambda: iomodel.cost("tiled_query", BACKWARD, TILES), "direction: 'backward' given; allowed: forward, for tiled"),
     (lambda: iomodel.solve("split_kv", BACKWARD, sram_bytes=5000), "direction: 'backward' given; allowed: forward"),
     (lambda: iomodel.expressions("flash2", direction="sideways"), "direction: 'sideways' is unknown"),
     (lambda: iomodel.cost("standard", PAGED), "paged: given; allowed: not with standard, whose forward pass lacks it"),
@@ -127,7 +127,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: iomodel.cost("standard", BACKWARD, {"gemm3_m": 4}), "gemm3_n: standard needs this tile"),
     (
         lambda: iomodel.compare(BACKWARD, sram_bytes=5000, splits=2),
-        "option of flash1, flash2, standard, two_pass: 'spl",
+        "option of flash1, flash2, flash3, standard, two_pass: 'spl",
     ),
     (lambda: iomodel.compare(W, sram_bytes=5), "algorithm: none fits 5 B of SRAM; the least that would do is "),
     (lambda: iomodel.crossover("flash2", "flash1", MANY, TILES), "workload: VarlenAttention"),
