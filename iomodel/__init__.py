@@ -18,6 +18,7 @@ from iomodel.execution import Execution
 from iomodel.expressions import Expressions, expressions
 from iomodel.hardware import Hardware, hardware, list_hardware
 from iomodel.inverse import crossover, least_sram
+from iomodel.judge import Judgement, judge
 from iomodel.optimum import Optimum, optimum
 from iomodel.parameters import Parameters
 from iomodel.residency import Residency
@@ -43,6 +44,7 @@ __all__ = [
     "IOModelError",
     "InfeasibleError",
     "InputError",
+    "Judgement",
     "Optimum",
     "Parameters",
     "Residency",
@@ -63,6 +65,7 @@ __all__ = [
     "evaluate",
     "expressions",
     "hardware",
+    "judge",
     "least_sram",
     "list_algorithms",
     "list_hardware",

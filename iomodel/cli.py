@@ -16,7 +16,7 @@ from iomodel import cli_values as values
 from iomodel.algorithms import list_algorithms
 from iomodel.cli_calibrate import calibrate
 from iomodel.cli_diagnose import diagnose
-from iomodel.cli_estimate import estimate
+from iomodel.cli_estimate import estimate, judge
 from iomodel.cli_masks import mask as typed_mask
 from iomodel.cli_options import (
     ALGORITHM,
@@ -192,6 +192,7 @@ def hardware(
 
 
 app.command()(estimate)
+app.command()(judge)
 app.command()(diagnose)
 app.command()(calibrate)
 app.command()(trace)

@@ -1,4 +1,4 @@
-"""The command that turns counts into seconds."""
+"""The commands that turn counts into seconds, and hold these against a device's own timed calls."""
 
 from __future__ import annotations
 
@@ -35,3 +35,19 @@ def estimate(algorithm: Algorithm, *, json: Json = False, **given: Any) -> None:
     emit(
         run(algorithm, values.workload(given), given["hardware"], sizes or None, parameters=parameters, **chosen), json
     )
+
+
+@with_options([DEVICE], PARAMETERS)
+def judge(algorithm: Algorithm = "flash2", *, json: Json = False, **given: Any) -> None:
+    """Hold the estimates against the attention calls that a calibration has timed.
+
+    Example:
+      iomodel judge flash2 --hardware my-gpu.yaml
+    """
+    from iomodel.judge import judge as run
+    from iomodel.parameters import Parameters
+
+    if given["hardware"] is None:
+        raise InputError("hardware: none given; allowed: a file of 'iomodel calibrate', such as --hardware my-gpu.yaml")
+    parameters = Parameters(**values.durations(given, [entry.name for entry in PARAMETERS]))
+    emit(run(given["hardware"], algorithm, parameters), json)
