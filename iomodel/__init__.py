@@ -12,7 +12,8 @@ from iomodel.cost import Cost, cost
 from iomodel.diagnose import Diagnosis, diagnose
 from iomodel.documents import Documents
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, UnknownNameError
-from iomodel.estimate import Estimate, estimate
+from iomodel.estimate import estimate
+from iomodel.estimate_result import Estimate
 from iomodel.evaluate import evaluate
 from iomodel.execution import Execution
 from iomodel.expressions import Expressions, expressions

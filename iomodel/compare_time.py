@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from iomodel.errors import InfeasibleError
-from iomodel.estimate import Estimate, estimate
+from iomodel.estimate import estimate
+from iomodel.estimate_result import Estimate
 from iomodel.hardware import Hardware
 from iomodel.show import Shown, table
 from iomodel.workload import Attention

@@ -15,7 +15,7 @@ from iomodel.diagnose_model import Change, modelled, physical_floor
 from iomodel.diagnose_remedies import Remedy, remedies, uses_no_matrix_unit, vector_peak
 from iomodel.diagnose_text import shown as drawn
 from iomodel.errors import InputError, shown
-from iomodel.estimate import Estimate
+from iomodel.estimate_result import Estimate
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.parameters import DEFAULT, Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iomodel.diagnose_facts import Grid
-from iomodel.estimate import Estimate
+from iomodel.estimate_result import Estimate
 from iomodel.quantity import Quantity
 
 CLASSES = {

@@ -8,7 +8,7 @@ from typing import Any
 from iomodel.check import check
 from iomodel.diagnose_model import Modelled, clock_of
 from iomodel.errors import IOModelError
-from iomodel.estimate import Estimate
+from iomodel.estimate_result import Estimate
 from iomodel.hardware import Hardware
 from iomodel.quantity import Quantity
 from iomodel.workload import Attention

@@ -9,7 +9,8 @@ from typing import Any
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.cost import Cost, check_splits, cost_at, plan_for, tile_sizes
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.estimate import Estimate, assembled, estimate
+from iomodel.estimate import assembled, estimate
+from iomodel.estimate_result import Estimate
 from iomodel.fitting import Clock, clock_for
 from iomodel.hardware import Hardware
 from iomodel.parameters import Parameters

@@ -10,7 +10,7 @@ from iomodel.diagnose_candidates import Candidate, candidates
 from iomodel.diagnose_facts import Grid
 from iomodel.diagnose_model import Modelled, physical_floor
 from iomodel.errors import IOModelError
-from iomodel.estimate import Estimate
+from iomodel.estimate_result import Estimate
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.quantity import Quantity
