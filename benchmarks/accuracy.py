@@ -80,6 +80,13 @@ def tiles(row: dict[str, str], direction: str) -> dict[str, int]:
     name, head_dim, dropout = row["algorithm"], row["head_dim"], row["dropout"]
     if name == "standard":
         return {}
+    if name == "flash3" and direction == "backward":
+        variant = "causal" if row["mask"] == "causal" else "plain"
+        found = [
+            r for r in shipped("flash3_backward")
+            if r["head_dim"] == head_dim and any(word in r["variant"].split() for word in (variant, "any"))
+        ]  # fmt: skip
+        return {key: int(found[0][key]) for key in ("block_q", "block_kv", "warps", "stages")}
     if name == "flash3":
         variant = "causal" if row["mask"] == "causal" else "plain"
         dtype = "fp8" if row["dtype"] == "fp8" else "bf16"

@@ -13,7 +13,7 @@ from iomodel.show import table
 def every_algorithm() -> dict[str, dict[str, Any]]:
     """What each algorithm answers, by name, as plain data: title, directions, options, features it lacks, source.
 
-    >>> every_algorithm()["flash3"]["directions"]
+    >>> every_algorithm()["tiled_query"]["directions"]
     ['forward']
     """
     return {name: _plain(found) for name, found in discovered().items()}

@@ -33,6 +33,8 @@ MEANINGS = {
     "deterministic": "add to dQ in a fixed order, without atomics",
     "accumulate": "where heads share keys, add dK and dV to fp32 sums, and expand no copies",
     "tiled": "products in tiles, read again for each tile",
+    "mask_pass": "the mask is added to S in a kernel of its own",
+    "dropout_pass": "P is dropped out in a kernel of its own, which stores a mask",
     "packed": "the query heads that share keys are rows of one tile",
     **{entry.name: entry.meaning for entry in OPTIONS},
 }
@@ -130,6 +132,9 @@ BUDGET = [
     option("min_block_kv", "The least block_kv allowed (1).", "Solver"),
     option("epsilon", "Share of the least traffic offered for a larger block_kv (0).", "Solver", "SHARE"),
 ]
+OBJECTIVE = option(
+    "objective", "traffic (default), proven; or time on the device.", "Solver", "NAME", ("traffic", "time")
+)
 RESIDENCY = [
     option(
         "residency",
@@ -138,6 +143,7 @@ RESIDENCY = [
         "NAME",
         ("gpu",),
     ),
+    OBJECTIVE,
     option("min_blocks_per_sm", "With --residency, the least number of blocks an SM is to take (1).", "Solver"),
 ]
 DEVICE = option("hardware", "A device, or its YAML file (needed).", "Device", "NAME|FILE", tuple(list_hardware()))

@@ -144,7 +144,8 @@ class Placement:
     def layouts(self, warps: int) -> list[tuple[int, int]]:
         """How so many warps, or warp groups, may lie over the score tile (rows, columns)."""
         if self.residency.mma == "warpgroup":
-            return [(warps // 4, 1)] if warps % 4 == 0 else []
+            groups = warps // 4
+            return [] if warps % 4 else [(1, groups) if self.residency.split == "columns" else (groups, 1)]
         if self.residency.split != "tile":
             return [(warps, 1) if self.residency.split == "rows" else (1, warps)]
         return [(m, warps // m) for m in range(1, warps + 1) if warps % m == 0]
@@ -155,7 +156,10 @@ class Placement:
         rows = self.device.rows if self.residency.mma == "warp" else self.device.warpgroup_rows or self.device.rows
         depth = max(1, self.device.depth // self.padded.element_size)  # both tiles are summed over by some product
         along_rows = 1 if self.residency.split == "rows" else depth
-        return lcm(rows * m, along_rows), lcm(self.device.columns * n, depth)
+        columns = self.device.columns
+        if self.residency.transposed:
+            rows, columns = columns, rows
+        return lcm(rows * m, along_rows), lcm(columns * n, depth)
 
     def threads(self, warps: int) -> int:
         """Threads of a block, producers included [-]."""
@@ -226,7 +230,7 @@ def placements(
     known = list(dict.fromkeys(dtype for residency in found for dtype in residency.dtypes))
     if workload.dtype not in known:
         raise InputError(f"dtype: {workload.dtype!r} given; allowed: {', '.join(known)}, for {name} on a GPU")
-    found = [residency for residency in found if workload.dtype in residency.dtypes]
+    found = _narrowest([residency for residency in found if workload.dtype in residency.dtypes], workload)
     return [_placed(name, workload, hardware, device, residency, options, kind) for residency in found]
 
 
@@ -249,6 +253,16 @@ def _placed(
     widths = {field: _padded(field, getattr(workload, field), residency) for field in ("head_dim", "value_dim")}
     shared, registers, tiles = _compiled(name, kind, tuple(sorted(options.items())), residency)
     return Placement(device, residency, workload.model_copy(update=widths), shared, registers, tiles)
+
+
+def _narrowest(found: list[Residency], workload: Attention) -> list[Residency]:
+    """Of kernels compiled for different widths those that pad the rows of a call least; the widest if none fits."""
+    wide = max(workload.head_dim, workload.value_dim)
+    widths = [min((width for width in r.head_dims if width >= wide), default=None) for r in found]
+    least = min((width for width in widths if width is not None), default=None)
+    if least is None:
+        return [max(found, key=lambda residency: max(residency.head_dims))]
+    return [residency for residency, width in zip(found, widths, strict=True) if width == least]
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -282,7 +296,7 @@ def _compiled(
         return part.copies * sizes[part.tensor.name] * in_bytes(part.dtype or part.tensor.dtype)
 
     def held(phase: Sequence[Fragment]) -> Expr:
-        return Add(*(sizes[part.tensor.name] * in_bytes(part.dtype) for part in phase))
+        return Add(*(part.share * sizes[part.tensor.name] * in_bytes(part.dtype) for part in phase))
 
     inputs = (*names, "stages", "warps")
     shared = compile_formulas([Add(*map(stored, residency.shared))], (), inputs)

@@ -39,10 +39,11 @@ class Reused:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A tile in the registers of the warps that compute."""
+    """A tile in the registers of the warps that compute, or the share of it that is there at once."""
 
     tensor: Tensor
     dtype: DType = "fp32"
+    share: Expr = ONE
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Residency:
         Whether the warps share out the rows of a score tile, its columns, or both.
     mma : {"warp", "warpgroup"}
         Which matrix instruction is used: of one warp, or of four together.
+    transposed : bool
+        Whether the instruction makes the transpose of a score tile: its rows are keys.
     head_dims : tuple of int
         The widths that the kernel is compiled for; a smaller one is padded [elements].
     dtypes : tuple of str
@@ -92,6 +95,7 @@ class Residency:
     producer_registers: int = 24
     split: Literal["rows", "columns", "tile"] = "rows"
     mma: Literal["warp", "warpgroup"] = "warp"
+    transposed: bool = False
     head_dims: tuple[int, ...] = (32, 64, 96, 128, 192, 256)
     dtypes: tuple[str, ...] = ("fp16", "bf16")
     exposed: float = 1.0

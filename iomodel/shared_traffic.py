@@ -27,9 +27,13 @@ class Layout:
     registers : frozenset
         Tensors in registers, each as the pair of its axes.
     stored : int
-        Tiles of scores that the warps write to shared memory [-].
+        Tiles of scores that the warps write to shared memory, the last ones that they make [-].
     element_size : int
         Size of an operand [B].
+    transposed : bool
+        Whether scores are made, and lie in registers, with the keys as rows.
+    added : bool
+        Whether sums pass through shared memory on their way to HBM.
     """
 
     warps: tuple[int, int] = (1, 1)
@@ -37,6 +41,8 @@ class Layout:
     registers: frozenset[Pair] = frozenset()
     stored: int = 0
     element_size: int = 2
+    transposed: bool = False
+    added: bool = False
 
     @classmethod
     def of(cls, residency: Residency, along: tuple[int, int], element_size: int) -> Layout:
@@ -51,7 +57,15 @@ class Layout:
         }
         if SCORES not in pairs:
             held.add(SCORES)
-        return cls(along, residency.mma == "warpgroup", frozenset(held), pairs.count(SCORES), element_size)
+        return cls(
+            along,
+            residency.mma == "warpgroup",
+            frozenset(held),
+            pairs.count(SCORES),
+            element_size,
+            residency.transposed,
+            any(part.dtype == "fp32" for part in shared),
+        )
 
 
 def _parts(part: Shared | Reused) -> list[Shared]:
@@ -60,10 +74,11 @@ def _parts(part: Shared | Reused) -> list[Shared]:
 
 def shared_bytes(demand: Demand, layout: Layout) -> int:
     """All bytes read from and written to shared memory [B]."""
+    scores = [product for product in demand.products if frozenset(product.axes[:2]) == SCORES]
     kept = 0
-    for product in demand.products:
-        if frozenset(product.axes[:2]) == SCORES and layout.stored:
-            kept += product.runs * product.extents[0] * product.extents[1] * layout.element_size
+    for product in scores[max(0, len(scores) - layout.stored) :]:
+        kept += product.runs * product.extents[0] * product.extents[1] * layout.element_size
+    kept += 2 * demand.atomic_bytes * layout.added  # written by those that compute, read by the one that adds
     return demand.staged + kept + sum(_operands(product, layout) for product in demand.products)
 
 
@@ -72,11 +87,14 @@ def _operands(product: Product, layout: Layout) -> int:
     rows, columns, depth = product.extents
     size = layout.element_size
     first, second = rows * depth * size, depth * columns * size
-    if frozenset((m, k)) in layout.registers:
+    elsewhere = layout.transposed and (m, k) == ("query", "key")  # dQ = dS K where the registers have dS^T
+    if frozenset((m, k)) in layout.registers and not elsewhere:
         first = 0
     if frozenset((k, n)) in layout.registers:
         second = 0
     if layout.together:
+        if layout.transposed and {m, n} == SCORES:
+            first, second, rows = second, first, columns
         return product.runs * (first + second * max(1, -(-rows // 64)))
     bound = {"query": layout.warps[0], "key": layout.warps[1]}
     if not first or not second or {m, n} == SCORES:

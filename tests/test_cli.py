@@ -72,6 +72,7 @@ ANSWERS = {
     "formula split_kv --paged --head-scales": "with head_scales, paged",
     "formula flash2 --mask documents --document-lengths 3,5": "c_1 = area(query; B_r, B_c, 1)",
     f"cost flash2 {SHAPE} --direction backward --block-q 64 --block-kv 64": "of which atomic adds",
+    f"trace flash2 {SHAPE} --hardware sim-a100": "share of time on HBM",
     "algorithms": "arXiv:2407.08608",
     f"check flash2 {SHAPE} --hardware h100-sxm5 --block-q 128 --block-kv 64 --warps 4": "registers",
     "hardware": "h100-sxm5",
@@ -224,7 +225,7 @@ def test_every_option_says_what_it_does_and_who_takes_it(answer):
     text = " ".join(answer("cost --help").replace("│", " ").split())
     for said in (
         "flash2 backward: add to dQ",
-        "flash2 forward, flash3, split_kv: store",
+        "flash2 forward, flash3 forward, split_kv: store",
         "rows of a query tile [rows]",
     ):
         assert said in text
@@ -386,7 +387,7 @@ BAD = {
     f"cost flash2 {SHAPE} --lse=yes": "Option '--lse' does not take a value",
     "formula flash4": "algorithm: 'flash4' is unknown; did you mean 'flash",
     "formula flash2 --direction up": "direction: 'up' is unknown; allowed: forward",
-    "formula flash3 --direction backward": "direction: 'backward' given; allowed: forward, for flash3 does no more",
+    "formula tiled_query --direction backward": "direction: 'backward' given; allowed: forward, for tiled_query does",
     "formula small_cache --bias": "bias: given; allowed: not with small_cache",
     "formula flash2 --page-size 4": "No such option: --page-size",
     "formula split_kv --splits 0": "splits: 0 given; allowed: an integer from 1",
@@ -552,7 +553,7 @@ def test_interrupted(run, monkeypatch):
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("command", ["tiles", "check", "cost", "compare", "formula", "algorithms", "hardware"])
+@pytest.mark.parametrize("command", ["tiles", "check", "cost", "compare", "formula", "algorithms", "hardware", "trace"])
 def test_help_has_an_example_that_runs(answer, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")  # a narrower terminal wraps a long line
     (example,) = re.findall(rf"^ *iomodel ({command}\b.*)", answer(f"{command} --help"), re.MULTILINE)

@@ -120,6 +120,8 @@ SHAPES = [
     # Rows of the key/value heads decide it where their gradients are summed.
     Shape(call(2, 2, 40, 1, **SHARED), 1, 1, ((1, 1),), dq=(1, 1), options=SEVERAL),
     Shape(call(2, 2, 1, 40, **SHARED), 1, 1, ((1, 1),), dq=(1, 1), options=SEVERAL),
+    # The statistics of all rows would decide it, were they on chip at once.
+    Shape(call(16, 2, 1, 1), 1, 1, dq=(1, 1)),
     # dQ is made by a pass of its own, whose tiles are the larger ones.
     Shape(call(9, 9, 2, 2, mask="causal"), 1, 1, dq=(6, 5)),
 ]

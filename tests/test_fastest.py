@@ -48,6 +48,16 @@ def test_shipped_tiles_are_nearly_the_fastest(ratios: list[float]) -> None:
     assert len(within) >= 0.9 * len(ratios)
 
 
+@pytest.mark.parametrize("row", [row for row in table("flash3_backward") if "softcap" not in row["variant"]], ids=str)
+def test_what_flashattention_3_ships_for_the_backward_pass_is_nearly_the_fastest(row: dict[str, str]) -> None:
+    width = int(row["head_dim"])
+    w = iomodel.Attention(batch=4, heads=2048 // width, q_len=4096, head_dim=width, direction="backward")
+    best = iomodel.solve("flash3", w, "h100-sxm5", residency="gpu", objective="time")
+    tiles = {key: int(row[key]) for key in ("block_q", "block_kv", "warps", "stages")}
+    assert best.seconds is not None
+    assert best.seconds <= iomodel.estimate("flash3", w, "h100-sxm5", tiles).seconds <= 1.04 * best.seconds
+
+
 def test_the_tile_that_flashattention_2_ships_for_the_a100_is_found() -> None:
     w = iomodel.Attention(batch=4, heads=16, q_len=4096, head_dim=128)
     best = iomodel.solve("flash2", w, "a100-sxm4-80gb", residency="gpu", objective="time")

@@ -18,7 +18,7 @@ from tests.reference.extras import NONE, Extras
 from tests.reference.machine import HBM, Run, SRAMOverflow
 from tests.reference.masks import dense_attention, visible
 
-ALGORITHMS = ["standard", "flash1", "flash2", "two_pass"]
+ALGORITHMS = ["standard", "flash1", "flash2", "flash3", "two_pass"]
 TILED = ALGORITHMS[1:]
 KERNELS = {name: import_module(f"tests.reference.backward.{name}").run for name in ALGORITHMS}
 GEMM_TILES = [f"gemm{number}_{side}" for number in (3, 4, 5, 6) for side in "mn"]
@@ -121,7 +121,7 @@ def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
         chosen |= {"deterministic": draw(st.booleans()), "dq_buffers": draw(st.integers(1, 4))}
     if name == "two_pass":
         chosen |= {"dq_block_q": draw(st.none() | tile), "dq_block_kv": draw(st.none() | tile)}
-    if name != "flash1":
+    if name in {"flash2", "two_pass"}:
         chosen |= {"accumulate": draw(st.booleans())}
     return chosen
 
@@ -226,11 +226,13 @@ def test_counts_follow_from_the_tiles_with_a_visible_pair(name: str, data: st.Da
     products = cut.pairs * (3 * d + 2 * d_v)
     if name == "flash1":
         reads += Counter(O=d_v * cut.rows, dQ=d * cut.rows, l=cut.rows, m=cut.rows)
+    elif name == "flash3":
+        reads += Counter(LSE_log2=cut.rows, D=cut.rows)
     else:
         reads += Counter(LSE=cut.rows, D=cut.rows)
-    if name == "flash2":
+    if name in {"flash2", "flash3"}:
         reads += Counter(dQ_acc=d * cut.rows)
-        atomics = 0 if chosen["deterministic"] else d * cut.rows
+        atomics = 0 if chosen.get("deterministic") else d * cut.rows
     if name == "two_pass":
         second = Cut.of(seen, chosen["dq_block_q"] or chosen["block_q"], chosen["dq_block_kv"] or chosen["block_kv"])
         reads += Counter(Q=d * second.seen_rows, dO=d_v * second.seen_rows, LSE=second.seen_rows, D=second.seen_rows)
@@ -251,12 +253,15 @@ def test_counts_follow_from_the_tiles_with_a_visible_pair(name: str, data: st.Da
         writes += Counter(D=rows, dQ=rows * d)
     if name == "flash1":
         writes += Counter(dQ=rows * d + reads["dQ"])
-    if name == "flash2":
-        slabs = chosen["dq_buffers"] if chosen["deterministic"] else 1
+    if name == "flash3":
+        reads += Counter(LSE=rows)
+        writes += Counter(LSE_log2=rows)
+    if name in {"flash2", "flash3"}:
+        slabs = chosen["dq_buffers"] if chosen.get("deterministic") else 1
         writes += Counter(dQ_acc=slabs * rows * d + reads["dQ_acc"])
         reads += Counter(dQ_acc=slabs * rows * d)
     split = shape.group > 1 and not packed
-    suffix = "" if not split else "_acc" if chosen.get("accumulate") else "_expanded"
+    suffix = "" if not split else "_acc" if chosen.get("accumulate", name == "flash3") else "_expanded"
     for tensor, size in (("dK", d), ("dV", d_v)):
         every, met = keys * (shape.group if split else 1) * size, programs * cut.seen_keys * size
         if suffix == "_acc":
@@ -527,6 +532,50 @@ def test_flash2_groups_by_hand() -> None:
     assert packed.atomics == 12
 
 
+def test_flash3_causal_by_hand() -> None:
+    run = Shape(8, 8, 2, 2, mask=CAUSAL).run("flash3", block_q=4, block_kv=2)
+    # As flash2, six visits of 4 rows; the log-sum-exp is read once and written in base 2, in which it is streamed.
+    assert run.reads == {
+        "O": 16, "dO": 16 + 48, "LSE": 8, "Q": 48, "K": 16, "V": 16, "LSE_log2": 24, "D": 24, "dQ_acc": 48 + 16
+    }  # fmt: skip
+    assert run.writes == {"D": 8, "LSE_log2": 8, "dQ_acc": 16 + 48, "dK": 16, "dV": 16, "dQ": 16}
+    assert (run.flops, run.exps, run.atomics) == (6 * 5 * 2 * 4 * 2 * 2, 6 * 4 * 2, 48)
+    # K, V 4 and Q, dO 8 in the io type; dK, dV 4, LSE_log2, D 4, dQ 8, S, dP 8 in fp32.
+    assert run.sram_states >= {(24, 0, 40, 0, 0, 0)}
+    # Q, K, V, O, dO 80, LSE 8, dQ_acc 16, dK, dV 32; D and LSE_log2 16, which go before dQ 16 comes.
+    assert (run.hbm_peak, run.hbm_peak_bytes(2)) == (80 + 8 + 16 + 32 + 16, 2 * (80 + 32) + 4 * (8 + 16 + 16))
+
+
+def test_flash3_groups_by_hand() -> None:
+    shape, tiles = Shape(3, 3, 1, 1, group=2), {"block_q": 3, "block_kv": 2}
+    run = shape.run("flash3", **tiles)
+    # Two heads with two visits of 3 rows each add to sums of 3 keys, which are zeroed before and converted after.
+    around = {"O": 6, "dO": 6 + 12, "LSE": 6, "Q": 12, "LSE_log2": 12, "D": 12, "dQ_acc": 12 + 6}
+    assert run.reads == around | {"K": 6, "V": 6, "dK_acc": 6 + 3, "dV_acc": 6 + 3}
+    assert run.writes == {
+        "D": 6, "LSE_log2": 6, "dQ_acc": 6 + 12, "dQ": 6, "dK_acc": 3 + 6, "dV_acc": 3 + 6, "dK": 3, "dV": 3
+    }  # fmt: skip
+    # Q, O, dO, LSE 24, K, V 6, the sums of dK and dV 6, of dQ 6, D and LSE_log2 12.
+    assert (run.atomics, run.hbm_peak) == (12 + 6 + 6, 54)
+    packed = shape.run("flash3", **tiles, packed=True)
+    assert packed.writes == {"D": 6, "LSE_log2": 6, "dQ_acc": 6 + 12, "dQ": 6, "dK": 3, "dV": 3}
+    assert packed.atomics == 12
+
+
+@given(data=st.data(), shape=shapes())
+def test_flash3_is_flash2_with_another_statistic(data: st.DataObject, shape: Shape) -> None:
+    chosen = data.draw(options("flash3"))
+    flash2, flash3 = shape.run("flash2", **chosen, accumulate=True), shape.run("flash3", **chosen)
+    rows = shape.batch * shape.heads * shape.q_len
+    assert flash3.reads["LSE"] == flash3.writes["LSE_log2"] == rows
+    assert flash3.reads["LSE_log2"] == flash2.reads["LSE"]
+    for side in ("reads", "writes"):
+        apart = dict.fromkeys(["LSE", "LSE_log2"], 0)
+        assert getattr(flash3, side) | apart == getattr(flash2, side) | apart
+    for what in ("flops", "exps", "tanhs", "randoms", "atomics", "sram_peak"):
+        assert getattr(flash2, what) == getattr(flash3, what)
+
+
 def test_two_pass_ragged_by_hand() -> None:
     run = Shape(5, 7, 1, 3).run("two_pass", block_q=4, block_kv=3, dq_block_q=2, dq_block_kv=5)
     # D; then three key tiles that each load all 5 queries; then three query tiles that each load all 7 keys.
@@ -587,7 +636,7 @@ def test_features_by_hand(name: str, packed: bool) -> None:
 @given(data=st.data(), shape=shapes())
 def test_statistics_and_sums_are_in_fp32(name: str, data: st.DataObject, shape: Shape) -> None:
     run = suited(name, shape).run(name, **data.draw(options(name)))
-    single = {"l", "m", "LSE", "D", "dQ_acc", "dK_acc", "dV_acc", "slopes"}
+    single = {"l", "m", "LSE", "LSE_log2", "D", "dQ_acc", "dK_acc", "dV_acc", "slopes"}
     for tensor, width in run.widths.items():
         assert width == (
             "fp32" if tensor in single else "int64" if tensor == "R" else "bool" if tensor == "dropout_mask" else "io"

@@ -1,19 +1,24 @@
-"""FlashAttention-3 forward (Shah et al. 2024, arXiv:2407.08608, Algorithms 1 and 2): FlashAttention-2 for Hopper.
+"""FlashAttention-3 (Shah et al. 2024, arXiv:2407.08608, Algorithms 1 and 2, Appendix B.1): FlashAttention-2 for Hopper.
 
-What moves between HBM and the chip is what FlashAttention-2 moves. What differs is what lies on chip: the scores of the
-next key tile are made before those of the current one have met their V, so that two tiles of scores are live.
+Forward: what moves between HBM and the chip is what FlashAttention-2 moves. What differs is what lies on chip: the
+scores of the next key tile are made before those of the current one have met their V, so two tiles of scores are live.
+Backward: the loops of FlashAttention-2; the log-sum-exp is first written once more in base 2, and query heads that
+share keys add their gradients.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from sympy import ceiling
+from sympy import Integer, ceiling
 
+from iomodel.algorithms._flash3_residency import ADDED_BESIDE, BACKWARD, FORWARD
+from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.execution import PIPELINED
 from iomodel.nest import (
+    Accumulate,
     Algorithm,
     Drop,
     Exp,
+    Fill,
     Hold,
     Kernel,
     Live,
@@ -26,10 +31,31 @@ from iomodel.nest import (
     Store,
     Tensor,
 )
-from iomodel.residency import Fragment, Residency, Reused, Shared
-from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v, stages
-from iomodel.tensors import LSE, K, O, Q, S, V, depth, key, l, m, query, value
+from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v
+from iomodel.tensors import (
+    LSE,
+    D,
+    K,
+    LSE_log2,
+    O,
+    Q,
+    S,
+    V,
+    depth,
+    dK,
+    dO,
+    dP,
+    dQ,
+    dQ_acc,
+    dV,
+    key,
+    l,
+    m,
+    query,
+    value,
+)
 
+ONE = Integer(1)
 S_next = Tensor("S_next", (query, key))
 
 
@@ -54,55 +80,64 @@ def declare(lse: bool) -> Iterator[Kernel]:
     ])  # fmt: skip
 
 
-_SHARED = (Shared(Q), Shared(K, stages), Reused((Shared(V, stages),), (Shared(O, dtype="io"),)))
-_OVERLAP = ((Fragment(S), Fragment(S, "io"), Fragment(O)),)
-P_IN_REGISTERS = Residency(
-    title="FlashAttention-3 forward: Q, two stages of K and V in shared memory; S, P and O in registers",
-    cite="github.com/Dao-AILab/flash-attention, hopper: flash_fwd_kernel_sm90.h, tile_size.h",
-    shared=_SHARED,
-    phases=_OVERLAP,
-    overhead=24,
-    warps=(4, 8, 12),
-    stages=(2,),
-    producers=4,
-    mma="warpgroup",
-    exposed=0.85,
-    head_dims=(64, 96, 128, 192, 256, 512),
-    capability=("9.0", "9.0"),
-)
-P_IN_SHARED = replace(
-    P_IN_REGISTERS,
-    title="FlashAttention-3 forward: Q, P, two stages of K and V in shared memory; S and O in registers",
-    shared=(*_SHARED, Shared(S, dtype="io")),
-    phases=((Fragment(S), Fragment(O)),),
-)
-NO_OVERLAP = replace(
-    P_IN_REGISTERS,
-    title="FlashAttention-3 forward without overlap: P takes the place of S in registers",
-    exposed=1.0,
-    phases=((Fragment(S), Fragment(O)),),
-)
-FP8 = replace(
-    P_IN_REGISTERS,
-    title="FlashAttention-3 forward in fp8: V is transposed to another two stages of shared memory",
-    shared=(Shared(Q), Shared(K, stages), Reused((Shared(V, 2 * stages),), (Shared(O, dtype="io"),))),
-    dtypes=("fp8",),
-)
+def backward() -> Iterator[Kernel]:
+    """Appendix B.1 as the public kernels do it: what is needed of O; dK, dV and the sums of dQ; dQ in its own dtype.
+
+    The paper streams the log-sum-exp itself; the kernels make it base 2 once, for their exponentials are of base 2.
+    """
+    yield from zeroed_sums(True)
+    yield Kernel("D, LSE_log2, dQ_acc = 0", [
+        Loop(query, ONE, [Load(O), Load(dO), Load(LSE), Hold(D), Store(D), Store(LSE_log2, held=LSE), Fill(dQ_acc)]),
+    ])  # fmt: skip
+    yield Kernel("flash3 backward", [
+        Loop(key, B_c, [
+            Hold(dK, "fp32"), Hold(dV, "fp32"),
+            Live(query, [
+                Load(K), Load(V),
+                Loop(query, B_r, masked=True, body=[
+                    Load(Q), Load(LSE_log2),
+                    Hold(S, "fp32"), MatMul(query, key, depth), Scores(query, key),
+                    Load(dO), Load(D),
+                    Hold(dP, "fp32"), MatMul(query, key, value),
+                    Exp(query, key), Drop(query, key), MatMul(key, value, query),
+                    Hold(dQ, "fp32"), MatMul(query, depth, key),
+                    MatMul(key, depth, query),
+                    Accumulate(dQ_acc, held=dQ),
+                ]),
+                *adds(True),
+            ]),
+            *stores(dK, dV, accumulate=True),
+        ]),
+    ])  # fmt: skip
+    yield Kernel("dQ in its own dtype", [Loop(query, ONE, [Load(dQ_acc), Store(dQ, held=dQ_acc)])])
+    yield from summed(True)
+
+
+_T_c = ceiling(N_k / B_c)
 
 ALGORITHM = Algorithm(
     name="flash3",
     title="FlashAttention-3",
     cite="Shah, Bikshandi, Zhang, Thakkar, Ramani and Dao, FlashAttention-3: Fast and Accurate Attention with "
-    "Asynchrony and Low-precision, arXiv:2407.08608 (2024), Algorithms 1 and 2",
+    "Asynchrony and Low-precision, arXiv:2407.08608 (2024), Algorithms 1 and 2, Appendix B.1",
     declare=declare,
+    backward=backward,
     options={"lse": True},
+    saved={"lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    execution={"forward": PIPELINED},
-    residency={"forward": (P_IN_REGISTERS, P_IN_SHARED, NO_OVERLAP, FP8)},
+    execution={"forward": PIPELINED, "backward": ADDED_BESIDE},
+    residency={"forward": FORWARD, "backward": BACKWARD},
     published=(
         Published(
             N_q * d + N_k * (d + d_v) * ceiling(N_q / B_r) + N_q * d_v + N_q,
             "arXiv:2407.08608, Algorithm 1: Q, O and L once, K and V once a query tile",
+        ),
+        Published(
+            2 * N_q * d_v + 2 * N_k * (d + d_v) + 3 * N_q * d + 3 * N_q + N_q * (3 * d + d_v + 2) * _T_c,
+            "by hand, arXiv:2407.08608, Appendix B.1, with the statistics of the public kernels: O, dO, L, D, L in "
+            "base 2, K, V, dK, dV once; Q, dO, L in base 2, D and a read and a write of dQ once a key tile; the "
+            "accumulator zeroed, read and cast",
+            direction="backward",
         ),
     ),
 )

@@ -1,0 +1,112 @@
+"""Where FlashAttention-3 keeps its tiles, and what its backward pass overlaps: Hopper's warp groups, TMA, producers.
+
+The backward kernels are one for each width of a row. For widths up to 128 the matrix instructions make S^T, 64 keys a
+warp group, so that P^T and dS^T are operands in registers; wider ones share out the keys as columns of S and keep P and
+dS in shared memory. dQ goes through shared memory to a warp of its own, which adds it to HBM.
+"""
+
+from dataclasses import replace
+
+from sympy import Integer, Rational
+
+from iomodel.execution import Execution
+from iomodel.residency import Fragment, Residency, Reused, Shared
+from iomodel.symbols import stages
+from iomodel.tensors import D, K, LSE_log2, O, Q, S, V, dK, dO, dP, dQ, dV
+
+_SHARED = (Shared(Q), Shared(K, stages), Reused((Shared(V, stages),), (Shared(O, dtype="io"),)))
+_OVERLAP = ((Fragment(S), Fragment(S, "io"), Fragment(O)),)
+P_IN_REGISTERS = Residency(
+    title="FlashAttention-3 forward: Q, two stages of K and V in shared memory; S, P and O in registers",
+    cite="github.com/Dao-AILab/flash-attention, hopper: flash_fwd_kernel_sm90.h, tile_size.h",
+    shared=_SHARED,
+    phases=_OVERLAP,
+    overhead=24,
+    warps=(4, 8, 12),
+    stages=(2,),
+    producers=4,
+    mma="warpgroup",
+    exposed=0.85,
+    head_dims=(64, 96, 128, 192, 256, 512),
+    capability=("9.0", "9.0"),
+)
+P_IN_SHARED = replace(
+    P_IN_REGISTERS,
+    title="FlashAttention-3 forward: Q, P, two stages of K and V in shared memory; S and O in registers",
+    shared=(*_SHARED, Shared(S, dtype="io")),
+    phases=((Fragment(S), Fragment(O)),),
+)
+NO_OVERLAP = replace(
+    P_IN_REGISTERS,
+    title="FlashAttention-3 forward without overlap: P takes the place of S in registers",
+    exposed=1.0,
+    phases=((Fragment(S), Fragment(O)),),
+)
+FP8 = replace(
+    P_IN_REGISTERS,
+    title="FlashAttention-3 forward in fp8: V is transposed to another two stages of shared memory",
+    shared=(Shared(Q), Shared(K, stages), Reused((Shared(V, 2 * stages),), (Shared(O, dtype="io"),))),
+    dtypes=("fp8",),
+)
+FORWARD = (P_IN_REGISTERS, P_IN_SHARED, NO_OVERLAP, FP8)
+
+_TWO = Integer(2)
+_STREAMED = (Shared(K), Shared(V), Shared(Q, _TWO), Shared(dO, stages), Shared(LSE_log2, _TWO), Shared(D, _TWO))
+_P, _DS, _DQ = Shared(S, stages, "io"), Shared(dP, stages, "io"), Shared(dQ, dtype="fp32")
+_GRADIENTS = (Fragment(dK), Fragment(dV))
+_SCORES = (Fragment(S), Fragment(dP), *_GRADIENTS)
+_OPERANDS = (Fragment(S, "io"), Fragment(dP, "io"), Fragment(dQ), *_GRADIENTS)
+TO_128 = Residency(
+    title="FlashAttention-3 backward, rows of 128: K, V, Q, dO, dS, dQ in shared memory; S, dP, dK, dV in registers",
+    cite="github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, "
+    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+    shared=(*_STREAMED, _DS, _DQ),
+    phases=(_SCORES, _OPERANDS),
+    overhead=24,
+    warps=(8, 12),
+    stages=(1, 2),
+    producers=4,
+    split="columns",
+    mma="warpgroup",
+    transposed=True,
+    exposed=0.0,
+    head_dims=(128,),
+    capability=("9.0", "9.0"),
+)
+"""The exponentials of a tile run beside the product dP. On an SM of an H100 an element of S takes 1/16 clk of the one
+and 2 d / 4096 clk of the other, so that a share of d / 128 is hidden."""
+TO_96 = replace(
+    TO_128,
+    title="FlashAttention-3 backward, rows of 96: as those of 128, with V in registers too",
+    phases=tuple((*phase, Fragment(V, "io")) for phase in TO_128.phases),
+    exposed=0.25,
+    head_dims=(96,),
+)
+TO_64 = replace(TO_128, title="FlashAttention-3 backward, rows of 64: as those of 128", exposed=0.5, head_dims=(64,))
+TO_192 = replace(
+    TO_128,
+    title="FlashAttention-3 backward, rows of 192: K, V, Q, dO, P, dS, dQ in shared memory; S, dP, dK, dV in registers",
+    shared=(*_STREAMED, _P, _DS, _DQ),
+    phases=(_SCORES, (Fragment(dQ), *_GRADIENTS)),
+    warps=(12,),
+    producer_registers=32,
+    transposed=False,
+    head_dims=(192,),
+)
+TO_256 = replace(
+    TO_192,
+    title="FlashAttention-3 backward, rows of 256: as those of 192, but half of dQ at a time, in registers alone",
+    shared=(*_STREAMED, _P, _DS),
+    phases=(_SCORES, (Fragment(dQ, share=Rational(1, 2)), *_GRADIENTS)),
+    warps=(8,),
+    producer_registers=24,
+    head_dims=(256,),
+)
+BACKWARD = (TO_64, TO_96, TO_128, TO_192, TO_256)
+
+ADDED_BESIDE = Execution(
+    cite="arXiv:2407.08608, Appendix B.1; github.com/Dao-AILab/flash-attention, hopper: "
+    "mainloop_bwd_sm90_tma_gmma_ws.hpp: one warp loads, another adds tiles of dQ to HBM while the next ones are made",
+    phases=(("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",)),
+)
+"""Loads and additions hide behind products; what is exposed of the softmax and the whole of its gradient does not."""
