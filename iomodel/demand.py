@@ -7,7 +7,7 @@ pad a ragged one, thread blocks, trips of the innermost loop, bytes by tensor.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -90,8 +90,8 @@ class Demand:
         Bytes added atomically [B].
     moved : tuple of Moved
         Traffic by tensor.
-    blocks, most_blocks : int
-        Thread blocks; and as many as there would be without serial loops [-].
+    blocks : int
+        Thread blocks [-].
     trips : int
         Trips of innermost loops that multiply [-].
     outer, inner : tuple of (axis, tile) or None
@@ -112,7 +112,6 @@ class Demand:
     atomic_bytes: int
     moved: tuple[Moved, ...]
     blocks: int
-    most_blocks: int
     trips: int
     outer: tuple[str, int] | None
     inner: int | None
@@ -168,9 +167,7 @@ def _demand(kernel: _Folded, counted: Iterator[int], sized: Iterator[int]) -> De
         Product(next(counted), (p.m.name, p.n.name, p.k.name), (next(sized), next(sized), next(sized)))
         for p in kernel.products
     )
-    exps, scores, gradients, randoms, staged, atomic, blocks, most_blocks, trips, parts = (
-        next(counted) for _ in range(10)
-    )
+    exps, scores, gradients, randoms, staged, atomic, blocks, trips, parts = (next(counted) for _ in range(9))
     moved = tuple(
         Moved(name, requested, min(requested, distinct), max(1, instances), again)
         for name, again in kernel.tensors
@@ -189,7 +186,6 @@ def _demand(kernel: _Folded, counted: Iterator[int], sized: Iterator[int]) -> De
         atomic,
         moved,
         blocks,
-        most_blocks,
         trips,
         None if kernel.outer is None else (kernel.outer, tile),
         inner if kernel.masked else None,
@@ -263,8 +259,6 @@ def _fold(kernel: Kernel, view: View, execution: Execution) -> tuple[_Folded, li
     ]
     bodies = {id(path[-1]): runs(path) for _, path in multiplied}
     trips = [view.tiled(loop.axis, loop.tile).trips for loop in grid]
-    unbound = _grid(kernel, replace(execution, serial=()))
-    most = [view.tiled(loop.axis, loop.tile).trips for loop in unbound]
     shared = [view.tiled(loop.axis, loop.tile).trips for loop in grid if loop.axis in execution.spread]
     counts += [
         values((Exp, Tanh)),
@@ -274,7 +268,6 @@ def _fold(kernel: Kernel, view: View, execution: Execution) -> tuple[_Folded, li
         Add(*staged),
         4 * atomics((kernel,), view),
         view.instances((kernel,)) * Mul(*trips),
-        view.instances((kernel,)) * Mul(*most),
         Add(*bodies.values()),
         Mul(*shared),
     ]

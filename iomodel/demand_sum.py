@@ -35,7 +35,6 @@ def together(parts: Sequence[tuple[Demand, Attention]]) -> Demand:
         atomic_bytes=sum(demand.atomic_bytes for demand in demands),
         moved=tuple(moved.values()),
         blocks=sum(demand.blocks for demand in demands),
-        most_blocks=sum(demand.most_blocks for demand in demands),
         trips=sum(demand.trips for demand in demands),
         sequences=tuple(parts),
     )

@@ -31,15 +31,12 @@ class Execution:
         Axes whose outermost loop is one block's own, trip after trip.
     spread : tuple of Axis
         Axes whose loop is of different blocks although buffers are declared outside of it.
-    splits_when_idle : bool
-        Whether the trips of a serial axis are dealt out to further blocks where there are fewer blocks than SMs.
     """
 
     cite: str
     phases: tuple[tuple[Resource, ...], ...]
     serial: tuple[Axis, ...] = ()
     spread: tuple[Axis, ...] = ()
-    splits_when_idle: bool = False
 
     def __post_init__(self) -> None:
         named = [resource for phase in self.phases for resource in phase]

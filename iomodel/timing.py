@@ -20,6 +20,8 @@ from iomodel.rates import Rates
 from iomodel.shared_traffic import Layout, shared_bytes
 from iomodel.workload import Attention, VarlenAttention
 
+CHIP = frozenset({"l2", "atomics", "hbm"})
+"""Resources that all SMs share: one that works alone has them for itself."""
 SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32"}
 """The resource under which a part of the work is listed."""
 
@@ -110,21 +112,17 @@ def kernel_time(
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
     inside = {name for phase in execution.phases for name in phase}
     beside = max((seconds for name, seconds in needs.items() if name not in inside), default=0.0)
-    work = _phases(needs, execution, launched.exposed)
+    work, chip = _phases(needs, execution, launched.exposed)
     if not demand.products and "hbm" not in inside:  # it only streams
-        work = max(needs.values(), default=0.0)
+        work = chip = max(needs.values(), default=0.0)
     steps = tail = 0.0
     waves = 1
     if rates.units is not None and demand.products and "hbm" not in inside:
-        blocks = demand.blocks
-        if execution.splits_when_idle and blocks < rates.units:
-            blocks = demand.most_blocks
-        per_sm = -(-blocks // rates.units)
-        waves = -(-per_sm // launched.blocks_per_sm)
+        waves = _waves(demand.blocks, rates.units, launched.blocks_per_sm)
         if rates.clock is not None:
             steps = parameters.step_clocks * demand.trips / rates.units / rates.clock
             tail = waves * parameters.block_clocks / rates.clock
-        tail += (work + steps) * (_stretch(demand, blocks, workload, packed, rates.units) - 1)
+        tail += (work - chip + steps) * (_stretch(demand, workload, packed, rates.units) - 1)
     seconds = max(work + steps + tail, beside) + launch
     listed: dict[str, float] = {}
     for name, value in needs.items():
@@ -144,22 +142,33 @@ def kernel_time(
     )
 
 
-def _phases(needs: Mapping[str, float], execution: Execution, exposed: float) -> float:
-    """One phase after the other; what hides of the softmax hides behind the other phases [s]."""
-    softmax = others = 0.0
+def _phases(needs: Mapping[str, float], execution: Execution, exposed: float) -> tuple[float, float]:
+    """One phase after the other, and the part of them that is not an SM's own but all the chip's [s].
+
+    What hides of the softmax hides behind the other phases.
+    """
+    softmax = others = chip = 0.0
     for phase in execution.phases:
         longest = max((needs[name] for name in phase if name in needs), default=0.0)
         if "exp" in phase or "softmax" in phase:
             softmax += longest
         else:
             others += longest
-    return softmax + others - min((1 - exposed) * softmax, others)
+            chip += longest if CHIP.issuperset(phase) else 0.0
+    total = softmax + others - min((1 - exposed) * softmax, others)
+    return total, min(chip, total)
 
 
-def _stretch(demand: Demand, blocks: int, workload: Attention | VarlenAttention, packed: bool, units: int) -> float:
+def _waves(blocks: int, units: int, at_once: int) -> int:
+    per_sm = -(-blocks // units)
+    return -(-per_sm // at_once)
+
+
+def _stretch(demand: Demand, workload: Attention | VarlenAttention, packed: bool, units: int) -> float:
     """How much longer the busiest SM works than the average one [-]."""
+    blocks = demand.blocks
     if demand.sequences:
-        return _stretch_of_many(demand, blocks, packed, units)
+        return _stretch_of_many(demand, packed, units)
     assert isinstance(workload, Attention)
     if demand.outer is not None and demand.inner is not None:
         axis, tile = demand.outer
@@ -169,8 +178,9 @@ def _stretch(demand: Demand, blocks: int, workload: Attention | VarlenAttention,
     return -(-blocks // units) * units / blocks
 
 
-def _stretch_of_many(demand: Demand, blocks: int, packed: bool, units: int) -> float:
+def _stretch_of_many(demand: Demand, packed: bool, units: int) -> float:
     """The same over sequences of different lengths: their blocks share one grid."""
+    blocks = demand.blocks
     if demand.outer is None or demand.inner is None:
         return -(-blocks // units) * units / blocks
     (axis, tile), inner = demand.outer, demand.inner

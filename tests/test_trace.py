@@ -367,7 +367,8 @@ def test_pictures(tmp_path: Path) -> None:
         found.plot(tmp_path / "trace.pdf")
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")  # a narrower terminal wraps a long line
     shape = "--q-len 256 --head-dim 64 --block-q 64 --block-kv 64"
     line = f"trace flash2 --hardware sim-a100 {shape} --csv {tmp_path / 'a.csv'}".split()
     assert main([*line, "--events", "5", "--json"]) == 0

@@ -110,7 +110,7 @@ BACKWARD = Residency(
     warps=(8,),
     split="columns",
 )
-EXECUTION = replace(BARRIERS, serial=(key,), splits_when_idle=True)
+EXECUTION = replace(BARRIERS, serial=(key,))
 
 _T_c = ceiling(N_k / B_c)
 
