@@ -100,7 +100,8 @@ def tiles(row: dict[str, str], direction: str) -> dict[str, int]:
     found = [
         r
         for r in shipped(name)
-        if (r["algorithm"], r["direction"], r["architecture"], r["head_dim"]) == (name, direction, architecture, head_dim)
+        if (r["algorithm"], r["direction"], r["architecture"], r["head_dim"])
+        == (name, direction, architecture, head_dim)
         and r["mask"] in ("any", row["mask"])
         and r["dropout"] in ("any", dropout)
     ]
@@ -138,7 +139,10 @@ def predicted(row: dict[str, str]) -> float:
     for direction in directions:
         drops = row["dropout"] == "yes" and row["algorithm"] != "standard"
         call = iomodel.Attention(
-            **{name: int(row[name]) for name in ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")},
+            **{
+                name: int(row[name])
+                for name in ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")
+            },
             dtype="bf16" if row["dtype"] == "unknown" else row["dtype"],
             mask=row["mask"],
             direction=direction,

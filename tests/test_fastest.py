@@ -14,7 +14,12 @@ def shipped() -> list[tuple[str, str, iomodel.Attention, dict[str, int]]]:
     for row in table("flash2") + table("flash3"):
         name = row.get("algorithm", "flash3")
         plain = row.get("variant", "plain") in ("plain", "any", "plain or causal", "plain or causal or paged")
-        if row.get("direction", "forward") != "forward" or row.get("dropout") == "yes" or name == "split_kv" or not plain:
+        if (
+            row.get("direction", "forward") != "forward"
+            or row.get("dropout") == "yes"
+            or name == "split_kv"
+            or not plain
+        ):
             continue
         if row.get("dtype", "bf16") != "bf16" or row.get("architecture") in ("sm_86", "sm_89"):
             continue

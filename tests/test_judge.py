@@ -44,10 +44,11 @@ def test_calls_without_a_time_are_listed(file: Path) -> None:
     found = iomodel.judge(iomodel.hardware(file), "split_kv")
     assert len(found.calls) == 2
     assert [text.split(",")[0] for text in found.left_out] == ["backward"]
+    forward = iomodel.hardware(file).to_dict()
+    forward["measured"]["attention"] = forward["measured"]["attention"][:2]
+    device = iomodel.Hardware(**forward)
     with pytest.raises(iomodel.InputError, match="algorithm: 'two_pass' given; it has a time for none") as caught:
-        forward = iomodel.hardware(file).to_dict()
-        forward["measured"]["attention"] = forward["measured"]["attention"][:2]
-        iomodel.judge(iomodel.Hardware(**forward), "two_pass")
+        iomodel.judge(device, "two_pass")
     assert "\n" not in str(caught.value)
 
 
