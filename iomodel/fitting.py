@@ -8,8 +8,9 @@ from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.check import checked
-from iomodel.demand import Demand, Demands, demands, widened
+from iomodel.demand import Demand
 from iomodel.demand_sum import together
+from iomodel.demands import Demands, demands, widened
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.execution import PIPELINED, Execution
 from iomodel.expressions import kind_of, structural

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.cost import plan_for
-from iomodel.demand import Demand, demands, widened
+from iomodel.demand import Demand
+from iomodel.demands import demands, widened
 from iomodel.execution import PIPELINED
 from iomodel.expressions import declared, kind_of, structural
 from iomodel.imbalance import Spread, spread

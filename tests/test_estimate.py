@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.bounds import lower_bounds
-from iomodel.demand import Demand, demands
+from iomodel.demand import Demand
+from iomodel.demands import demands
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, UnknownNameError
 from iomodel.expressions import kind_of, structural
 from iomodel.hardware import Hardware, hardware, list_hardware

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.demand import Demand, Product, demands
+from iomodel.demand import Demand, Product
+from iomodel.demands import demands
 from iomodel.execution import PIPELINED
 from iomodel.expressions import kind_of, structural
 from iomodel.residency import Fragment, Residency, Reused, Shared
