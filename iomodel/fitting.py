@@ -110,18 +110,20 @@ class Clock:
         """The fastest way to run a tile; InfeasibleError if it fits in none."""
         if not self.placements:
             return self._bare(tiles, footprint)
-        ways: list[tuple[Timed, int]] = []
+        fitting: list[tuple[Placement, Launch, int]] = []
         tried = []
         for placement, launch in self.launches(given):
             query, key = (tiles[name] for name in placement.tiles)
             occupied = placement.occupied(query, key, launch)
             if not occupied.over:
-                blocks = occupied.blocks_per_sm
-                ways.append((self.timed(tiles, placement, launch, blocks, quick=True), blocks))
+                fitting.append((placement, launch, occupied.blocks_per_sm))
             tried.append((placement, launch))
-        if ways:
-            best, blocks = min(ways, key=lambda way: way[0].seconds)
-            return self.timed(tiles, best.placement, best.launch, blocks)
+        if fitting:
+            placement, launch, blocks = fitting[0]
+            if len(fitting) > 1:
+                quick = [self.timed(tiles, *way, True).seconds for way in fitting]
+                placement, launch, blocks = fitting[quick.index(min(quick))]
+            return self.timed(tiles, placement, launch, blocks)
         if not tried:
             known = {(launch.warps, launch.stages) for _, launch in self.launches({})}
             allowed = ", ".join(f"{warps} and {stages}" for warps, stages in sorted(known))

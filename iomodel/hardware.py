@@ -160,11 +160,16 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     separators = {"/", os.sep, os.altsep} - {None}
     if name_or_path.lower().endswith((".yaml", ".yml")) or any(str(c) in name_or_path for c in separators):
         return _from_file(name_or_path)
-    if name_or_path not in list_hardware():
+    if name_or_path not in _names():
         named = "sim" in name_or_path  # whoever asks for no simulated device is not told of one
         likely = [name for name in list_hardware() if named or not name.startswith("sim-")]
         raise UnknownNameError("hardware", name_or_path, list_hardware(), likely)
     return _shipped(name_or_path)
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(list_hardware())
 
 
 @cache

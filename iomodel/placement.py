@@ -17,6 +17,7 @@ from iomodel.errors import InputError, SpecError
 from iomodel.expressions import Kind, declared
 from iomodel.hardware import Hardware
 from iomodel.nest import Block, DeclarationError, Kernel, Loop, Nest, Path, walk
+from iomodel.per_device import per_device
 from iomodel.plan import Formulas, compile_formulas
 from iomodel.quantity import Quantity
 from iomodel.residency import Fragment, Residency, Reused, Shared
@@ -53,6 +54,7 @@ class Device:
         return self.shared_per_block + 4 * self.registers_per_sm
 
 
+@per_device
 def device_of(hardware: Hardware) -> Device:
     """The figures, or SpecError naming the one that is missing."""
     quantities = hardware.quantities

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from iomodel.errors import SpecError
 from iomodel.hardware import Hardware
+from iomodel.per_device import per_device
 from iomodel.quantity import Quantity
 
 
@@ -63,6 +64,7 @@ class Rates:
         return tuple(text for value, text in missing.values() if value is None)
 
 
+@per_device
 def rates(device: Hardware, dtype: str) -> Rates:
     """The rates of a device for a dtype.
 

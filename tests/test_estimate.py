@@ -34,8 +34,8 @@ NEAR = 1 + 1e-9
 """Sums of the same seconds in another order."""
 
 
-DILUTED = 1.001
-"""What a block does once is stretched with its visits, of which a longer call may have more even ones."""
+DILUTED = 1.01
+"""What a block does once is stretched like its visits, of which a longer call may have more even ones."""
 
 
 def some(share: int) -> settings:
