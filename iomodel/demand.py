@@ -53,7 +53,8 @@ class Demand:
     exps, scores, gradients, randoms : int
         Special-function results; scores that a softmax goes over, those whose gradient is taken; random numbers [-].
     staged : int
-        Bytes loaded to shared memory beside matrix products [B].
+        Bytes that trips beside matrix products load to shared memory; what a block loads once is part of what a block
+        costs [B].
     atomic_bytes : int
         Bytes added atomically [B].
     moved : tuple of Moved

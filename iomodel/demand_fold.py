@@ -82,7 +82,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[Folded, list
     staged = [
         loads(leaf, path) * in_bytes(leaf.tensor.dtype) * tile_elements(leaf.tensor, path, view)
         for leaf, path in leaves
-        if isinstance(leaf, Load) and multiplied
+        if isinstance(leaf, Load) and multiplied and (not grid or set(loops(path).values()) - set(grid))
     ]
     bodies = {id(path[-1]): runs(path) for _, path in multiplied}
     trips = [view.tiled(loop.axis, loop.tile).trips for loop in grid]
