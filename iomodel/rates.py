@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iomodel.errors import SpecError
@@ -32,6 +33,8 @@ class Rates:
         What the L2 holds [B].
     launch : float or None
         From one kernel to the next [s].
+    grown : float
+        The SMs there are over those of which the printed peaks are [-]; what one SM does stays the same.
     """
 
     dtype: str
@@ -48,6 +51,7 @@ class Rates:
     clock: float | None
     l2_capacity: int | None
     launch: float | None
+    grown: float = 1.0
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -98,9 +102,8 @@ def rates(device: Hardware, dtype: str) -> Rates:
     peak = needed(f"compute.peak.{dtype}", f"a time needs the matrix peak of the dtype; on file: {known or 'none'}")
     bandwidth = needed("memory.hbm.bandwidth", "a time needs the bandwidth of the memory")
     clock = have.get("compute.clock.tensor", have.get("compute.clock.boost"))
-    if clock is None and all(path in have for path in _COUNTED):  # what the peak is counted at
-        peak_16, per_clock, many = (have[path] for path in _COUNTED)
-        clock = peak_16 / per_clock / many
+    if clock is None and all(path in have for path in (*_PEAK, "compute.units")):
+        clock = have[_PEAK[0]] / have[_PEAK[1]] / have["compute.units"]  # at which the peak is counted
     if clock is not None:
         have["clock"] = clock
     matrix = min(peak, have.get(f"measured.gemm_{dtype}", peak))
@@ -128,10 +131,20 @@ def rates(device: Hardware, dtype: str) -> Rates:
         clock=clock,
         l2_capacity=None if capacity is None else int(capacity),
         launch=launch,
+        grown=1.0 if units is None else _grown(have, units),
     )
 
 
-_COUNTED = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm", "compute.units")
+def _grown(have: Mapping[str, float], units: float) -> float:
+    """The SMs there are over those of which the printed peaks are [-]: 1, unless a file has more or fewer."""
+    figures = [have.get(path) for path in (*_PEAK, "clock")]
+    if None in figures:
+        return 1.0
+    peak, per_clock, clock = (figure for figure in figures if figure is not None)
+    return units / max(1, round(peak / per_clock / clock))  # peaks and clocks are rounded, SMs are whole
+
+
+_PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")
 _INSTRUCTIONS = ("fp16_per_clock_per_sm", "mma.warp_fp16_per_clock_per_sm")
 # Reads and writes together come first: that is what kernels do.
 _BANDWIDTHS = tuple(f"measured.{name}" for name in ("hbm_copy", "hbm_triad", "hbm_read", "hbm_write"))

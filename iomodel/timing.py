@@ -78,13 +78,15 @@ def amounts(
 ) -> dict[str, float]:
     """What each resource would need by itself, without those whose rate nobody knows [s]."""
     matrix = rates.matrix if launched.layout.together else rates.warp_matrix
+    grown = rates.grown
+    fp32 = None if rates.fp32 is None else rates.fp32 * grown
     wanted: dict[str, tuple[float, float | None]] = {
-        "matrix": (sum(product.flops for product in demand.products), matrix),
+        "matrix": (sum(product.flops for product in demand.products), matrix * grown),
         "shared memory": (shared_bytes(demand, launched.layout), rates.shared),
         "exp": (demand.exps, rates.exp),
-        "softmax": (demand.scores * parameters.softmax_ops, rates.fp32),
-        "gradient": (demand.gradients * parameters.gradient_ops, rates.fp32),
-        "random": (demand.randoms * parameters.random_ops, rates.fp32),
+        "softmax": (demand.scores * parameters.softmax_ops, fp32),
+        "gradient": (demand.gradients * parameters.gradient_ops, fp32),
+        "random": (demand.randoms * parameters.random_ops, fp32),
         "atomics": (demand.atomic_bytes, rates.l2),
         "l2": (demand.requested_bytes, rates.l2),
         "hbm": (streamed, rates.hbm),
@@ -123,7 +125,8 @@ def kernel_time(
             steps = parameters.step_clocks * demand.trips / rates.units / rates.clock
             tail = waves * parameters.block_clocks / rates.clock
         tail += (work - chip + steps) * (_stretch(demand, workload, packed, rates.units) - 1)
-    seconds = max(work + steps + tail, beside) + launch
+    peak = sum(product.flops for product in demand.products) / rates.matrix  # however many SMs a file has
+    seconds = max(work + steps + tail, beside, peak) + launch
     listed: dict[str, float] = {}
     for name, value in needs.items():
         listed[SHOWN.get(name, name)] = listed.get(SHOWN.get(name, name), 0.0) + value

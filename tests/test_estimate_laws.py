@@ -131,7 +131,8 @@ BETTER = {
     "L2 bandwidth": ("memory.l2.bandwidth", "measured.l2_bandwidth"),
     "L2 capacity": ("memory.l2.capacity",),
     "clock": ("compute.clock",),
-    "matrix peak": ("compute.peak", "measured.gemm"),
+    "matrix peak": ("compute.peak", "measured.gemm", "compute.fp16_per_clock", "compute.mma.warp_fp16"),
+    "SMs": ("compute.units",),
     "exponentials": ("compute.exp", "measured.exp"),
     "bandwidth of shared memory": ("memory.sram.bandwidth_per_clock_per_sm",),
     "SMs with all that they have": (
@@ -154,7 +155,7 @@ CLOCKED = [device for device in GPUS if device.compute.clock.boost is not None]
 
 def better(device: Hardware, what: str, factor: float) -> Hardware:
     """The device with more of something; as many times of all that an SM has as there are SMs."""
-    if what.startswith("SMs") and device.compute.units is not None:
+    if what == "SMs with all that they have" and device.compute.units is not None:
         units = int(device.compute.units.value)
         factor = int(units * factor) / units
     return scaled(device, lambda path: path.startswith(BETTER[what]) and path != "compute.exp_per_clock_per_sm", factor)
