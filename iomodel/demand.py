@@ -52,6 +52,8 @@ class Demand:
         Matrix products.
     exps, scores, gradients, randoms : int
         Special-function results; scores that a softmax goes over, those whose gradient is taken; random numbers [-].
+    exps_once : int
+        Those of the results that a block takes once, not with its trips [-].
     staged : int
         Bytes that trips beside matrix products load to shared memory; what a block loads once is part of what a block
         costs [B].
@@ -85,6 +87,7 @@ class Demand:
     outer: tuple[str, int] | None
     inner: int | None
     parts: int
+    exps_once: int = 0
     sequences: tuple[tuple[Demand, Attention], ...] = ()
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Mul
@@ -62,14 +62,23 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[Folded, list
         around = loops(path)
         return around[axis].tile if axis in around else view.extent(axis, path)
 
-    def values(kinds: type | tuple[type, ...], only: frozenset[str] = frozenset()) -> Expr:
+    def values(
+        kinds: type | tuple[type, ...], only: frozenset[str] = frozenset(), where: Callable[[Path], bool] = bool
+    ) -> Expr:
         return Add(
             *(
                 runs(path) * Mul(*(extent(axis, path) for axis in leaf.axes))
                 for leaf, path in leaves
                 if isinstance(leaf, kinds) and isinstance(leaf, Elementwise) and only <= {a.name for a in leaf.axes}
+                if where(path)
             )
         )
+
+    grid = _grid(kernel, execution)
+
+    def once(path: Path) -> bool:
+        """Whether a block does it once: no loop around it but those that deal out blocks."""
+        return bool(grid) and not set(loops(path).values()) - set(grid)
 
     multiplied = [(leaf, path) for leaf, path in leaves if isinstance(leaf, MatMul)]
     counts: list[Expr] = []
@@ -78,11 +87,10 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[Folded, list
         counts.append(runs(path))
         sizes += [extent(axis, path) for axis in (leaf.m, leaf.n, leaf.k)]
     gradients = [(leaf, path) for leaf, path in multiplied if leaf.k == value and {leaf.m, leaf.n} == {query, key}]
-    grid = _grid(kernel, execution)
     staged = [
         loads(leaf, path) * in_bytes(leaf.tensor.dtype) * tile_elements(leaf.tensor, path, view)
         for leaf, path in leaves
-        if isinstance(leaf, Load) and multiplied and (not grid or set(loops(path).values()) - set(grid))
+        if isinstance(leaf, Load) and multiplied and not once(path)
     ]
     bodies = {id(path[-1]): runs(path) for _, path in multiplied}
     trips = [view.tiled(loop.axis, loop.tile).trips for loop in grid]
@@ -97,6 +105,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[Folded, list
         view.instances((kernel,)) * Mul(*trips),
         Add(*bodies.values()),
         Mul(*shared),
+        values((Exp, Tanh), where=once) if multiplied else Integer(0),
     ]
     tensors = _tensors(kernel, view)
     for tensor, requested in tensors:

@@ -36,6 +36,7 @@ def together(parts: Sequence[tuple[Demand, Attention]]) -> Demand:
         moved=tuple(moved.values()),
         blocks=sum(demand.blocks for demand in demands),
         trips=sum(demand.trips for demand in demands),
+        exps_once=sum(demand.exps_once for demand in demands),
         sequences=tuple(parts),
     )
 

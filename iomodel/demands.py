@@ -47,7 +47,9 @@ def _demand(kernel: Folded, counted: Iterator[int], sized: Iterator[int]) -> Dem
         Product(next(counted), (p.m.name, p.n.name, p.k.name), (next(sized), next(sized), next(sized)))
         for p in kernel.products
     )
-    exps, scores, gradients, randoms, staged, atomic, blocks, trips, parts = (next(counted) for _ in range(9))
+    exps, scores, gradients, randoms, staged, atomic, blocks, trips, parts, exps_once = (
+        next(counted) for _ in range(10)
+    )
     moved = tuple(
         Moved(name, requested, min(requested, distinct), max(1, instances), again)
         for name, again in kernel.tensors
@@ -70,6 +72,7 @@ def _demand(kernel: Folded, counted: Iterator[int], sized: Iterator[int]) -> Dem
         None if kernel.outer is None else (kernel.outer, tile),
         inner if kernel.masked else None,
         max(1, parts),
+        exps_once,
     )
 
 

@@ -114,6 +114,8 @@ def rates(device: Hardware, dtype: str) -> Rates:
     units = have.get("compute.units")
     launch = have.get("measured.kernel_launch")
     capacity = have.get("memory.l2.capacity")
+    grown = 1.0 if units is None else _grown(have, units)
+    exp = product("compute.exp_per_clock_per_sm", "compute.units", "clock")
     return Rates(
         dtype=dtype,
         matrix=matrix,
@@ -123,25 +125,23 @@ def rates(device: Hardware, dtype: str) -> Rates:
         hbm_peak=bandwidth,
         l2=have.get("measured.l2_bandwidth", have.get("memory.l2.bandwidth")),
         shared=product("memory.sram.bandwidth_per_clock_per_sm", "compute.units", "clock"),
-        exp=have.get(
-            "measured.exp", have.get("compute.exp", product("compute.exp_per_clock_per_sm", "compute.units", "clock"))
-        ),
+        exp=have.get("measured.exp", have.get("compute.exp") if exp is None else exp),
         fp32=None if fp32 is None else fp32 / 2,
         units=None if units is None else int(units),
         clock=clock,
         l2_capacity=None if capacity is None else int(capacity),
         launch=launch,
-        grown=1.0 if units is None else _grown(have, units),
+        grown=grown,
     )
 
 
 def _grown(have: Mapping[str, float], units: float) -> float:
-    """The SMs there are over those of which the printed peaks are [-]: 1, unless a file has more or fewer."""
+    """The SMs there are over those of which the printed peaks are [-]: 1 but for rounding, unless a file has more."""
     figures = [have.get(path) for path in (*_PEAK, "clock")]
     if None in figures:
         return 1.0
     peak, per_clock, clock = (figure for figure in figures if figure is not None)
-    return units / max(1, round(peak / per_clock / clock))  # peaks and clocks are rounded, SMs are whole
+    return units * per_clock * clock / peak
 
 
 _PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")

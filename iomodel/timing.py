@@ -83,7 +83,7 @@ def amounts(
     wanted: dict[str, tuple[float, float | None]] = {
         "matrix": (sum(product.flops for product in demand.products), matrix * grown),
         "shared memory": (shared_bytes(demand, launched.layout), rates.shared),
-        "exp": (demand.exps, rates.exp),
+        "exp": (demand.exps - demand.exps_once, rates.exp),
         "softmax": (demand.scores * parameters.softmax_ops, fp32),
         "gradient": (demand.gradients * parameters.gradient_ops, fp32),
         "random": (demand.randoms * parameters.random_ops, fp32),
