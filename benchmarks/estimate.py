@@ -9,9 +9,13 @@ bus. The solver of least traffic proves; that of least time looks at every tile 
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import iomodel
 from benchmarks.solve_and_cost import timed

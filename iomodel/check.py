@@ -151,10 +151,10 @@ def check(
     sizes = tile_sizes(algorithm, plan.tiles, given)
     found = placements(algorithm, call, device, residency, dict(structural(complete)), kind_of(call))
     ways = ((placement, launch) for placement in found for launch in _launches(placement, given))
-    return min((checked(*way, algorithm, call, sizes) for way in ways), key=_excess)
+    return min((checked(*way, algorithm, call, sizes) for way in ways), key=excess)
 
 
-def _excess(tried: Check) -> float:
+def excess(tried: Check) -> float:
     """How far a tile is beyond what there is, in shares of each resource; 0 if it fits [-]."""
     return sum(max(0, -r.slack) / max(1, r.limit) for r in tried.resources.values())
 

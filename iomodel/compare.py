@@ -13,7 +13,7 @@ from iomodel.check import as_device
 from iomodel.compare_time import TimeComparison, by_time
 from iomodel.cost import plan_for
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError
-from iomodel.expressions import check_kind, kind_of
+from iomodel.expressions import check_kind, kind_of, only_taken
 from iomodel.hardware import Hardware
 from iomodel.show import Shown, table
 from iomodel.solution import Solution
@@ -224,9 +224,4 @@ def _options(workload: Attention | VarlenAttention, options: Mapping[str, Any]) 
     for option in options:
         if option not in known:
             raise UnknownNameError(f"option of {', '.join(able)}", option, known)
-    return {name: _only_known(name, workload.direction, options) for name in able}
-
-
-def _only_known(name: str, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    known = {**find_algorithm(name).takes(direction), "packed": False}
-    return {option: value for option, value in options.items() if option in known}
+    return {name: only_taken(find_algorithm(name), workload.direction, options) for name in able}

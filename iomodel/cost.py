@@ -12,7 +12,7 @@ from iomodel.expressions import check_kind, check_options, kind_of, structural
 from iomodel.frozen import FrozenDict
 from iomodel.plan import Plan, plan
 from iomodel.show import Shown, table
-from iomodel.symbols import FOLLOWS, LAUNCH
+from iomodel.symbols import FOLLOWS, LAUNCH_NAMES
 from iomodel.validation import as_integer, as_mapping
 from iomodel.workload import Attention, VarlenAttention, as_call
 
@@ -174,19 +174,16 @@ def cost(
     (8388608, 17305600)
     """
     given = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    chosen, complete = plan_for(algorithm, workload, options, tiled=bool(given.keys() - _LAUNCH))
+    chosen, complete = plan_for(algorithm, workload, options, tiled=bool(given.keys() - LAUNCH_NAMES))
     sizes = tile_sizes(algorithm, chosen.tiles, given)
     check_splits(workload, complete, sizes)
     return cost_at(chosen, workload, sizes, complete)
 
 
-_LAUNCH = {entry.name for entry in LAUNCH}
-
-
 def tile_sizes(algorithm: str, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, int]:
     """A size for each tile that an algorithm takes; how it is launched (warps, stages) counts for nothing here."""
     for name in given:
-        if name in _LAUNCH:
+        if name in LAUNCH_NAMES:
             as_integer(name, given[name])
         elif name not in names:
             raise UnknownNameError(f"tile of {algorithm}", name, names)

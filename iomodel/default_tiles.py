@@ -10,11 +10,13 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.cost import plan_for
 from iomodel.errors import InputError, SpecError
 from iomodel.execution import Execution
+from iomodel.expressions import only_taken
 from iomodel.fastest import solve_fastest
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.parameters import Parameters
 from iomodel.solve import solve
+from iomodel.symbols import LAUNCH_NAMES
 from iomodel.workload import Attention, VarlenAttention
 
 
@@ -71,10 +73,10 @@ def _both(
     found = find_algorithm(algorithm)
     tiles: dict[str, int] = {}
     for direction in ("forward", "backward"):
-        taken = {name: value for name, value in options.items() if name in {*found.takes(direction), "packed"}}
+        taken = only_taken(found, direction, options)
         one = call.model_copy(update={"direction": direction})
         part = fastest_tiles(algorithm, one, device, parameters, execution, taken)
-        plain = {name: size for name, size in part.items() if name not in ("warps", "stages")}
+        plain = {name: size for name, size in part.items() if name not in LAUNCH_NAMES}
         names = plan_for(algorithm, call, options, tiled=True)[0].tiles
         for name, size in plain.items():
             tiles[f"bwd_{name}" if direction == "backward" and f"bwd_{name}" in names else name] = size

@@ -6,6 +6,7 @@ Full tiles where the matrix instructions pad a ragged one, thread blocks, trips 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from iomodel.tensors import key, query
 from iomodel.workload import Attention
@@ -90,12 +91,17 @@ class Demand:
     exps_once: int = 0
     sequences: tuple[tuple[Demand, Attention], ...] = ()
 
-    @property
+    @cached_property
+    def flops(self) -> int:
+        """Matrix FLOPs with every tile full [FLOP]."""
+        return sum(product.flops for product in self.products)
+
+    @cached_property
     def requested_bytes(self) -> int:
         """What the thread blocks ask of the memory system [B]."""
         return sum(moved.requested for moved in self.moved)
 
-    @property
+    @cached_property
     def distinct_bytes(self) -> int:
         """Each byte that the kernel touches counted once [B]."""
         return sum(moved.distinct for moved in self.moved)

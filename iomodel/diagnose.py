@@ -96,7 +96,7 @@ class Diagnosis(Shown):
             "compulsory_share": compulsory / time / known.hbm_peak,
             "requested_intensity": cost.useful_flops / requested,
             "compulsory_intensity": cost.useful_flops / compulsory,
-            "ridge": known.peak / known.hbm_peak,
+            "ridge": self.estimate.ridge,
             "redundancy": requested / compulsory,
         }
 

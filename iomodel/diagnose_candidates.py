@@ -11,6 +11,7 @@ from iomodel.cost import plan_for
 from iomodel.diagnose_facts import Grid
 from iomodel.diagnose_model import Change, clock_of
 from iomodel.errors import IOModelError
+from iomodel.expressions import only_taken
 from iomodel.hardware import Hardware
 from iomodel.solve import solve
 
@@ -111,8 +112,7 @@ def other(measured: Change, name: str, **more: Any) -> Change | None:
     found, direction = find_algorithm(name), measured.workload.direction
     if direction not in found.directions:
         return None
-    taken = {*found.takes(direction), "packed"}
-    options = {key: value for key, value in measured.options.items() if key in taken}
+    options = only_taken(found, direction, measured.options)
     return replace(measured, algorithm=name, tiles=None, options={**options, **more})
 
 

@@ -11,12 +11,13 @@ from iomodel.cost import Cost, check_splits, cost_at, plan_for, tile_sizes
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.estimate import assembled, estimate
 from iomodel.estimate_result import Estimate
+from iomodel.expressions import only_taken
 from iomodel.fitting import Clock, clock_for
 from iomodel.hardware import Hardware
 from iomodel.parameters import Parameters
 from iomodel.quantity import Quantity
 from iomodel.rates import Rates, rates
-from iomodel.symbols import LAUNCH
+from iomodel.symbols import LAUNCH_NAMES
 from iomodel.validation import as_mapping
 from iomodel.workload import Attention
 
@@ -90,8 +91,7 @@ def _cost(change: Change, given: Mapping[str, int]) -> Cost:
 
 def _unheld(change: Change, device: Hardware, cost: Cost) -> Estimate:
     """The estimate of tiles that do not fit: what does not lie on chip is taken to be reached as fast."""
-    launch = {entry.name for entry in LAUNCH}
-    sizes = {name: size for name, size in cost.tiles.items() if name not in launch}
+    sizes = {name: size for name, size in cost.tiles.items() if name not in LAUNCH_NAMES}
     clock = clock_of(change, device)
     timed = [clock.timed(sizes, None, None, 1)]
     return assembled(change.algorithm, change.workload, device, cost, timed, clock.rates, change.parameters, sizes)
@@ -101,8 +101,7 @@ def clock_of(change: Change, device: Hardware) -> Clock:
     """What times any tiles of a kernel, and says what each of its kernels asks for."""
     tiled = bool(change.tiles)
     _, complete = plan_for(change.algorithm, change.workload, change.options, tiled=tiled)
-    taken = find_algorithm(change.algorithm).takes(change.workload.direction)
-    options = {name: value for name, value in complete.items() if name in taken or name == "packed"}
+    options = only_taken(find_algorithm(change.algorithm), change.workload.direction, complete)
     known = rates(device, change.workload.dtype)
     return clock_for(change.algorithm, change.workload, device, options, change.parameters, known)
 

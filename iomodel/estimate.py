@@ -13,12 +13,13 @@ from iomodel.default_tiles import fastest_tiles
 from iomodel.errors import InputError, shown
 from iomodel.estimate_result import Estimate
 from iomodel.execution import Execution
+from iomodel.expressions import only_taken
 from iomodel.fitting import Clock, Timed, clock_for
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.parameters import DEFAULT, Parameters
 from iomodel.rates import Rates, rates
-from iomodel.symbols import LAUNCH
+from iomodel.symbols import LAUNCH_NAMES
 from iomodel.validation import as_integer, as_mapping
 from iomodel.workload import Attention, VarlenAttention, as_call
 
@@ -78,18 +79,15 @@ def estimate(
     if tiles is None:
         tiles = fastest_tiles(algorithm, call, device, parameters, execution, options)
     given = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    launch = {entry.name for entry in LAUNCH}
-    for name in launch & given.keys():
-        as_integer(name, given[name])
-    plan, complete = plan_for(algorithm, call, options, tiled=bool(given.keys() - launch))
+    launch = {name: given[name] for name in LAUNCH_NAMES & given.keys()}
+    for name, size in launch.items():
+        as_integer(name, size)
+    plan, complete = plan_for(algorithm, call, options, tiled=bool(given.keys() - LAUNCH_NAMES))
     sizes = tile_sizes(algorithm, plan.tiles, given)
     check_splits(call, complete, sizes)
     cost = cost_at(plan, call, sizes, complete)
     passes = _passes(algorithm, call, device, complete, sizes, parameters, known, execution)
-    timed = [
-        clock.fastest(tile, {name: given[name] for name in launch & given.keys()}, footprint)
-        for clock, tile, footprint in passes
-    ]
+    timed = [clock.fastest(tile, launch, footprint) for clock, tile, footprint in passes]
     bare = tuple(dict.fromkeys(clock.bare for clock, tile, _ in passes if tile and clock.bare is not None))
     return assembled(algorithm, call, device, cost, timed, known, parameters, sizes, bare)
 
@@ -109,8 +107,7 @@ def _passes(
     found = []
     for direction in directions:
         one = call if direction == call.direction else call.model_copy(update={"direction": direction})
-        taken = find_algorithm(algorithm).takes(direction)
-        options = {name: value for name, value in complete.items() if name in taken or name == "packed"}
+        options = only_taken(find_algorithm(algorithm), direction, complete)
         if direction == "forward" and call.direction == "both":
             options |= find_algorithm(algorithm).saved
         clock = clock_for(algorithm, one, device, options, parameters, known, execution)
@@ -150,7 +147,7 @@ def assembled(
     low = max(min(least, requested), sum(kernel.distinct_bytes for kernel in kernels) - kept)
     high = min(requested, max(low, sum(kernel.dram_bytes[1] for kernel in kernels)))
     together = [kernel.lock_step_bytes for kernel in kernels]
-    launch = {name: size for one in timed for name, size in one.tiles.items() if name in ("warps", "stages")}
+    launch = {name: size for one in timed for name, size in one.tiles.items() if name in LAUNCH_NAMES}
     return Estimate(
         algorithm=algorithm,
         workload=call,

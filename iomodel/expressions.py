@@ -268,6 +268,12 @@ def check_options(
     return chosen
 
 
+def only_taken(found: Algorithm, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that an algorithm knows in a direction."""
+    known = {**found.takes(direction), "packed": False}
+    return {name: value for name, value in options.items() if name in known}
+
+
 NUMBERS = frozenset(entry.name for entry in OPTIONS)
 """The options that are numbers: they enter a formula as symbols."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.check import checked
+from iomodel.check import checked, excess
 from iomodel.demand import Demand
 from iomodel.demand_sum import together
 from iomodel.demands import Demands, demands, widened
@@ -17,6 +17,7 @@ from iomodel.expressions import kind_of, structural
 from iomodel.hardware import Hardware
 from iomodel.parameters import Parameters
 from iomodel.placement import Launch, Placement, placements
+from iomodel.question import Asked
 from iomodel.rates import Rates
 from iomodel.shared_traffic import Layout
 from iomodel.timing import KernelTime, Launched, kernel_time
@@ -29,8 +30,6 @@ class Timed:
 
     tiles: Mapping[str, int]
     kernels: tuple[KernelTime, ...]
-    placement: Placement | None
-    launch: Launch | None
 
     @property
     def seconds(self) -> float:
@@ -96,7 +95,7 @@ class Clock:
             kernel_time(demand, call, packed, self.rates, self.execution, launched, self.parameters, quick)
             for demand in self.demand(widths, tiles)
         )
-        return Timed(sizes, kernels, placement, launch)
+        return Timed(sizes, kernels)
 
     def launches(self, given: Mapping[str, Any]) -> Iterator[tuple[Placement, Launch]]:
         """The ways to launch that have the warps and stages given."""
@@ -152,12 +151,12 @@ class Clock:
                 placement,
                 launch,
                 self.algorithm,
-                longest(self.workload),
+                Asked(self.workload, ()).longest,
                 {name: tiles[name] for name in placement.tiles},
             )
             for placement, launch in tried
         ]
-        nearest = min(checks, key=lambda c: sum(max(0, -r.slack) / max(1, r.limit) for r in c.resources.values()))
+        nearest = min(checks, key=excess)
         over = ", ".join(
             f"{name} by {-resource.slack:,}" + f" {resource.unit}" * (resource.unit != "-")
             for name, resource in nearest.resources.items()
@@ -167,13 +166,6 @@ class Clock:
         return InfeasibleError(
             f"tiles: {dict(nearest.tiles)} given; on {self.hardware.name} they exceed {over}", least=shared, unit="B"
         )
-
-
-def longest(workload: Attention | VarlenAttention) -> Attention:
-    """The call itself, or one as long as the longest of its sequences."""
-    if isinstance(workload, Attention):
-        return workload
-    return max(workload.sequences, key=lambda call: (call.kv_len, call.q_len))
 
 
 def clock_for(
@@ -193,7 +185,7 @@ def clock_for(
     bare: str | None = None
     if declaration.residency.get(workload.direction) and options.get("tiled", True):
         try:
-            placed = placements(algorithm, longest(workload), hardware, "gpu", dict(chosen), kind)
+            placed = placements(algorithm, Asked(workload, ()).longest, hardware, "gpu", dict(chosen), kind)
         except (InputError, SpecError) as error:  # no such GPU, or no kernel for the call: a bare on-chip memory
             bare = f"registers apart from shared memory ({error})"
     return Clock(

@@ -11,7 +11,7 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.cost import tile_sizes
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.evaluate import evaluate
-from iomodel.expressions import NUMBERS, check_kind, expressions, kind_of
+from iomodel.expressions import NUMBERS, check_kind, expressions, kind_of, only_taken
 from iomodel.masks import Count
 from iomodel.solution import Solution
 from iomodel.solve import solve
@@ -156,7 +156,7 @@ def crossover(
         kind = kind_of(workload)
         check_kind(found, kind)
         taken = found.takes(kind.direction)
-        chosen = {key: value for key, value in options.items() if key == "packed" or key in taken}
+        chosen = only_taken(found, kind.direction, options)
         features = dict.fromkeys(kind.features, True)
         numbers = {key: default for key, default in taken.items() if key in NUMBERS}
         formula = expressions(name, workload.mask, kind.direction, **features, **{**numbers, **chosen})

@@ -107,6 +107,7 @@ ANALYSIS = (
 )
 """What only leading terms and optima speak of."""
 
+LAUNCH_NAMES = frozenset(entry.name for entry in LAUNCH)
 ALPHABET = WORKLOAD + OPTIONS + TILES + LAUNCH + ANALYSIS
 BY_NAME = {entry.name: entry.symbol for entry in ALPHABET}
 NAME_OF = {entry.symbol: entry.name for entry in ALPHABET}

@@ -81,7 +81,7 @@ def amounts(
     grown = rates.grown
     fp32 = None if rates.fp32 is None else rates.fp32 * grown
     wanted: dict[str, tuple[float, float | None]] = {
-        "matrix": (sum(product.flops for product in demand.products), matrix * grown),
+        "matrix": (demand.flops, matrix * grown),
         "shared memory": (shared_bytes(demand, launched.layout), rates.shared),
         "exp": (demand.exps - demand.exps_once, rates.exp),
         "softmax": (demand.scores * parameters.softmax_ops, fp32),
@@ -125,7 +125,7 @@ def kernel_time(
             steps = parameters.step_clocks * demand.trips / rates.units / rates.clock
             tail = waves * parameters.block_clocks / rates.clock
         tail += (work - chip + steps) * (_stretch(demand, workload, packed, rates.units) - 1)
-    peak = sum(product.flops for product in demand.products) / rates.matrix  # however many SMs a file has
+    peak = demand.flops / rates.matrix  # however many SMs a file has
     seconds = max(work + steps + tail, beside, peak) + launch
     listed: dict[str, float] = {}
     for name, value in needs.items():
