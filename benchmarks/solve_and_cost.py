@@ -35,13 +35,13 @@ def timed(call: Callable[[], object], repeats: int) -> float:
 
 def exhaustive(w: iomodel.Attention, budget: int, step: int, bytes_: bool) -> int:
     """The least traffic over every flash2 tile that fits [B], one cost after the other."""
-    from iomodel.cost import plan_for
+    from iomodel.cost import tally_for
 
-    plan = plan_for("flash2", w, {}, tiled=True)[0]
-    outputs = [plan.formulas.hbm_bytes, plan.formulas.footprint_bytes if bytes_ else plan.formulas.footprint]
+    tally = tally_for("flash2", w, {}, tiled=True)[0]
+    outputs = [tally.formulas.hbm_bytes, tally.formulas.footprint_bytes if bytes_ else tally.formulas.footprint]
     from iomodel.compiled import Compiled
 
-    compiled = Compiled(outputs, plan.compiled.compiled.inputs)
+    compiled = Compiled(outputs, tally.compiled.compiled.inputs)
     best = None
     for u in range(step, w.q_len + step, step):
         fitted = False

@@ -47,8 +47,8 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.coverage import View
 from iomodel.expressions import kind_of
 from iomodel.masks import MaskKind, Tiled
-from iomodel.plan import Formulas, compile_formulas
 from iomodel.symbols import B, H, H_kv, M, N_k, N_q, d, d_v, e, e_kv
+from iomodel.tally import Formulas, compile_formulas
 from iomodel.tensors import key, query
 from iomodel.validation import as_integer
 from iomodel.workload import Attention, VarlenAttention, as_call

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.cost import plan_for, tile_sizes
+from iomodel.cost import tally_for, tile_sizes
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.expressions import kind_of, structural
 from iomodel.frozen import FrozenDict
@@ -147,8 +147,8 @@ def check(
     call, device = as_attention(workload), as_device(hardware)
     as_residency(residency)
     given = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
-    plan, complete = plan_for(algorithm, call, options, tiled=True)
-    sizes = tile_sizes(algorithm, plan.tiles, given)
+    tally, complete = tally_for(algorithm, call, options, tiled=True)
+    sizes = tile_sizes(algorithm, tally.tiles, given)
     found = placements(algorithm, call, device, residency, dict(structural(complete)), kind_of(call))
     ways = ((placement, launch) for placement in found for launch in _launches(placement, given))
     return min((checked(*way, algorithm, call, sizes) for way in ways), key=excess)

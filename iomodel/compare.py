@@ -11,7 +11,7 @@ from iomodel.algorithms import list_algorithms
 from iomodel.budget import Budget, budget_of
 from iomodel.check import as_device
 from iomodel.compare_time import TimeComparison, by_time
-from iomodel.cost import plan_for
+from iomodel.cost import tally_for
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError
 from iomodel.expressions import check_kind, kind_of, only_taken
 from iomodel.hardware import Hardware
@@ -188,7 +188,7 @@ def compare(
     chosen_for = _options(workload, options)
     solutions, infeasible = [], []
     for name, chosen in chosen_for.items():
-        tiles = plan_for(name, workload, chosen, tiled=True)[0].tiles
+        tiles = tally_for(name, workload, chosen, tiled=True)[0].tiles
         try:
             solutions.append(
                 solve(

@@ -10,9 +10,9 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.expressions import check_kind, check_options, kind_of, structural
 from iomodel.frozen import FrozenDict
-from iomodel.plan import Plan, plan
 from iomodel.show import Shown, table
 from iomodel.symbols import FOLLOWS, LAUNCH_NAMES
+from iomodel.tally import Tally, tally
 from iomodel.validation import as_integer, as_mapping
 from iomodel.workload import Attention, VarlenAttention, as_call
 
@@ -126,9 +126,9 @@ class Cost(Shown):
         return table(f"{self.algorithm}: {tiles}", ("quantity", ">value", "unit"), cells)
 
 
-def plan_for(
+def tally_for(
     algorithm: str, workload: Attention | VarlenAttention, options: Mapping[str, Any], tiled: bool
-) -> tuple[Plan, dict[str, Any]]:
+) -> tuple[Tally, dict[str, Any]]:
     """The compiled formulas for a workload, with the complete options."""
     found, kind = find_algorithm(algorithm), kind_of(as_call(workload))
     if not options and (known := kind.memo.get((found, tiled))) is not None:
@@ -136,7 +136,7 @@ def plan_for(
     if kind.direction not in found.directions:
         check_kind(found, kind)
     complete = check_options(found, options, tiled, kind.direction)
-    answer = plan(found.name, kind, structural(complete)), complete
+    answer = tally(found.name, kind, structural(complete)), complete
     if not options:
         kind.memo[found, tiled] = answer
     return answer
@@ -174,7 +174,7 @@ def cost(
     (8388608, 17305600)
     """
     given = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    chosen, complete = plan_for(algorithm, workload, options, tiled=bool(given.keys() - LAUNCH_NAMES))
+    chosen, complete = tally_for(algorithm, workload, options, tiled=bool(given.keys() - LAUNCH_NAMES))
     sizes = tile_sizes(algorithm, chosen.tiles, given)
     check_splits(workload, complete, sizes)
     return cost_at(chosen, workload, sizes, complete)
@@ -210,7 +210,7 @@ def check_splits(workload: Attention | VarlenAttention, options: Mapping[str, An
 
 
 def cost_at(
-    chosen: Plan, workload: Attention | VarlenAttention, sizes: Mapping[str, int], options: Mapping[str, Any]
+    chosen: Tally, workload: Attention | VarlenAttention, sizes: Mapping[str, int], options: Mapping[str, Any]
 ) -> Cost:
     """The cost at tiles that are known to be right."""
     at = chosen.at if isinstance(workload, Attention) else chosen.over

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.cost import plan_for
+from iomodel.cost import tally_for
 from iomodel.errors import InputError, SpecError
 from iomodel.execution import Execution
 from iomodel.expressions import only_taken
@@ -46,8 +46,8 @@ def _remembered(
     options: tuple[tuple[str, Any], ...],
 ) -> Mapping[str, int]:
     chosen, found = dict(options), find_algorithm(algorithm)
-    plan, _ = plan_for(algorithm, call, chosen, tiled=False)
-    if not plan.tiles:
+    tally, _ = tally_for(algorithm, call, chosen, tiled=False)
+    if not tally.tiles:
         return FrozenDict({})
     if call.direction == "both":
         return _both(algorithm, call, device, parameters, execution, chosen)
@@ -77,7 +77,7 @@ def _both(
         one = call.model_copy(update={"direction": direction})
         part = fastest_tiles(algorithm, one, device, parameters, execution, taken)
         plain = {name: size for name, size in part.items() if name not in LAUNCH_NAMES}
-        names = plan_for(algorithm, call, options, tiled=True)[0].tiles
+        names = tally_for(algorithm, call, options, tiled=True)[0].tiles
         for name, size in plain.items():
             tiles[f"bwd_{name}" if direction == "backward" and f"bwd_{name}" in names else name] = size
     return FrozenDict(tiles)

@@ -15,8 +15,8 @@ from iomodel.demand import Demand, Moved, Product
 from iomodel.demand_fold import Folded, fold
 from iomodel.execution import Execution
 from iomodel.expressions import Kind, declared
-from iomodel.plan import Formulas, compile_formulas
 from iomodel.symbols import OPTIONS, TILES
+from iomodel.tally import Formulas, compile_formulas
 from iomodel.workload import Attention
 
 

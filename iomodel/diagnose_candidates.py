@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.cost import plan_for
+from iomodel.cost import tally_for
 from iomodel.diagnose_facts import Grid
 from iomodel.diagnose_model import Change, clock_of
 from iomodel.errors import IOModelError
@@ -76,7 +76,7 @@ def best_tiles(change: Change, device: Hardware) -> Iterator[tuple[dict[str, int
     yield None, "least time"
     call = change.workload
     placed = bool(clock_of(replace(change, tiles={"block_q": 1}), device).placements)
-    plan, _ = plan_for(change.algorithm, call, change.options, tiled=True)
+    tally, _ = tally_for(change.algorithm, call, change.options, tiled=True)
     try:
         if placed:
             least = solve(change.algorithm, call, device, residency="gpu", **dict(change.options))
@@ -87,7 +87,7 @@ def best_tiles(change: Change, device: Hardware) -> Iterator[tuple[dict[str, int
             yield dict(least.tiles), "least traffic"
     except IOModelError:
         pass
-    if not placed and set(plan.tiles) == {"block_q", "block_kv"}:
+    if not placed and set(tally.tiles) == {"block_q", "block_kv"}:
         for query in POWERS:
             for key in POWERS:
                 if query < 2 * _rows(change) and key < 2 * call.kv_len:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.cost import Cost, check_splits, cost_at, plan_for, tile_sizes
+from iomodel.cost import Cost, check_splits, cost_at, tally_for, tile_sizes
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.estimate import assembled, estimate
 from iomodel.estimate_result import Estimate
@@ -83,10 +83,10 @@ def modelled(change: Change, device: Hardware) -> Modelled:
 
 
 def _cost(change: Change, given: Mapping[str, int]) -> Cost:
-    plan, complete = plan_for(change.algorithm, change.workload, change.options, tiled=True)
-    sizes = tile_sizes(change.algorithm, plan.tiles, given)
+    tally, complete = tally_for(change.algorithm, change.workload, change.options, tiled=True)
+    sizes = tile_sizes(change.algorithm, tally.tiles, given)
     check_splits(change.workload, complete, sizes)
-    return cost_at(plan, change.workload, sizes, complete)
+    return cost_at(tally, change.workload, sizes, complete)
 
 
 def _unheld(change: Change, device: Hardware, cost: Cost) -> Estimate:
@@ -100,7 +100,7 @@ def _unheld(change: Change, device: Hardware, cost: Cost) -> Estimate:
 def clock_of(change: Change, device: Hardware) -> Clock:
     """What times any tiles of a kernel, and says what each of its kernels asks for."""
     tiled = bool(change.tiles)
-    _, complete = plan_for(change.algorithm, change.workload, change.options, tiled=tiled)
+    _, complete = tally_for(change.algorithm, change.workload, change.options, tiled=tiled)
     options = only_taken(find_algorithm(change.algorithm), change.workload.direction, complete)
     known = rates(device, change.workload.dtype)
     return clock_for(change.algorithm, change.workload, device, options, change.parameters, known)

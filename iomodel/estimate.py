@@ -8,7 +8,7 @@ from typing import Any
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.bounds import lower_bounds
 from iomodel.check import as_device
-from iomodel.cost import Cost, check_splits, cost_at, plan_for, tile_sizes
+from iomodel.cost import Cost, check_splits, cost_at, tally_for, tile_sizes
 from iomodel.default_tiles import fastest_tiles
 from iomodel.errors import InputError, shown
 from iomodel.estimate_result import Estimate
@@ -75,17 +75,17 @@ def estimate(
     if execution is not None and not isinstance(execution, Execution):
         raise InputError(f"execution: {shown(execution)} given; allowed: an iomodel.Execution")
     known = rates(device, call.dtype)
-    plan_for(algorithm, call, options, tiled=False)  # refuses what is wrong before anything is searched
+    tally_for(algorithm, call, options, tiled=False)  # refuses what is wrong before anything is searched
     if tiles is None:
         tiles = fastest_tiles(algorithm, call, device, parameters, execution, options)
     given = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     launch = {name: given[name] for name in LAUNCH_NAMES & given.keys()}
     for name, size in launch.items():
         as_integer(name, size)
-    plan, complete = plan_for(algorithm, call, options, tiled=bool(given.keys() - LAUNCH_NAMES))
-    sizes = tile_sizes(algorithm, plan.tiles, given)
+    tally, complete = tally_for(algorithm, call, options, tiled=bool(given.keys() - LAUNCH_NAMES))
+    sizes = tile_sizes(algorithm, tally.tiles, given)
     check_splits(call, complete, sizes)
-    cost = cost_at(plan, call, sizes, complete)
+    cost = cost_at(tally, call, sizes, complete)
     passes = _passes(algorithm, call, device, complete, sizes, parameters, known, execution)
     timed = [clock.fastest(tile, launch, footprint) for clock, tile, footprint in passes]
     bare = tuple(dict.fromkeys(clock.bare for clock, tile, _ in passes if tile and clock.bare is not None))
@@ -111,11 +111,11 @@ def _passes(
         if direction == "forward" and call.direction == "both":
             options |= find_algorithm(algorithm).saved
         clock = clock_for(algorithm, one, device, options, parameters, known, execution)
-        plan, _ = plan_for(algorithm, one, options, tiled=bool(sizes))
-        tile = {name: sizes[name] for name in plan.tiles}
+        tally, _ = tally_for(algorithm, one, options, tiled=bool(sizes))
+        tile = {name: sizes[name] for name in tally.tiles}
         if direction == "backward" and call.direction == "both":
-            tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in plan.tiles}
-        footprint = cost_at(plan, one, tile, options).footprint_bytes if tile else 0
+            tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in tally.tiles}
+        footprint = cost_at(tally, one, tile, options).footprint_bytes if tile else 0
         found.append((clock, tile, footprint))
     return found
 

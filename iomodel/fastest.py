@@ -81,7 +81,7 @@ def _timed(ways: Ways, clock: Clock) -> Iterator[tuple[Rank, Way, Tile]]:
                 query, key = sizes.values()
                 occupied = way.placement.occupied(query, key, way.launch)
                 timed = clock.timed(
-                    {name: sizes[name] for name in ways.plan.tiles},
+                    {name: sizes[name] for name in ways.tally.tiles},
                     way.placement,
                     way.launch,
                     occupied.blocks_per_sm,

@@ -18,10 +18,10 @@ from iomodel.expressions import Kind, declared
 from iomodel.hardware import Hardware
 from iomodel.nest import Block, DeclarationError, Kernel, Loop, Nest, Path, walk
 from iomodel.per_device import per_device
-from iomodel.plan import Formulas, compile_formulas
 from iomodel.quantity import Quantity
 from iomodel.residency import Fragment, Residency, Reused, Shared
 from iomodel.symbols import NAME_OF, TILES
+from iomodel.tally import Formulas, compile_formulas
 from iomodel.workload import Attention
 
 SIZES = {entry.symbol for entry in TILES}

@@ -16,10 +16,10 @@ from iomodel.coverage import View
 from iomodel.errors import InputError
 from iomodel.expressions import Kind, declared
 from iomodel.nest import Nest
-from iomodel.plan import Formulas, compile_formulas, total
 from iomodel.problem import Problem, Range, Tile
 from iomodel.structure import TILE_ORDER, Part, parts
 from iomodel.symbols import FOLLOWS, NAME_OF
+from iomodel.tally import Formulas, compile_formulas, total
 from iomodel.workload import Attention, VarlenAttention
 
 

@@ -17,19 +17,19 @@ from iomodel.bounds import best_bound
 from iomodel.budget import Budget
 from iomodel.certificate import Binding, Certificate, RunnerUp, Step
 from iomodel.check import Check, as_device, as_residency, checked
-from iomodel.cost import Cost, cost_at, plan_for
+from iomodel.cost import Cost, cost_at, tally_for
 from iomodel.coverage import View
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.expressions import kind_of, structural
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.placement import Launch, Placement, placements
-from iomodel.plan import Plan
 from iomodel.problem import Problem, Range, Tile
 from iomodel.question import Asked, PartFormulas, most_kv, parts_for, ranges_for
 from iomodel.residency import Residency
 from iomodel.search import Found, search
 from iomodel.solution import Solution
+from iomodel.tally import Tally
 from iomodel.validation import as_integer
 from iomodel.workload import Attention, VarlenAttention
 
@@ -58,7 +58,7 @@ class Ways:
     algorithm: str
     device: Hardware
     ask: Asked
-    plan: Plan
+    tally: Tally
     options: Mapping[str, Any]
     ways: tuple[Way, ...]
     known: dict[Tile, int]
@@ -72,7 +72,7 @@ class Ways:
 
     def cost(self, sizes: Mapping[str, int]) -> Cost:
         """The exact cost at tiles."""
-        return cost_at(self.plan, self.ask.workload, {name: sizes[name] for name in self.plan.tiles}, self.options)
+        return cost_at(self.tally, self.ask.workload, {name: sizes[name] for name in self.tally.tiles}, self.options)
 
     def solution(
         self,
@@ -121,11 +121,11 @@ def ways_for(
         raise InputError("hardware: none given; residency needs a device, such as hardware('h100-sxm5')")
     as_residency(residency)
     device = as_device(hardware)
-    plan, complete = plan_for(algorithm, workload, options, tiled=True)
-    ask = Asked(workload, tuple(complete[name] for name in plan.numbers))
+    tally, complete = tally_for(algorithm, workload, options, tiled=True)
+    ask = Asked(workload, tuple(complete[name] for name in tally.numbers))
     kind, chosen = kind_of(workload), structural(complete)
     placed = placements(algorithm, ask.longest, device, residency, dict(chosen), kind)
-    compiled = parts_for(algorithm, kind, chosen, plan.numbers, "B")
+    compiled = parts_for(algorithm, kind, chosen, tally.numbers, "B")
     if len(compiled.formulas) != 1:
         raise InputError(f"residency: {algorithm} {workload.direction} has tiles of several kernels; allowed: of one")
     part, view = compiled.formulas[0], View(kind.mask, complete["packed"])
@@ -139,7 +139,7 @@ def ways_for(
             most = most_kv(ask, complete, steps[placement.tiles[1]])
             ranges = ranges_for(compiled, view, ask, steps, least_kv, most)
             ways.append(_way(part, ask, placement, launch, ranges, known, blocks))
-    return Ways(algorithm, device, ask, plan, complete, tuple(ways), known)
+    return Ways(algorithm, device, ask, tally, complete, tuple(ways), known)
 
 
 def solve_resident(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from iomodel.bounds import best_bound
 from iomodel.budget import budget_of
 from iomodel.certificate import Certificate, RunnerUp, binding, steps
-from iomodel.cost import cost_at, plan_for
+from iomodel.cost import cost_at, tally_for
 from iomodel.coverage import View
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.expressions import kind_of, structural
@@ -108,13 +108,13 @@ def solve(
     if min_blocks_per_sm != 1:
         raise InputError(f"min_blocks_per_sm: {shown(min_blocks_per_sm)} given; allowed: with a residency")
     budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
-    plan, complete = plan_for(algorithm, workload, options, tiled=True)
-    if min_block_kv is not None and "block_kv" not in plan.tiles:
-        raise UnknownNameError(f"tile of {algorithm}", "block_kv", plan.tiles)
+    tally, complete = tally_for(algorithm, workload, options, tiled=True)
+    if min_block_kv is not None and "block_kv" not in tally.tiles:
+        raise UnknownNameError(f"tile of {algorithm}", "block_kv", tally.tiles)
     least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
     kind = kind_of(workload)
-    ask = Asked(workload, tuple(complete[name] for name in plan.numbers))
-    compiled = parts_for(algorithm, kind, structural(complete), plan.numbers, budget.unit)
+    ask = Asked(workload, tuple(complete[name] for name in tally.numbers))
+    compiled = parts_for(algorithm, kind, structural(complete), tally.numbers, budget.unit)
     formulas = compiled.formulas
     view = View(kind.mask, complete["packed"])
     ranges = ranges_for(compiled, view, ask, budget.alignment, least_kv, most_kv(ask, complete, budget.alignment))
@@ -129,8 +129,8 @@ def solve(
             unit=budget.unit,
         )
     found = [result for problem in problems if (result := search(problem, share)) is not None]
-    tiles = _named(formulas, found, plan.tiles)
-    cost = cost_at(plan, workload, tiles, complete)
+    tiles = _named(formulas, found, tally.tiles)
+    cost = cost_at(tally, workload, tiles, complete)
     total_least = cost.hbm_bytes - sum(result.bytes - result.least for result in found)
 
     def footprint(at: Mapping[str, int]) -> int:
@@ -144,7 +144,7 @@ def solve(
     certificate = Certificate(
         binding=binding(tiles, ranges, too_large),
         next_step=too_large[0],
-        runner_up=_runner_up(formulas, found, plan.tiles, total_least),
+        runner_up=_runner_up(formulas, found, tally.tiles, total_least),
         least_hbm_bytes=total_least,
         lower_bound=bound,
         ratio=cost.hbm_bytes / bound.bytes,

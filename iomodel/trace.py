@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iomodel.cost import check_splits, plan_for, tile_sizes
+from iomodel.cost import check_splits, tally_for, tile_sizes
 from iomodel.errors import InputError, shown
 from iomodel.expressions import kind_of, structural
 from iomodel.frozen import FrozenDict
@@ -201,17 +201,17 @@ def trace(
     if not isinstance(device, Hardware | None):
         raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
     given = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    if tiles is None and plan_for(algorithm, call, options, tiled=False)[0].tiles:
+    if tiles is None and tally_for(algorithm, call, options, tiled=False)[0].tiles:
         if device is None:
             raise InputError("tiles: none given; allowed: tiles, or a hardware whose best tiles are traced")
         given = dict(solve(algorithm, call, device, **options).tiles)
-    plan, complete = plan_for(algorithm, call, options, tiled=bool(given.keys() - {entry.name for entry in LAUNCH}))
-    sizes = tile_sizes(algorithm, plan.tiles, given)
+    tally, complete = tally_for(algorithm, call, options, tiled=bool(given.keys() - {entry.name for entry in LAUNCH}))
+    sizes = tile_sizes(algorithm, tally.tiles, given)
     check_splits(call, complete, sizes)
     rates = rates_of(device, call.dtype)
     run = _remembered(algorithm, call, FrozenDict(sizes), FrozenDict(complete), rates)
     number = _heads(heads, run.heads)
-    counts = events_by_kernel(plan, kind_of(call), structural(complete), call, complete, tuple(sizes.values()))
+    counts = events_by_kernel(tally, kind_of(call), structural(complete), call, complete, tuple(sizes.values()))
     count = sum(n * run.times(program.per, number) for n, program in zip(counts, run.programs, strict=True))
     if count > (most := as_integer("most_events", most_events)):
         raise InputError(

@@ -12,18 +12,18 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.coverage import View
 from iomodel.expressions import Kind, declared
 from iomodel.nest import Elementwise, Exp, Leaf, Load, Nest, Path, Random, Tanh, walk
-from iomodel.plan import Formulas, Plan, compile_formulas
+from iomodel.tally import Formulas, Tally, compile_formulas
 from iomodel.workload import Attention
 
 Structure = tuple[tuple[str, Any], ...]
 
 
 def events_by_kernel(
-    plan: Plan, kind: Kind, structure: Structure, call: Attention, given: Mapping[str, Any], sizes: Sequence[int]
+    tally: Tally, kind: Kind, structure: Structure, call: Attention, given: Mapping[str, Any], sizes: Sequence[int]
 ) -> tuple[int, ...]:
     """Events of one run of each kernel [-]."""
-    formulas = _compiled(plan.formulas.algorithm, kind, structure, plan.numbers, plan.tiles)
-    return formulas.scalars(call, [given[name] for name in plan.numbers], sizes)
+    formulas = _compiled(tally.formulas.algorithm, kind, structure, tally.numbers, tally.tiles)
+    return formulas.scalars(call, [given[name] for name in tally.numbers], sizes)
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from iomodel.trace_machine import Machine
 from iomodel.trace_program import Program
 from iomodel.trace_rates import Rates
 from iomodel.trace_sight import sight_of
-from iomodel.trace_summary import Tally, TraceSummary, summed
+from iomodel.trace_summary import EventTotals, TraceSummary, summed
 from iomodel.workload import Attention
 
 
@@ -65,9 +65,9 @@ class Run:
         return Machine(program, sight_of(self.workload, group), self.rates, batch, head).events()
 
     @cached_property
-    def _tallies(self) -> list[tuple[str, Tally]]:
-        return [(program.per, Tally().add(self._events(program))) for program in self.programs]
+    def _event_totals(self) -> list[tuple[str, EventTotals]]:
+        return [(program.per, EventTotals().add(self._events(program))) for program in self.programs]
 
     def summary(self, heads: int) -> TraceSummary:
         """What the events of the first heads add up to: all programs of a kernel do the same."""
-        return summed(((tally, self.times(per, heads)) for per, tally in self._tallies), self.rates)
+        return summed(((found, self.times(per, heads)) for per, found in self._event_totals), self.rates)

@@ -111,14 +111,14 @@ class TraceSummary(Shown):
 
 
 @dataclass
-class Tally:
+class EventTotals:
     """Sums of events, which a number of equal runs repeats."""
 
     sums: Counter[tuple[str, str]] = field(default_factory=Counter)
     peak_sram: int = 0
     peak_hbm: int = 0
 
-    def add(self, events: Iterable[Event]) -> Tally:
+    def add(self, events: Iterable[Event]) -> EventTotals:
         """Count the events of one run of a program."""
         count = self.sums
         for event in events:
@@ -140,9 +140,9 @@ class Tally:
         return self
 
 
-def summed(tallies: Iterable[tuple[Tally, int]], rates: Rates) -> TraceSummary:
+def summed(totals: Iterable[tuple[EventTotals, int]], rates: Rates) -> TraceSummary:
     """The sums of several programs, each of which ran a number of times."""
-    found = [(tally, times) for tally, times in tallies if times]
+    found = [(tally, times) for tally, times in totals if times]
     total: Counter[tuple[str, str]] = Counter()
     for tally, times in found:
         for key, n in tally.sums.items():

@@ -14,12 +14,12 @@ from sympy import Add
 import iomodel
 from iomodel import counts
 from iomodel.algorithms import algorithm
-from iomodel.cost import cost_at, plan_for
+from iomodel.cost import cost_at, tally_for
 from iomodel.coverage import View
 from iomodel.expressions import NUMBERS, check_options, declared, kind_of, structural
 from iomodel.nest import Loop, walk
-from iomodel.plan import Formulas, compile_formulas
 from iomodel.symbols import BY_NAME
+from iomodel.tally import Formulas, compile_formulas
 from iomodel.workload import Attention, VarlenAttention
 
 Call = Attention | VarlenAttention
@@ -81,8 +81,8 @@ class Question:
 
     def cost_at(self, tiles: Mapping[str, int]) -> iomodel.Cost:
         """The cost at any tiles, even so large that there are fewer of them than splits."""
-        plan, options = plan_for(self.algorithm, self.workload, self.options, tiled=True)
-        return cost_at(plan, self.workload, tiles, options)
+        tally, options = tally_for(self.algorithm, self.workload, self.options, tiled=True)
+        return cost_at(tally, self.workload, tiles, options)
 
     def footprint(self, cost: iomodel.Cost) -> int:
         return cost.footprint_bytes if self.unit == "bytes" else cost.footprint_elements

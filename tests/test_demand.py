@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.cost import plan_for
+from iomodel.cost import tally_for
 from iomodel.demand import Demand
 from iomodel.demands import demands, widened
 from iomodel.execution import PIPELINED
@@ -97,7 +97,7 @@ def seen(w: iomodel.Attention) -> np.ndarray:
 
 
 def complete(case: Case) -> dict[str, Any]:
-    return plan_for(case.algorithm, case.workload, case.options, tiled=bool(case.tiles))[1]
+    return tally_for(case.algorithm, case.workload, case.options, tiled=bool(case.tiles))[1]
 
 
 def asked(case: Case, padded: iomodel.Attention | None = None) -> dict[str, Demand]:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.cost import cost_at, plan_for
-from iomodel.plan import SUMS
+from iomodel.cost import cost_at, tally_for
 from iomodel.symbols import FOLLOWS
+from iomodel.tally import SUMS
 from iomodel.workload import Call
 from tests.enumeration import pages_of
 from tests.strategies import VARIANTS, Case, Variant, cases, fraction_of_examples
@@ -137,7 +137,7 @@ def test_sequences_of_different_lengths_add_up(variant: Variant, data: st.DataOb
 
 def cost_of(part: Case) -> iomodel.Cost:
     """The cost of one sequence, whose splits may be more than its key tiles."""
-    chosen, complete = plan_for(part.algorithm, part.workload, part.options, tiled=bool(part.tiles))
+    chosen, complete = tally_for(part.algorithm, part.workload, part.options, tiled=bool(part.tiles))
     return cost_at(chosen, part.workload, {name: part.tiles[name] for name in chosen.tiles}, complete)
 
 
@@ -148,7 +148,7 @@ def test_the_allocations_of_sequences_add_up_kernel_by_kernel(variant: Variant, 
     """All sequences are in the same kernel at once; slopes, sinks and the state of the generator are there once."""
     whole, parts = data.draw(calls(variant))
     cost, w = whole.cost(), whole.workload
-    chosen, complete = plan_for(whole.algorithm, w, whole.options, tiled=bool(whole.tiles))
+    chosen, complete = tally_for(whole.algorithm, w, whole.options, tiled=bool(whole.tiles))
     values = [chosen.at(part.workload, complete, tuple(part.tiles[name] for name in chosen.tiles)) for part in parts]
     moved = Counter(cost.reads) + Counter(cost.writes)
     once = {"slopes": (w.heads, 4), "sinks": (w.heads, w.element_size), "R": (2, 8)}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.check import Check, as_device, as_residency, check
-from iomodel.cost import cost, cost_at, plan_for
+from iomodel.cost import cost, cost_at, tally_for
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.expressions import kind_of, structural
 from iomodel.hardware import Hardware
@@ -82,11 +82,11 @@ def tile_map(
         if launch:
             raise InputError(f"{next(iter(launch))}: given without a residency; allowed: with residency='gpu'")
         solution = solve(algorithm, as_call(workload), hardware, **budget, **options)
-        plan, complete = plan_for(algorithm, solution.cost.workload, options, tiled=True)
+        tally, complete = tally_for(algorithm, solution.cost.workload, options, tiled=True)
         step, amount, unit = (solution.budget.alignment,) * 2, solution.budget.amount, solution.budget.unit
 
         def judge(sizes: Mapping[str, int]) -> Judged:
-            counted = cost_at(plan, solution.cost.workload, {name: sizes[name] for name in plan.tiles}, complete)
+            counted = cost_at(tally, solution.cost.workload, {name: sizes[name] for name in tally.tiles}, complete)
             used = counted.footprint_bytes if unit == "B" else counted.footprint_elements
             return used <= amount, {"SRAM": used / amount}
 
@@ -151,7 +151,7 @@ def _steps(
     algorithm: str, call: Attention, device: Hardware, lying: Residency, warps: int, options: Mapping[str, Any]
 ) -> tuple[int, int]:
     """The steps that a tile is a multiple of, whichever way the warps lie over it [rows]."""
-    _, complete = plan_for(algorithm, call, options, tiled=True)
+    _, complete = tally_for(algorithm, call, options, tiled=True)
     (placed,) = placements(algorithm, call, device, lying, dict(structural(complete)), kind_of(call))
     steps = [placed.steps(Launch(lying, warps, along, min(lying.stages))) for along in placed.layouts(warps)]
     return gcd(*(query for query, _ in steps)), gcd(*(key for _, key in steps))

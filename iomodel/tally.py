@@ -83,7 +83,7 @@ def compile_formulas(outputs: Sequence[Expr], numbers: Sequence[str], tiles: Seq
 
 
 @dataclass(frozen=True)
-class Plan:
+class Tally:
     """The compiled quantities of (algorithm, kind, options), and the names of inputs and outputs."""
 
     formulas: Expressions
@@ -140,7 +140,7 @@ def total(column: Any) -> int:
 
 
 @lru_cache(maxsize=256)
-def plan(algorithm: str, kind: Kind, options: tuple[tuple[str, Any], ...]) -> Plan:
+def tally(algorithm: str, kind: Kind, options: tuple[tuple[str, Any], ...]) -> Tally:
     """Compile all quantities for (algorithm, kind, options that shape a formula) once."""
     declaration = find_algorithm(algorithm)
     check_kind(declaration, kind)
@@ -152,7 +152,7 @@ def plan(algorithm: str, kind: Kind, options: tuple[tuple[str, Any], ...]) -> Pl
     every = [*found.reads.values(), *found.writes.values(), *sums, *_allocations(nest, view)]
     compiled = compile_formulas(every, numbers, found.tiles)
     inputs = compiled.compiled.inputs[: len(compiled.compiled.inputs) - len(compiled.nodes)]
-    return Plan(found, found.tiles, numbers, len(nest), compiled, _once(found, nest, view, inputs))
+    return Tally(found, found.tiles, numbers, len(nest), compiled, _once(found, nest, view, inputs))
 
 
 def _allocations(nest: Nest, view: View, per: Sequence[Per] = tuple(counts.HOW_MANY)) -> list[Expr]:
