@@ -13,7 +13,7 @@ import typer
 from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.cli_masks import MASKS
 from iomodel.cli_signature import option, switch
-from iomodel.compare import known_options
+from iomodel.expressions import known_options
 from iomodel.hardware import list_hardware
 from iomodel.show import escape_markup
 from iomodel.symbols import LAUNCH, OPTIONS, TILES, Entry

@@ -7,8 +7,8 @@ from typing import Any
 
 from iomodel.cli_masks import mask
 from iomodel.cli_numbers import duration, integer, integers, pairs, real, size
-from iomodel.compare import known_options
 from iomodel.errors import InputError
+from iomodel.expressions import known_options
 from iomodel.workload import Attention, Call, VarlenAttention
 
 Given = Mapping[str, Any]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -13,7 +13,7 @@ from iomodel.check import as_device
 from iomodel.compare_time import TimeComparison, by_time
 from iomodel.cost import tally_for
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError
-from iomodel.expressions import check_kind, kind_of, only_taken
+from iomodel.expressions import check_kind, kind_of, known_options, only_taken
 from iomodel.hardware import Hardware
 from iomodel.show import Shown, table
 from iomodel.solution import Solution
@@ -107,15 +107,6 @@ def answering(workload: Attention | VarlenAttention) -> list[str]:
         features = ", ".join(kind.features)
         raise InputError(f"direction: {kind.direction} given with {features}; no algorithm has all of it")
     return found
-
-
-def known_options(algorithms: Iterable[str], direction: str | None = None) -> dict[str, Any]:
-    """Every option that one of these algorithms takes, with its default; in one direction, or in any."""
-    known: dict[str, Any] = {}
-    for name in algorithms:
-        found = find_algorithm(name)
-        known = {**(found.options if direction is None else found.takes(direction)), **known}
-    return {**known, "packed": False}
 
 
 @overload

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any, get_args
@@ -272,6 +272,15 @@ def only_taken(found: Algorithm, direction: str, options: Mapping[str, Any]) -> 
     """Those of the options that an algorithm knows in a direction."""
     known = {**found.takes(direction), "packed": False}
     return {name: value for name, value in options.items() if name in known}
+
+
+def known_options(algorithms: Iterable[str], direction: str | None = None) -> dict[str, Any]:
+    """Every option that one of these algorithms takes, with its default; in one direction, or in any."""
+    known: dict[str, Any] = {}
+    for name in algorithms:
+        found = find_algorithm(name)
+        known = {**(found.options if direction is None else found.takes(direction)), **known}
+    return {**known, "packed": False}
 
 
 NUMBERS = frozenset(entry.name for entry in OPTIONS)

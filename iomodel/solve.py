@@ -14,12 +14,10 @@ from iomodel.cost import cost_at, tally_for
 from iomodel.coverage import View
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.expressions import kind_of, structural
-from iomodel.fastest import solve_fastest
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.question import Asked, PartFormulas, most_kv, parts_for, ranges_for
 from iomodel.residency import Residency
-from iomodel.resident import solve_resident
 from iomodel.search import Found, search
 from iomodel.solution import Solution
 from iomodel.symbols import BY_NAME, NAME_OF
@@ -98,12 +96,16 @@ def solve(
         if residency is None or epsilon:
             given = f"epsilon {epsilon}" if epsilon else "no residency"
             raise InputError(f"objective: 'time' given with {given}; allowed: with residency='gpu', without epsilon")
+        from iomodel.fastest import solve_fastest  # the time model, which no other question needs
+
         return solve_fastest(algorithm, workload, hardware, residency, min_block_kv, min_blocks_per_sm, options)
     if residency is not None:
         if sram_bytes is not None or sram_elements is not None or alignment is not None:
             raise InputError(
                 "residency: given with sram_bytes, sram_elements or alignment; allowed: with hardware alone"
             )
+        from iomodel.resident import solve_resident
+
         return solve_resident(algorithm, workload, hardware, residency, min_block_kv, min_blocks_per_sm, share, options)
     if min_blocks_per_sm != 1:
         raise InputError(f"min_blocks_per_sm: {shown(min_blocks_per_sm)} given; allowed: with a residency")

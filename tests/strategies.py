@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.masks import MaskKind
+from iomodel.testing.machine import Run
 from iomodel.workload import ELEMENT_SIZE, Mask
 from tests.reference.extras import Extras
-from tests.reference.machine import Run
 
 
 @dataclass

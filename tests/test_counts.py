@@ -14,8 +14,8 @@ from sympy import Integer
 import iomodel
 from iomodel.expressions import NUMBERS
 from iomodel.symbols import BY_NAME
+from iomodel.testing.machine import Run
 from tests.enumeration import with_counts
-from tests.reference.machine import Run
 from tests.reference.masks import useful_pairs, visible
 from tests.strategies import VARIANTS, Case, Tally, Variant, bounds, cases, fraction_of_examples, workloads
 

@@ -42,10 +42,10 @@ from iomodel.nest import (
     walk,
 )
 from iomodel.symbols import BY_NAME
+from iomodel.testing.machine import Run
 from iomodel.workload import CACHE_ONLY
 from tests.edits import Edit, bodies, edits
 from tests.enumeration import with_counts
-from tests.reference.machine import Run
 from tests.reference.masks import visible
 from tests.strategies import VARIANTS, Variant, bounds, run
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from iomodel.testing.machine import HBM, Run, SRAMOverflowError
 from tests.reference.backward.dense import dense_gradients, forward_saved
 from tests.reference.extras import NONE, Extras
-from tests.reference.machine import HBM, Run, SRAMOverflow
 from tests.reference.masks import dense_attention, visible
 
 ALGORITHMS = ["standard", "flash1", "flash2", "flash3", "two_pass"]
@@ -182,7 +182,7 @@ def test_it_runs_at_its_own_peak_and_not_below(name: str, data: st.DataObject, s
     run = shape.run(name, **chosen)
     again = shape.run(name, **chosen, capacity=run.sram_peak)
     assert (again.reads, again.writes) == (run.reads, run.writes)
-    with pytest.raises(SRAMOverflow):
+    with pytest.raises(SRAMOverflowError):
         shape.run(name, **chosen, capacity=run.sram_peak - 1)
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iomodel.testing.machine import Run, SRAMOverflowError
 from tests.reference.backward.dense import dense_dropout
 from tests.reference.extras import Extras, keep_mask
-from tests.reference.machine import Run, SRAMOverflow
 from tests.test_reference import ALGORITHMS, Shape, bound, depth, length, options
 
 FEATURED = ["flash1", "flash2", "flash3", "split_kv", "tiled_query", "standard"]
@@ -150,7 +150,7 @@ def test_it_runs_at_its_own_peak_and_not_below_with_any_features(name: str, data
     run = call.run(name, **chosen)
     again = call.run(name, **chosen, capacity=run.sram_peak)
     assert (again.reads, again.writes) == (run.reads, run.writes)
-    with pytest.raises(SRAMOverflow):
+    with pytest.raises(SRAMOverflowError):
         call.run(name, **chosen, capacity=run.sram_peak - 1)
 
 

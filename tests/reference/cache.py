@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray, Machine, Width
+
 from .extras import Extras, place, write_rng_state
 from .grid import IntArray, Program
-from .machine import FloatArray, Machine, Width
 
 Name = Literal["K", "V"]
 ALL = slice(None)

@@ -9,8 +9,9 @@ from typing import Literal
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray, Machine, Width
+
 from .grid import IntArray, Program
-from .machine import FloatArray, Machine, Width
 from .masks import BoolArray
 
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray, Machine, Run
+
 from .cache import forward
 from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
 from .grid import Program, Visit, programs, row_mask, split, visits
-from .machine import FloatArray, Machine, Run
 from .masks import BoolArray, finite, logsumexp, reciprocal
 
 

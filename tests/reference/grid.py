@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .machine import FloatArray
+from iomodel.testing.machine import FloatArray
+
 from .masks import BoolArray, visible
 
 IntArray = NDArray[np.int64]

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .machine import FloatArray
+from iomodel.testing.machine import FloatArray
 
 BoolArray = NDArray[np.bool_]
 

@@ -5,9 +5,10 @@ Each reads a whole tensor of scores from HBM, a block of rows at a time, and wri
 
 import numpy as np
 
+from iomodel.testing.machine import HBM, FloatArray, Machine
+
 from .extras import Extras, kept
 from .grid import Program, split
-from .machine import HBM, FloatArray, Machine
 from .masks import BoolArray
 
 

@@ -6,9 +6,10 @@ that keeps its rows of Q, K, V and O whole. The softmax is the online one of Fla
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray, Machine, Run
+
 from .extras import Extras
 from .grid import Program, Visit, programs, row_mask, visits
-from .machine import FloatArray, Machine, Run
 from .masks import BoolArray, finite, reciprocal
 
 

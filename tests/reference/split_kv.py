@@ -6,11 +6,12 @@ log-sum-exp, which the second kernel weighs them by.
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray, Machine, Run
+
 from . import flash2
 from .cache import Cache, forward
 from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
 from .grid import Program, Visit, programs, row_mask, split, visits
-from .machine import FloatArray, Machine, Run
 from .masks import BoolArray, finite, logsumexp, reciprocal
 
 

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray, Machine, Run
+
 from .cache import Cache, forward
 from .extras import NONE, Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
 from .grid import Program, programs, row_mask, split
-from .machine import FloatArray, Machine, Run
 from .masks import BoolArray, finite, reciprocal
 from .passes import add_mask, alloc_dropped, dropout
 

@@ -7,10 +7,11 @@ all its scores. One query per tile is the naive kernel.
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray, Run
+
 from .cache import forward
 from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
 from .grid import programs, row_mask, visits
-from .machine import FloatArray, Run
 from .masks import BoolArray, finite, reciprocal
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray
+
 from ..extras import NONE, Extras, keep_mask, offset
-from ..machine import FloatArray
 from ..masks import BoolArray, finite, logsumexp, reciprocal
 
 

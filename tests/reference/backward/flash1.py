@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
+from iomodel.testing.machine import FloatArray, Run
+
 from ..extras import NONE, Extras
-from ..machine import FloatArray, Run
 from ..masks import BoolArray, reciprocal
 from .gradients import KeyGradients
 from .tiles import Scores, prepare

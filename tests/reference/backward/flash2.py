@@ -6,9 +6,10 @@ up in fp32: the key tiles of line 5 run side by side.
 
 from collections.abc import Mapping
 
+from iomodel.testing.machine import FloatArray, Run
+
 from ..extras import NONE, Extras
 from ..grid import Program, Visit
-from ..machine import FloatArray, Run
 from ..masks import BoolArray
 from .gradients import KeyGradients
 from .keys import run_keys

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray, Run
+
 from ..extras import NONE, Extras
 from ..grid import split
-from ..machine import FloatArray, Run
 from ..masks import BoolArray, finite
 from .gradients import KeyGradients
 from .tiles import Call, Scores, prepare

@@ -1,7 +1,8 @@
 """Where the gradients of keys and values go: written directly, once a query head, or added up atomically."""
 
+from iomodel.testing.machine import FloatArray, Machine, Width
+
 from ..grid import Program
-from ..machine import FloatArray, Machine, Width
 
 ALL = slice(None)
 OPERANDS = {"dK": "K", "dV": "V"}

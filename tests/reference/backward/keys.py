@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from iomodel.testing.machine import FloatArray
+
 from ..grid import Program, Visit
-from ..machine import FloatArray
 from .gradients import KeyGradients
 from .tiles import Call, Scores
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from iomodel.testing.machine import FloatArray, Machine
+
 from ..grid import split
-from ..machine import FloatArray, Machine
 
 Tile = tuple[int, int]
 Load = Callable[[slice, slice], FloatArray]

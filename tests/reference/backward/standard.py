@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray, Run
+
 from ..extras import NONE, Extras, kept
 from ..grid import Program, split
-from ..machine import FloatArray, Run
 from ..masks import BoolArray
 from ..passes import dropout_gradient
 from .gradients import KeyGradients

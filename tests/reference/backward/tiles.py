@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from iomodel.testing.machine import FloatArray, Machine, Width
+
 from ..extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, place, transform
 from ..grid import Program, Visit, programs, row_mask, split, visits
-from ..machine import FloatArray, Machine, Width
 from ..masks import BoolArray, finite
 
 SAVED: dict[str, Width] = {

@@ -6,9 +6,10 @@ key tiles outside for dK and dV, then query tiles outside for dQ, with tiles of 
 
 from collections.abc import Mapping
 
+from iomodel.testing.machine import FloatArray, Run
+
 from ..extras import NONE, Extras
 from ..grid import visits
-from ..machine import FloatArray, Run
 from ..masks import BoolArray
 from .gradients import KeyGradients
 from .keys import run_keys
