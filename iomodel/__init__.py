@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from iomodel.compare_time import TimeComparison as TimeComparison
     from iomodel.cost import Cost as Cost
     from iomodel.cost import cost as cost
+    from iomodel.cost_array import CostArray as CostArray
+    from iomodel.cost_array import cost_array as cost_array
     from iomodel.diagnose import Diagnosis as Diagnosis
     from iomodel.diagnose import diagnose as diagnose
     from iomodel.documents import Documents as Documents
@@ -77,6 +79,7 @@ _PUBLIC = {
     "compare": ("Comparison", "compare"),
     "compare_time": ("TimeComparison",),
     "cost": ("Cost", "cost"),
+    "cost_array": ("CostArray", "cost_array"),
     "diagnose": ("Diagnosis", "diagnose"),
     "documents": ("Documents",),
     "errors": ("IOModelError", "InfeasibleError", "InputError", "SpecError", "UnknownNameError"),

@@ -121,8 +121,9 @@ class Expressions:
             if name not in BY_NAME:
                 raise UnknownNameError("symbol", name, BY_NAME)
         point = {
-            BY_NAME[name]: value if isinstance(value, Expr) else as_integer(name, value)
+            BY_NAME[name]: value if isinstance(value, Expr) else as_integer(name, value, int(bool(symbol.is_positive)))
             for name, value in given.items()
+            for symbol in [BY_NAME[name]]
         }
 
         def at(expr: Expr) -> Expr:
@@ -248,15 +249,15 @@ def check_options(
     found: Algorithm, options: Mapping[str, Any], tiled: bool = False, direction: str = "forward"
 ) -> dict[str, Any]:
     """All options of an algorithm, defaults filled in; errors name the option."""
-    allowed = {**found.takes(direction), "packed": False}
+    allowed, whole = {**found.takes(direction), "packed": False}, {}
     for name, value in options.items():
         if name not in allowed:
             raise UnknownNameError(f"option of {found.name}", name, allowed)
         if name in NUMBERS:
-            as_integer(name, value)
+            whole[name] = as_integer(name, value)
         elif type(value) is not type(allowed[name]):
             raise InputError(f"{name}: {shown(value)} given; allowed: {type(allowed[name]).__name__}")
-    chosen = {**allowed, **options}
+    chosen = {**allowed, **options, **whole}
     if direction == "both":
         for name, needed in found.saved.items():
             if options.get(name, needed) != needed:

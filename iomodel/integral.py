@@ -7,7 +7,6 @@ nodes here are opaque.
 from __future__ import annotations
 
 from sympy import Expr, Function, Max, Min, ceiling, floor, fraction, together
-from sympy.printing.pycode import PythonCodePrinter
 
 from iomodel.floorsum import FloorSum
 
@@ -34,22 +33,6 @@ class Minimum(Function):  # type: ignore[misc]
 
 class SumOfFloors(Function):  # type: ignore[misc]
     """FloorSum as an opaque node: rebuilt around other nodes it would simplify, to floors that no rule here sees."""
-
-
-class Printer(PythonCodePrinter):  # type: ignore[misc]
-    """Python for the nodes: `//` and the two extrema."""
-
-    def _print_FloorDiv(self, expr: Expr) -> str:
-        return "(({})//({}))".format(*map(self._print, expr.args))
-
-    def _print_CeilDiv(self, expr: Expr) -> str:
-        return "(-(-({})//({})))".format(*map(self._print, expr.args))
-
-    def _print_Maximum(self, expr: Expr) -> str:
-        return f"maximum({', '.join(map(self._print, expr.args))})"
-
-    def _print_Minimum(self, expr: Expr) -> str:
-        return f"minimum({', '.join(map(self._print, expr.args))})"
 
 
 OPAQUE: dict[type, type] = {floor: FloorDiv, ceiling: CeilDiv, Max: Maximum, Min: Minimum, FloorSum: SumOfFloors}

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sympy import Add, Rational, Symbol
 
-from iomodel.arithmetic import ARRAY, NeedsExactError, Size, as_size
+from iomodel.arithmetic import ARRAY, SIZES, Size, as_size
 from iomodel.compiled import Compiled
 from iomodel.floorsum import FloorSum, floor_sum
 
@@ -51,8 +51,9 @@ def test_a_size_bounds_what_it_stands_for(x: int, y: int, power: int, divisor: i
 
 def test_operands_of_a_division_must_fit() -> None:
     for numerator, denominator in ((2**62, 1), (1, 2**62)):
-        with pytest.raises(NeedsExactError):
-            _ = as_size(numerator) // as_size(denominator)
+        assert not (as_size(numerator) // as_size(denominator)).fits
+    assert (as_size(2**62 - 2**10) // as_size(1)).fits
+    assert not (as_size(2**52) // as_size(1)).small
     assert (as_size(2**62 - 2**10) // Size(1.0, 0.0)).bound >= 2**61
 
 
@@ -69,3 +70,27 @@ def test_halves_that_add_up_are_whole(lengths: list[int]) -> None:
 def test_a_count_that_is_no_integer_is_an_error() -> None:
     with pytest.raises(ArithmeticError, match="a count is not an integer: 3/2"):
         Compiled([N / 2], (N,)).scalars(3)
+
+
+sizes = st.integers(1, 1000)
+
+
+@given(x=st.integers(1, 10**6), y=sizes, z=sizes, more=st.integers(0, 99), low=sizes)
+def test_a_quotient_times_its_divisor_is_no_more_than_was_divided(x: int, y: int, z: int, more: int, low: int) -> None:
+    divisor = Size(float(max(y, low)), float(min(y, low)))  # y, known to lie in a range
+    tiles = (x + more) // y
+    size = (as_size(x) + as_size(more)) // divisor
+    for grown, value in ((size, tiles), (size + 1, tiles + 1), (size * as_size(z), tiles * z), (-size, -tiles)):
+        assert (grown * divisor).bound >= abs(value * y)
+        assert (divisor * grown).bound >= abs(value * y)
+    assert (SIZES["Maximum"](size, as_size(z)) * divisor).bound >= max(tiles, z) * y
+    assert ((size // as_size(z)) * divisor).bound >= tiles // z * y
+    assert (size * divisor).bound <= x + more + divisor.bound
+
+
+@given(n=st.integers(0, 50), m=st.integers(1, 50), a=st.integers(0, 50), b=st.integers(0, 99), wide=st.integers(1, 60))
+def test_the_size_of_a_sum_of_floors_bounds_it(n: int, m: int, a: int, b: int, wide: int) -> None:
+    divisor = Size(float(max(m, wide)), float(min(m, wide)))
+    size = SIZES["SumOfFloors"](as_size(n), divisor, as_size(a), as_size(b))
+    assert size.bound >= floor_sum(n, m, a, b)
+    assert (size * divisor).bound >= floor_sum(n, m, a, b) * m
