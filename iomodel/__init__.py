@@ -26,30 +26,26 @@ if TYPE_CHECKING:
     from iomodel.cost import cost as cost
     from iomodel.cost_array import CostArray as CostArray
     from iomodel.cost_array import cost_array as cost_array
+    from iomodel.decoder import step as step
+    from iomodel.decoder_layout import Layout as Layout
+    from iomodel.decoder_result import StepTime as StepTime
+    from iomodel.decoder_search import crossover_context as crossover_context
     from iomodel.diagnose import Diagnosis as Diagnosis
     from iomodel.diagnose import diagnose as diagnose
     from iomodel.documents import Documents as Documents
-    from iomodel.errors import (
-        InfeasibleError as InfeasibleError,
-    )
-    from iomodel.errors import (
-        InputError as InputError,
-    )
-    from iomodel.errors import (
-        IOModelError as IOModelError,
-    )
-    from iomodel.errors import (
-        SpecError as SpecError,
-    )
-    from iomodel.errors import (
-        UnknownNameError as UnknownNameError,
-    )
+    from iomodel.errors import InfeasibleError as InfeasibleError
+    from iomodel.errors import InputError as InputError
+    from iomodel.errors import IOModelError as IOModelError
+    from iomodel.errors import SpecError as SpecError
+    from iomodel.errors import UnknownNameError as UnknownNameError
     from iomodel.estimate import estimate as estimate
     from iomodel.estimate_result import Estimate as Estimate
     from iomodel.evaluate import evaluate as evaluate
     from iomodel.execution import Execution as Execution
     from iomodel.expressions import Expressions as Expressions
     from iomodel.expressions import expressions as expressions
+    from iomodel.fleet import fleet as fleet
+    from iomodel.fleet_result import Fleet as Fleet
     from iomodel.hardware import Hardware as Hardware
     from iomodel.hardware import hardware as hardware
     from iomodel.hardware import list_hardware as list_hardware
@@ -57,12 +53,23 @@ if TYPE_CHECKING:
     from iomodel.inverse import least_sram as least_sram
     from iomodel.judge import Judgement as Judgement
     from iomodel.judge import judge as judge
+    from iomodel.linear import linear_cost as linear_cost
+    from iomodel.linear_layer import Linear as Linear
+    from iomodel.linear_result import LinearCost as LinearCost
+    from iomodel.many_result import Solutions as Solutions
+    from iomodel.model import list_models as list_models
+    from iomodel.model import model as model
+    from iomodel.model_spec import ModelSpec as ModelSpec
     from iomodel.optimum import Optimum as Optimum
     from iomodel.optimum import optimum as optimum
     from iomodel.parameters import Parameters as Parameters
+    from iomodel.plan import plan as plan
+    from iomodel.plan_result import Plan as Plan
     from iomodel.residency import Residency as Residency
     from iomodel.solution import Solution as Solution
     from iomodel.solve import solve as solve
+    from iomodel.solve_many import solve_many as solve_many
+    from iomodel.sweep import sweep as sweep
     from iomodel.trace import Trace as Trace
     from iomodel.trace import trace as trace
     from iomodel.workload import Attention as Attention
@@ -80,6 +87,10 @@ _PUBLIC = {
     "compare_time": ("TimeComparison",),
     "cost": ("Cost", "cost"),
     "cost_array": ("CostArray", "cost_array"),
+    "decoder": ("step",),
+    "decoder_layout": ("Layout",),
+    "decoder_result": ("StepTime",),
+    "decoder_search": ("crossover_context",),
     "diagnose": ("Diagnosis", "diagnose"),
     "documents": ("Documents",),
     "errors": ("IOModelError", "InfeasibleError", "InputError", "SpecError", "UnknownNameError"),
@@ -88,14 +99,26 @@ _PUBLIC = {
     "evaluate": ("evaluate",),
     "execution": ("Execution",),
     "expressions": ("Expressions", "expressions"),
+    "fleet": ("fleet",),
+    "fleet_result": ("Fleet",),
     "hardware": ("Hardware", "hardware", "list_hardware"),
     "inverse": ("crossover", "least_sram"),
     "judge": ("Judgement", "judge"),
+    "linear": ("linear_cost",),
+    "linear_layer": ("Linear",),
+    "linear_result": ("LinearCost",),
+    "many_result": ("Solutions",),
+    "model": ("list_models", "model"),
+    "model_spec": ("ModelSpec",),
     "optimum": ("Optimum", "optimum"),
     "parameters": ("Parameters",),
+    "plan": ("plan",),
+    "plan_result": ("Plan",),
     "residency": ("Residency",),
     "solution": ("Solution",),
     "solve": ("solve",),
+    "solve_many": ("solve_many",),
+    "sweep": ("sweep",),
     "trace": ("Trace", "trace"),
     "workload": ("Attention", "VarlenAttention", "Window"),
 }

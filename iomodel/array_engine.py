@@ -41,7 +41,7 @@ def evaluated(compiled: Compiled, values: Sequence[Any], engine: str, seen: Seen
     ]
     runner = runner_for(compiled, varying, prod(shape), engine)
     results: list[Array] = [np.empty(shape, dtype=np.int64) for _ in compiled.formulas]
-    bounds = Bounds(compiled)
+    bounds = compiled.memo.setdefault(Bounds, Bounds(compiled))
     for part in blocks(shape, runner.block):
         inputs, low, high = list(given), list(given), list(given)
         for i in varying:
@@ -63,29 +63,26 @@ def evaluated(compiled: Compiled, values: Sequence[Any], engine: str, seen: Seen
 
 
 class Bounds:
-    """The bounds of the inputs for which 64 bits are known to do; they widen as blocks go by."""
+    """The bounds of a formula's inputs for which 64 bits are known to do; they widen as blocks go by."""
 
     def __init__(self, compiled: Compiled) -> None:
         self.compiled = compiled
-        self.wide: tuple[list[int], list[int]] | None = None
-        self.small = False
+        self.widest: tuple[list[int], list[int], bool] | None = None
 
     def known(self, low: list[int], high: list[int]) -> tuple[bool, bool]:
         """Whether all within these bounds fits, and whether it may be divided in floats."""
-        if self.wide is None:
+        if self.widest is None:
             wide = low, high
-        elif all(map(int.__le__, self.wide[0], low)) and all(map(int.__ge__, self.wide[1], high)):
-            return True, self.small
         else:
+            least, most, small = self.widest
+            if all(map(int.__le__, least, low)) and all(map(int.__ge__, most, high)):
+                return True, small
             # In steps of a power of two, so that blocks of much the same sizes are soon all within.
-            most = [
-                max(old, 1 << new.bit_length()) if new > old else old
-                for old, new in zip(self.wide[1], high, strict=True)
-            ]
-            wide = list(map(min, self.wide[0], low)), most
+            ends = zip(most, high, strict=True)
+            wide = list(map(min, least, low)), [old if new <= old else 1 << new.bit_length() for old, new in ends]
         fits, small = self._fit(*wide)
-        if fits and small >= self.small:
-            self.wide, self.small = wide, small
+        if fits and (self.widest is None or small >= self.widest[2]):
+            self.widest = *wide, small
             return True, small
         return (fits, small) if wide == (low, high) else self._fit(low, high)
 

@@ -13,7 +13,7 @@ from iomodel.block_mask import BlockMask
 from iomodel.blocks import Part
 from iomodel.documents import Documents
 from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.integers import LONG, as_integers, at_place, common_shape
+from iomodel.integers import LONG, as_integers, at_place, check_range, common_shape
 from iomodel.workload import ELEMENT_SIZE, Attention, Window
 
 NUMERIC = ("batch", "q_len", "kv_len", "heads", "kv_heads", "head_dim", "value_dim", "page_size")
@@ -119,7 +119,7 @@ def calls(given: Mapping[str, Any], beside: Mapping[str, Any] | None = None, lat
     """
     fields = {name: value for name, value in given.items() if value is not None or name not in (*FOLLOWS, "page_size")}
     widths = {name: fields.pop(name) for name in SIDES if name in fields}
-    widths = {name: as_integers(name, value, 0) for name, value in widths.items()}
+    widths = {name: as_integers(name, value, 0, late) for name, value in widths.items()}
     fields |= {name: as_integers(name, fields[name], late=late) for name in NUMERIC if name in fields}
     fields.setdefault("heads", 1)
     fields.setdefault("dtype", "bf16")
@@ -155,7 +155,8 @@ def _first(
         own = np.broadcast_to(fields["dtype"] != np.asarray(fields["kv_dtype"]), shape)
         place = tuple(map(int, np.unravel_index(int(own.argmax()), shape)))
     for name in long:  # nobody has looked at it yet
-        as_integers(name, np.broadcast_to(fields[name], shape)[place].item())
+        one = int(np.broadcast_to(fields[name], shape)[place])
+        check_range(name, np.full((1,) * len(shape), one), one, one, start=place)
     return Calls(fields, widths, shape, None).call(place)  # type: ignore[arg-type]
 
 

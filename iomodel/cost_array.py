@@ -10,13 +10,14 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.array_engine import exact_ratio
 from iomodel.call_arrays import SIDES, Calls, calls
 from iomodel.cost import Cost, cost, tally_for
 from iomodel.cost_points import Points
 from iomodel.engines import ENGINES
 from iomodel.errors import InputError, UnknownNameError
-from iomodel.expressions import NUMBERS, structural
+from iomodel.expressions import NUMBERS, check_kind, kind_of, structural
 from iomodel.frozen import FrozenDict
 from iomodel.integers import as_integers, at_place
 from iomodel.show import Shown, table
@@ -249,7 +250,7 @@ def cost_array(
     >>> found.reads["K"].tolist()  # 16 and 64, then 8 and 32 passes over K
     [[1048576, 16777216], [524288, 8388608]]
     """
-    if engine not in ENGINES:
+    if not isinstance(engine, str) or engine not in ENGINES:
         raise UnknownNameError("engine", engine, ENGINES)
     taken = {name: more.pop(name) for name in list(more) if name in Attention.model_fields or name in SIDES}
     fields = {"q_len": q_len, "kv_len": kv_len, "head_dim": head_dim, "value_dim": value_dim, "batch": batch}
@@ -276,9 +277,9 @@ def _some(value: Any) -> Any:
 
 def _check_names(algorithm: str, first: Attention, options: Mapping[str, Any]) -> None:
     """Raise UnknownNameError with the nearest of all that might have been meant."""
-    from iomodel.algorithms import algorithm as find_algorithm
-
-    taken = {**find_algorithm(algorithm).takes(first.direction), "packed": False}
+    found = find_algorithm(algorithm)
+    check_kind(found, kind_of(first))
+    taken = {**found.takes(first.direction), "packed": False}
     known = [*Attention.model_fields, *SIDES, *TILE_NAMES, *taken]
     for name in options:
         if name not in taken:

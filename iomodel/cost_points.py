@@ -68,11 +68,8 @@ class Points:
         return found
 
     def _counted(self, formula: Expr) -> Any:
-        nodes = sorted(formula.atoms(Count), key=str)
-        names = {node: Symbol(f"count_{i}", integer=True, nonnegative=True) for i, node in enumerate(nodes)}
-        compiled = compiled_for(formula.xreplace(names), self._same)
-        data = {name: self._node(node) for node, name in names.items()}
-        values = [data[symbol] if symbol in data else self._number(symbol) for symbol in compiled.inputs]
+        compiled, nodes = compiled_for(formula, self._same)
+        values = [self._node(nodes[symbol]) if symbol in nodes else self._number(symbol) for symbol in compiled.inputs]
         shape = np.broadcast_shapes(*(np.shape(value) for value in values))
         checked = None
         if self._unchecked:
@@ -155,6 +152,12 @@ COUNTED = ("q_len", "kv_len", "page_size", "window_left", "window_right")
 
 
 @lru_cache(maxsize=1024)
-def compiled_for(formula: Expr, same: tuple[tuple[Symbol, Symbol], ...]) -> Compiled:
-    """One formula compiled over the symbols that it has, those that are the same array as one."""
-    return Compiled([formula], same=dict(same))
+def compiled_for(formula: Expr, same: tuple[tuple[Symbol, Symbol], ...]) -> tuple[Compiled, dict[Symbol, Count]]:
+    """One formula compiled over the symbols that it has, and what stands for counts among them.
+
+    Symbols of the same array are one.
+    """
+    nodes = sorted(formula.atoms(Count), key=str)
+    names = {node: Symbol(f"count_{i}", integer=True, nonnegative=True) for i, node in enumerate(nodes)}
+    compiled = Compiled([formula.xreplace(names)], same=dict(same))
+    return compiled, {name: node for node, name in names.items()}

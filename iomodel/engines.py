@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -22,18 +23,26 @@ def runner_for(compiled: Compiled, varying: Sequence[int], points: int, engine: 
     """The engine that is asked for, or the faster one; made once for the same inputs as arrays."""
     if engine not in ENGINES:
         raise UnknownNameError("engine", engine, ENGINES)
-    able = len(compiled.formulas) == 1 and not compiled.formulas[0].has(Ratio) and find_spec("numba") is not None
-    if engine == "numba" and find_spec("numba") is None:
+    if engine == "numba" and not numba_is_there():
         raise InputError("engine: 'numba' given, which is not installed; try: pip install 'iomodel[fast]'")
-    machine = able and (engine == "numba" or (engine == "auto" and points >= WORTH))
-    key = machine, tuple(varying)
+    wanted = engine == "numba" or (engine == "auto" and points >= WORTH)
+    key = wanted, tuple(varying)
     made: Runner | None = compiled.memo.get(key)
     if made is None:
-        if machine:
-            from iomodel.machine_code import MachineCode
-
-            made = MachineCode(compiled, varying)
-        else:
-            made = Runner(compiled, varying)
-        compiled.memo[key] = made
+        made = compiled.memo[key] = _made(compiled, varying, wanted)
     return made
+
+
+def _made(compiled: Compiled, varying: Sequence[int], machine: bool) -> Runner:
+    able = len(compiled.formulas) == 1 and not compiled.formulas[0].has(Ratio)
+    if not (machine and able and numba_is_there()):
+        return Runner(compiled, varying)
+    from iomodel.machine_code import MachineCode
+
+    return MachineCode(compiled, varying)
+
+
+@cache
+def numba_is_there() -> bool:
+    """Whether the extra `fast` is installed."""
+    return find_spec("numba") is not None

@@ -30,7 +30,7 @@ def as_integers(name: str, value: Any, least: int = 1, late: bool = False) -> An
     array = _array(name, value, least)
     if not array.ndim:
         return as_integer(name, array.item(), least)
-    if not (late and array.size >= LONG) and array.size:
+    if array.size and (array.dtype.kind == "u" or not (late and array.size >= LONG)):
         check_range(name, array, int(array.min()), int(array.max()), least)
     if array.dtype.kind != "i":
         return array.astype(np.int64)
