@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sympy import Expr, Symbol, cse, numbered_symbols
+from sympy import Dummy, Expr, Symbol, cse, numbered_symbols
 
 from iomodel.integral import CeilDiv, FloorDiv
 from iomodel.nested import nested
+from iomodel.symbols import NAME_OF
 
 
 class Writer:
@@ -17,8 +18,10 @@ class Writer:
     Products and sums of what does not vary come first, in brackets; `calls` makes calls of divisions too.
     """
 
-    def __init__(self, varying: Iterable[Symbol] = (), calls: bool = False) -> None:
+    def __init__(self, inputs: Sequence[Symbol], varying: Iterable[Symbol] = (), calls: bool = False) -> None:
         self.varying, self.calls = set(varying), calls
+        # Letters of the alphabet are safe names; a symbol that anyone else made gets one.
+        self.names = {symbol: str(symbol) if symbol in NAME_OF else f"v{i}" for i, symbol in enumerate(inputs)}
 
     def varies(self, expr: Expr) -> bool:
         """Whether anything in it is an array."""
@@ -26,8 +29,10 @@ class Writer:
 
     def text(self, expr: Expr) -> str:
         """The expression, a sum in brackets."""
-        if expr.is_Symbol or expr.is_Integer:
-            return str(expr) if expr.is_Symbol or expr >= 0 else f"({expr})"
+        if expr.is_Symbol:
+            return self.names[expr]
+        if expr.is_Integer:
+            return str(int(expr)) if expr >= 0 else f"({int(expr)})"
         if expr.is_Add:
             return f"({self._joined(expr.args, ' + ')})"
         if expr.is_Mul:
@@ -61,9 +66,15 @@ def function(
 
     `functions` are what the nodes call, by name; `varying` are the inputs that are to be arrays.
     """
-    space: dict[str, Any] = dict(functions)
-    exec(source(formulas, inputs, varying, calls), space)  # made from the alphabet, from nothing that a user wrote
-    made: Callable[..., tuple[Any, ...]] = space["formulas"]
+    return defined(source(formulas, inputs, varying, calls), functions)
+
+
+def defined(text: str, known: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function that a text of this package's own making defines, first in it, where these names are known."""
+    space: dict[str, Any] = dict(known)
+    exec(text, space)  # letters of the alphabet, numbered names and operators, nothing that a user wrote
+    name = text.removeprefix("def ").partition("(")[0]
+    made: Callable[..., Any] = space[name]
     return made
 
 
@@ -79,16 +90,17 @@ def source(
     def formulas(B, H, N_q, B_r):
         return ((B*H)*N_q*(-(-(N_q)//(B_r))),)
     """
-    writer = Writer(varying, calls)
+    writer = Writer(inputs, varying, calls)
     if writer.varying:  # an operation on arrays is worth some thought
         formulas = [nested(formula) for formula in formulas]
     # Every node is an integer here, and so are the names of those that occur more than once.
-    shared, results = cse(formulas, symbols=numbered_symbols("t", integer=True), list=True)
+    shared, results = cse(formulas, symbols=numbered_symbols(cls=Dummy, integer=True), list=True)
     lines = []
-    for name, part in shared:
-        lines.append(f"{name} = {writer.text(part)}")
+    for i, (symbol, part) in enumerate(shared):
+        lines.append(f"t{i} = {writer.text(part)}")
+        writer.names[symbol] = f"t{i}"
         if writer.varies(part):
-            writer.varying.add(name)
+            writer.varying.add(symbol)
     returned = ", ".join(writer.text(result) for result in results)
     lines.append(f"return ({returned}{',' * (len(results) == 1)})")
-    return f"def formulas({', '.join(map(str, inputs))}):\n    " + "\n    ".join(lines)
+    return f"def formulas({', '.join(writer.names[symbol] for symbol in inputs)}):\n    " + "\n    ".join(lines)

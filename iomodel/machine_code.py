@@ -15,12 +15,12 @@ import numpy as np
 
 from iomodel.arithmetic import FLOAT_SAFE
 from iomodel.array_runners import Array, Runner
-from iomodel.generated import function
+from iomodel.generated import defined, function
 
 if TYPE_CHECKING:
     pass
 
-compiled_function = numba.njit(error_model="numpy", nogil=True)
+compiled_function: Callable[[Callable[..., Any]], Any] = numba.njit(error_model="numpy", nogil=True)
 
 
 @compiled_function
@@ -82,7 +82,7 @@ def _ceil_div_in_floats(a: int, b: int) -> Any:
 class MachineCode(Runner):
     """One formula as a loop over the elements of a block."""
 
-    block = 2**15
+    block = 2**17
 
     @cached_property
     def plain(self) -> Runner:
@@ -98,16 +98,15 @@ class MachineCode(Runner):
         return self._kernel(_floor_div_in_floats, _ceil_div_in_floats)
 
     def _kernel(self, floor_div: Any, ceil_div: Any) -> Callable[..., None]:
-        names = list(map(str, self.compiled.inputs))
         calls = {"FloorDiv": floor_div, "CeilDiv": ceil_div, "Maximum": max, "Minimum": min, "SumOfFloors": _floor_sum}
         arrays = [self.compiled.inputs[i] for i in self.varying]
-        space: dict[str, Any] = {
-            "formulas": compiled_function(function(self.compiled.formulas, self.compiled.inputs, calls, arrays, True))
-        }
+        formulas = compiled_function(function(self.compiled.formulas, self.compiled.inputs, calls, arrays, True))
+        names = [f"x{i}" for i in range(len(self.compiled.inputs))]
         elements = ", ".join(f"{name}[i]" if n in self.varying else name for n, name in enumerate(names))
-        loop = f"for i in range(out.size):\n        out[i] = formulas({elements})[0]"
-        exec(f"def kernel(out, {', '.join(names)}):\n    {loop}", space)
-        made: Callable[..., None] = compiled_function(space["kernel"])
+        text = f"""def kernel({", ".join(["out", *names])}):
+    for i in range(out.size):
+        out[i] = formulas({elements})[0]"""
+        made: Callable[..., None] = compiled_function(defined(text, {"formulas": formulas}))
         return made
 
     def extremes(self, array: Array) -> tuple[int, int]:
