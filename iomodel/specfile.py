@@ -133,6 +133,12 @@ def _one_line(message: object) -> str:
 
 def read_user(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
     """What the user's file holds, and its name as errors show it."""
+    data, where = read_bytes(path)
+    return parse(data, where), where
+
+
+def read_bytes(path: str | os.PathLike[str]) -> tuple[bytes, str]:
+    """The content of the user's file, and its name as errors show it."""
     name = os.fsdecode(path)
     where = name if name.isprintable() else shown(name)
     try:
@@ -149,8 +155,8 @@ def read_user(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
     except ValueError as error:
         raise SpecError(f"{where}: cannot be read: {error}") from None
     if len(data) > LARGEST_FILE:
-        raise SpecError(f"{where}: larger than {LARGEST_FILE} B, the most a hardware file may have")
-    return parse(data, where), where
+        raise SpecError(f"{where}: larger than {LARGEST_FILE} B, the most such a file may have")
+    return data, where
 
 
 def specs_folder() -> Traversable:

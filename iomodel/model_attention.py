@@ -1,0 +1,218 @@
+"""The attention of one decoder layer: heads, widths, what it caches, the call it makes."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from iomodel.documents import Documents
+from iomodel.errors import InputError
+from iomodel.quantity import Group
+from iomodel.validation import Count, as_integer
+from iomodel.workload import Attention, DType, Mask, Switch, Window
+
+Projection = tuple[str, int, int]
+"""A linear layer: name, input width, output width [elements]."""
+
+MOST_CHUNKS = 10**6
+"""The most chunks of one call: each is a document of its mask."""
+
+
+class AttentionLayer(Group):
+    """The attention of one decoder layer.
+
+    Parameters
+    ----------
+    heads, kv_heads : query heads, and key/value heads, which divide them.
+    head_dim, value_dim : widths of a row of K and of V in a prefill call [elements].
+    window : keys a query sees to its left, its own among them [keys]; None is all.
+    chunk : the sequence is cut into chunks of so many keys, and a query sees its own chunk [keys].
+    sinks : a logit a head joins the softmax denominator.
+    softcap : scores s become softcap * tanh(s / softcap).
+    qkv_bias, o_bias : the projections to Q, K, V add a bias; that to the output does.
+    qk_norm : rows of Q and K are normalised.
+    qk_norm_weights : one weight for each element of a head, shared by the heads ("head"); of all heads ("all"); none.
+    rope : positions are rotated into Q and K.
+    q_lora_rank, kv_lora_rank : MLA: widths of the compressed Q, and of the latent that is cached [elements].
+    rope_dim : MLA: the rotated part of head_dim, one for all heads, cached beside the latent [elements].
+
+    Examples
+    --------
+    >>> AttentionLayer(heads=32, kv_heads=8, head_dim=128).kv_elements_per_token
+    2048
+    >>> mla = AttentionLayer(heads=128, head_dim=192, value_dim=128, kv_lora_rank=512, rope_dim=64)
+    >>> mla.kv_elements_per_token
+    576
+    >>> mla.call(1, 1, 4096, absorbed=True).head_dim
+    576
+    """
+
+    heads: Count
+    kv_heads: Count = Field(default_factory=lambda data: data["heads"])
+    head_dim: Count
+    value_dim: Count = Field(default_factory=lambda data: data["head_dim"])
+    window: Count | None = None
+    chunk: Count | None = None
+    sinks: Switch = False
+    softcap: float | None = Field(default=None, strict=True, gt=0, allow_inf_nan=False)
+    qkv_bias: Switch = False
+    o_bias: Switch = False
+    qk_norm: Switch = False
+    qk_norm_weights: Literal["head", "all", "none"] = "head"
+    rope: Switch = True
+    q_lora_rank: Count | None = None
+    kv_lora_rank: Count | None = None
+    rope_dim: Count | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.heads % self.kv_heads:
+            raise InputError(
+                f"kv_heads: {self.kv_heads} given; allowed: a divisor of heads = {self.heads}, such as "
+                f"{next(n for n in range(min(self.kv_heads, 10**6), 0, -1) if self.heads % n == 0)}"
+            )
+        if self.window is not None and self.chunk is not None:
+            raise InputError(f"chunk: {self.chunk} given with window = {self.window}; allowed: one of the two")
+        if self.kv_lora_rank is None:
+            for field in ("q_lora_rank", "rope_dim"):
+                if getattr(self, field) is not None:
+                    raise InputError(f"{field}: {getattr(self, field)} given without kv_lora_rank; allowed: with it")
+        elif self.rope_dim is None or self.rope_dim >= self.head_dim:
+            raise InputError(
+                f"rope_dim: {self.rope_dim} given with kv_lora_rank = {self.kv_lora_rank}; allowed: an integer from 1 "
+                f"to head_dim - 1 = {self.head_dim - 1}"
+            )
+        elif self.kv_heads != self.heads:
+            raise InputError(f"kv_heads: {self.kv_heads} given with kv_lora_rank; allowed: heads = {self.heads}")
+        return self
+
+    @property
+    def latent(self) -> bool:
+        """Whether K and V are cached as one latent that all heads share (MLA)."""
+        return self.kv_lora_rank is not None
+
+    @property
+    def kv_elements_per_token(self) -> int:
+        """What a token adds to the cache of this layer [elements]."""
+        if self.kv_lora_rank is not None and self.rope_dim is not None:
+            return self.kv_lora_rank + self.rope_dim
+        return self.kv_heads * (self.head_dim + self.value_dim)
+
+    def cached_tokens(self, context: int, page_size: int | None = None) -> int:
+        """Tokens in the cache after `context` of them: no more than the window or the chunk, in whole pages.
+
+        >>> local = AttentionLayer(heads=32, kv_heads=16, head_dim=128, window=1000)
+        >>> local.cached_tokens(100), local.cached_tokens(8192), local.cached_tokens(8192, page_size=16)
+        (100, 1000, 1008)
+        """
+        tokens = as_integer("context", context, least=0)
+        tokens = min(tokens, self.window or tokens, self.chunk or tokens)
+        if page_size is None:
+            return tokens
+        page = as_integer("page_size", page_size)
+        return -(-tokens // page) * page
+
+    def projections(self, hidden: int) -> tuple[Projection, ...]:
+        """Every linear layer, from a row of `hidden` elements and back.
+
+        >>> AttentionLayer(heads=32, kv_heads=8, head_dim=128).projections(4096)
+        (('q', 4096, 4096), ('k', 4096, 1024), ('v', 4096, 1024), ('o', 4096, 4096))
+        """
+        out: Projection = ("o", self.heads * self.value_dim, hidden)
+        queries = self.heads * self.head_dim
+        if self.kv_lora_rank is None or self.rope_dim is None:
+            keys, values = self.kv_heads * self.head_dim, self.kv_heads * self.value_dim
+            return ("q", hidden, queries), ("k", hidden, keys), ("v", hidden, values), out
+        rank = self.q_lora_rank
+        to_q: tuple[Projection, ...] = (
+            (("q", hidden, queries),) if rank is None else (("q_a", hidden, rank), ("q_b", rank, queries))
+        )
+        expanded = self.heads * (self.head_dim - self.rope_dim + self.value_dim)
+        latent = self.kv_lora_rank
+        return *to_q, ("kv_a", hidden, latent + self.rope_dim), ("kv_b", latent, expanded), out
+
+    def matrices(self, hidden: int) -> int:
+        """Weights of the linear layers [elements]."""
+        return sum(rows * columns for _, rows, columns in self.projections(hidden))
+
+    def vectors(self, hidden: int) -> int:
+        """Weights of everything else: biases, norms, sinks [elements]."""
+        biased = {*("q", "k", "v", "q_a", "kv_a") * self.qkv_bias, *("o",) * self.o_bias}
+        count = sum(columns for name, _, columns in self.projections(hidden) if name in biased)
+        if self.qk_norm and self.qk_norm_weights != "none":
+            norms = 2 if self.qk_norm_weights == "head" else self.heads + self.kv_heads
+            count += norms * self.head_dim
+        return count + (self.q_lora_rank or 0) + (self.kv_lora_rank or 0) + self.heads * self.sinks
+
+    def call(
+        self,
+        batch: int,
+        q_len: int,
+        kv_len: int,
+        dtype: DType = "bf16",
+        kv_dtype: DType | None = None,
+        page_size: int | None = None,
+        absorbed: bool = False,
+    ) -> Attention:
+        """The attention call that this layer makes.
+
+        Parameters
+        ----------
+        batch, q_len, kv_len : int
+            Sequences, queries and keys; the last query sees the last key.
+        dtype, kv_dtype, page_size : optional
+            As for :class:`iomodel.Attention`.
+        absorbed : bool
+            MLA only: the form for decoding, where heads share the latent, which is K and V.
+
+        Raises
+        ------
+        InputError
+            What Attention refuses; `absorbed` without a latent; queries of several chunks that are not all there are.
+
+        Examples
+        --------
+        >>> print(AttentionLayer(heads=32, kv_heads=8, head_dim=128, window=4096).call(1, 1, 8192).mask)
+        left=4095 right=0 align='bottom-right'
+        """
+        queries, keys = as_integer("q_len", q_len), as_integer("kv_len", kv_len)
+        mask, keys = self._mask(queries, keys)
+        if absorbed and (self.kv_lora_rank is None or self.rope_dim is None):
+            raise InputError("absorbed: True given for a layer without a latent; allowed: False, or kv_lora_rank set")
+        kv_heads, head_dim, value_dim = self.kv_heads, self.head_dim, self.value_dim
+        if absorbed and self.kv_lora_rank is not None and self.rope_dim is not None:
+            kv_heads, head_dim, value_dim = 1, self.kv_lora_rank + self.rope_dim, self.kv_lora_rank
+        return Attention(
+            batch=batch,
+            heads=self.heads,
+            kv_heads=kv_heads,
+            q_len=queries,
+            kv_len=keys,
+            head_dim=head_dim,
+            value_dim=value_dim,
+            dtype=dtype,
+            kv_dtype=kv_dtype,
+            page_size=page_size,
+            mask=mask,
+            latent=absorbed,
+            sinks=self.sinks,
+            softcap=self.softcap,
+        )
+
+    def _mask(self, q_len: int, kv_len: int) -> tuple[Mask, int]:
+        """The mask of a call, and the keys it concerns: a chunk's queries see no key before it."""
+        if self.window is not None:
+            return Window(left=self.window - 1, right=0), kv_len
+        if self.chunk is None:
+            return "causal", kv_len
+        whole, last = divmod(kv_len - 1, self.chunk)
+        last += 1  # keys of the last chunk
+        if not whole or q_len <= last:
+            return "causal", last if whole else kv_len
+        if q_len != kv_len or whole >= MOST_CHUNKS:
+            raise InputError(
+                f"q_len: {q_len} given for kv_len = {kv_len} and chunks of {self.chunk}; allowed: kv_len itself, up to "
+                f"{MOST_CHUNKS} chunks, or up to {last}, the queries of the last chunk"
+            )
+        return Documents(lengths=(*[self.chunk] * whole, last), causal=True), kv_len
