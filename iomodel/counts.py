@@ -36,7 +36,7 @@ from iomodel.nest import (
     rebuilt,
     walk,
 )
-from iomodel.symbols import B, H, H_kv, e, e_kv, p
+from iomodel.symbols import B, H, H_kv, b_w, e, e_kv, p
 from iomodel.tensors import key, query
 
 Weight = Callable[[str], Expr]
@@ -46,6 +46,7 @@ WRITES = (Store, Fill, Accumulate)
 SIZES: dict[str, Expr] = {
     "io": e,
     "kv": e_kv,
+    "weight": b_w / 32,
     "fp32": Integer(4),
     "int32": Integer(4),
     "int64": Integer(8),

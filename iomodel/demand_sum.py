@@ -11,7 +11,11 @@ from iomodel.workload import Attention
 
 def together(parts: Sequence[tuple[Demand, Attention]]) -> Demand:
     """The demands of one kernel on several calls, as of one launch; each part stays known for what does not add up."""
-    demands = [demand for demand, _ in parts]
+    return replace(added([demand for demand, _ in parts]), sequences=tuple(parts))
+
+
+def added(demands: Sequence[Demand]) -> Demand:
+    """The demands of one kernel on several shapes, as of one launch."""
     products: dict[tuple[tuple[str, str, str], tuple[int, int, int]], int] = {}
     for demand in demands:
         for product in demand.products:
@@ -24,6 +28,7 @@ def together(parts: Sequence[tuple[Demand, Attention]]) -> Demand:
             number = seen[one.name] = seen.get(one.name, -1) + 1  # its reads, then its writes
             before = moved.get((one.name, number))
             moved[one.name, number] = one if before is None else _sum(before, one)
+    streamed = [demand.streamed for demand in demands]
     return replace(
         demands[0],
         products=tuple(Product(runs, axes, extents) for (axes, extents), runs in products.items()),
@@ -37,7 +42,7 @@ def together(parts: Sequence[tuple[Demand, Attention]]) -> Demand:
         blocks=sum(demand.blocks for demand in demands),
         trips=sum(demand.trips for demand in demands),
         exps_once=sum(demand.exps_once for demand in demands),
-        sequences=tuple(parts),
+        streamed=None if None in streamed else sum(filter(None, streamed)),
     )
 
 

@@ -38,11 +38,12 @@ class Demands:
         point = [tiles[name] for name in self.tiles]
         counted = iter(self.counts.scalars(workload, numbers, point))
         sized = iter(self.sizes.scalars(padded, numbers, point))
-        found = [_demand(kernel, counted, sized) for kernel in self.kernels]
+        found = [demand_of(kernel, counted, sized) for kernel in self.kernels]
         return tuple(demand for demand in found if demand.moved)  # a kernel that moves nothing is not launched
 
 
-def _demand(kernel: Folded, counted: Iterator[int], sized: Iterator[int]) -> Demand:
+def demand_of(kernel: Folded, counted: Iterator[int], sized: Iterator[int]) -> Demand:
+    """The demand of a folded kernel, from the numbers of its formulas in the order in which they were compiled."""
     products = tuple(
         Product(next(counted), (p.m.name, p.n.name, p.k.name), (next(sized), next(sized), next(sized)))
         for p in kernel.products

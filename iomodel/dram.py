@@ -20,6 +20,8 @@ def streamed_bytes(demand: Demand, l2_capacity: int | None, at_once: int | None)
 
     It never falls with less L2 or fewer blocks at once. Without an L2 every request is one to DRAM.
     """
+    if demand.streamed is not None:
+        return demand.streamed
     if l2_capacity is None or at_once is None:
         return demand.requested_bytes
     return sum(_streamed(moved, demand.blocks, l2_capacity, at_once) for moved in demand.moved)
@@ -44,12 +46,14 @@ class Dram(NamedTuple):
 
 def dram(
     demand: Demand,
-    workload: Attention | VarlenAttention,
+    workload: Attention | VarlenAttention | None,
     packed: bool,
     l2_capacity: int | None,
     at_once: int | None,
 ) -> Dram:
     """The least and the most; in lock step only where all blocks of a grid walk the same tiles."""
+    if workload is None:  # no grid over queries and keys
+        return Dram(demand.distinct_bytes, max(demand.distinct_bytes, demand.requested_bytes), None)
     if demand.sequences:
         each = [dram(part, call, packed, l2_capacity, at_once) for part, call in demand.sequences]
         return Dram(sum(one.low for one in each), sum(one.high for one in each), None)

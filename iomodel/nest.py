@@ -40,8 +40,8 @@ from sympy import Expr
 
 from iomodel.errors import IOModelError
 
-DType = Literal["io", "kv", "fp32", "int32", "int64", "bool"]
-"""Width of an element: the workload's dtype, that of the K/V cache, 4 bytes, 4 bytes, 8 bytes, 1 byte."""
+DType = Literal["io", "kv", "weight", "fp32", "int32", "int64", "bool"]
+"""Width of an element: the workload's dtype, that of the K/V cache, of weights, 4 bytes, 4 bytes, 8 bytes, 1 byte."""
 
 Per = Literal["head", "kv_head", "heads", "batch", "call"]
 """How many there are: B H, B H_kv, H, B, 1."""

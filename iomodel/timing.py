@@ -96,7 +96,7 @@ def amounts(
 
 def kernel_time(
     demand: Demand,
-    workload: Attention | VarlenAttention,
+    workload: Attention | VarlenAttention | None,
     packed: bool,
     rates: Rates,
     execution: Execution,
@@ -104,7 +104,9 @@ def kernel_time(
     parameters: Parameters,
     quick: bool = False,
 ) -> KernelTime:
-    """The time of one kernel of a call; a quick answer leaves the interval of DRAM traffic wide."""
+    """The time of one kernel of a call, or of a kernel that is no attention; a quick answer leaves the interval of
+    DRAM traffic wide.
+    """
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
     streamed = streamed_bytes(demand, rates.l2_capacity, at_once)
     needs = amounts(demand, rates, launched, parameters, streamed)
@@ -167,13 +169,13 @@ def _waves(blocks: int, units: int, at_once: int) -> int:
     return -(-per_sm // at_once)
 
 
-def _stretch(demand: Demand, workload: Attention | VarlenAttention, packed: bool, units: int) -> float:
+def _stretch(demand: Demand, workload: Attention | VarlenAttention | None, packed: bool, units: int) -> float:
     """How much longer the busiest SM works than the average one [-]."""
     blocks = demand.blocks
     if demand.sequences:
         return _stretch_of_many(demand, packed, units)
-    assert isinstance(workload, Attention)
     if demand.outer is not None and demand.inner is not None:
+        assert isinstance(workload, Attention)
         axis, tile = demand.outer
         seen = spread(workload, axis, tile, demand.inner, packed)
         if seen.total:

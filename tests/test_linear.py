@@ -1,0 +1,253 @@
+"""Linear layers and elementwise kernels: what a kernel counts is what the nests say, and their time keeps to laws."""
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iomodel.errors import InputError, SpecError, UnknownNameError
+from iomodel.hardware import from_data, hardware
+from iomodel.linear import WEIGHT_QUARTERS, Linear, linear_cost, linear_expressions, pointwise_cost
+from iomodel.linear_result import LinearCost
+from iomodel.linear_tiles import Tile, wave_trips
+from iomodel.linear_time import linear_clock
+from iomodel.testing.machine import Run
+from tests.reference import linear as reference
+
+small, tile = st.integers(1, 9), st.integers(1, 7)
+DRAW = np.random.default_rng(0).standard_normal
+
+
+@dataclass(frozen=True)
+class Case:
+    layer: Linear
+    tiles: dict[str, int]
+
+    def weights(self) -> reference.Weights:
+        layer = self.layer
+        names = ["W_gate", "W_up"] if layer.gated else ["W"]
+        shape = (layer.groups, layer.in_features, layer.out_features)
+        scales = {}
+        if layer.scale_block is not None:
+            blocks = ceil(layer.in_features / layer.scale_block)
+            scales = {name: DRAW((layer.groups, blocks, layer.out_features)) for name in names}
+        bias = DRAW((layer.groups, layer.out_features)) if layer.bias else None
+        return reference.Weights({name: DRAW(shape) for name in names}, scales, layer.scale_block or 1, bias)
+
+
+@st.composite
+def cases(draw: Callable[..., Any]) -> Case:
+    block_k, terms = draw(tile), draw(small)
+    scale_block = draw(st.none() | st.integers(1, 3).map(lambda many: many * block_k))
+    kind = draw(st.sampled_from(["plain", "gated", "bias"]))
+    unit = block_k if scale_block is None else scale_block
+    layer = Linear(
+        rows=draw(small),
+        in_features=terms,
+        out_features=draw(small),
+        groups=draw(st.integers(1, 3)),
+        dtype=draw(st.sampled_from(["bf16", "fp32"])),
+        weight_dtype=draw(st.sampled_from(["bf16", "fp8", "fp32"])),
+        scale_block=scale_block,
+        gated=kind == "gated",
+        bias=kind == "bias",
+    )
+    splits = draw(st.integers(1, ceil(terms / unit)))
+    return Case(layer, {"block_m": draw(tile), "block_n": draw(tile), "block_k": block_k, "splits": splits})
+
+
+def expected(case: Case, x: np.ndarray, weights: reference.Weights) -> np.ndarray:
+    products = []
+    for name, w in weights.values.items():
+        if weights.scales:
+            w = w * np.repeat(weights.scales[name], weights.scale_block, axis=1)[:, : w.shape[1]]
+        products.append(x @ w)
+    y = products[-1]
+    if case.layer.gated:
+        y = products[0] / (1 + np.exp(-products[0])) * y
+    return y if weights.bias is None else y + weights.bias[:, None]
+
+
+def same(cost: LinearCost, run: Run, sizes: dict[str, int], kv_size: int) -> None:
+    """Everything that a kernel counted is what the cost says; `sizes` are those of an element, by width."""
+    assert {name: n for name, n in cost.reads.items() if n} == {name: n for name, n in run.reads.items() if n}
+    assert {name: n for name, n in cost.writes.items() if n} == {name: n for name, n in run.writes.items() if n}
+    moved = sum(n * sizes[run.widths[name]] for side in (run.reads, run.writes) for name, n in side.items())
+    assert cost.hbm_bytes == moved
+    assert (cost.flops, cost.exps) == (run.flops, run.exps)
+    assert cost.footprint == run.sram_peak
+    assert cost.footprint_bytes == run.sram_bytes(sizes["io"], kv_size)
+
+
+@given(cases())
+def test_the_counts_are_those_of_a_kernel_that_counts(case: Case) -> None:
+    layer, weights = case.layer, case.weights()
+    x = DRAW((layer.groups, layer.rows, layer.in_features))
+    run = reference.gemm(x, weights, **case.tiles)
+    np.testing.assert_allclose(run.outputs["Y"], expected(case, x, weights), rtol=1e-9, atol=1e-9)
+    size, of_weights = WEIGHT_QUARTERS[layer.dtype] // 32, WEIGHT_QUARTERS[layer.weight_dtype] // 32
+    same(linear_cost(layer, case.tiles), run, {"io": size, "kv": of_weights, "fp32": 4}, of_weights)
+
+
+@given(small, small, small, st.sampled_from(["bf16", "fp8"]))
+def test_elementwise_kernels_move_what_they_count(rows: int, channels: int, others: int, kv_dtype: str) -> None:
+    shape = (rows, channels)
+    kv = WEIGHT_QUARTERS[kv_dtype] // 32
+    sizes = {"io": 2, "kv": kv, "fp32": 4, "int64": 8}
+
+    def cost(name: str) -> LinearCost:
+        return pointwise_cost(name, rows=rows, channels=channels, others=others, kv_dtype=kv_dtype)
+
+    same(cost("add_norm"), reference.add_norm(DRAW(shape), DRAW(shape), DRAW(channels)), sizes, kv)
+    same(cost("gated_activation"), reference.gated_activation(DRAW(shape), DRAW(shape)), sizes, kv)
+    slots = list(np.random.default_rng(1).permutation(2 * rows)[:rows])
+    same(cost("append"), reference.append(DRAW(shape), DRAW((rows, others)), slots, 2 * rows), sizes, kv)
+    every = reference.combine_experts(DRAW((rows, others, channels)), DRAW((rows, others)))
+    same(cost("combine_experts"), every, sizes, kv)
+
+
+def test_the_formulas_are_those_of_a_tiled_product() -> None:
+    found = {name: str(expr) for name, expr in linear_expressions().items() if name not in ("reads", "writes")}
+    assert str(linear_expressions()["reads"]["X"]) == "C_in*T*ceiling(C_out/B_n)"
+    assert found["footprint"] == "B_k*B_m + B_k*B_n + B_m*B_n"
+    assert str(linear_expressions(splits=True)["writes"]["Y_acc"]) == "C_out*T*s"
+
+
+def test_half_bytes_add_up() -> None:
+    tiles = {"block_m": 1, "block_n": 1, "block_k": 1}
+    three = Linear(rows=1, in_features=3, out_features=1, dtype="bf16", weight_dtype="int4")
+    assert linear_cost(three, tiles).hbm_bytes == 3 * 2 + 2 + 2  # X, three half bytes rounded up, Y
+    fp4 = Linear(rows=1, in_features=64, out_features=2, weight_dtype="mxfp4")
+    assert linear_cost(fp4, {**tiles, "block_n": 2}).hbm_bytes == 64 * 2 + 64 * 2 * 17 // 32 + 2 * 2
+
+
+@given(small, small, small, st.sampled_from(["bf16", "fp8", "int4"]))
+def test_one_tile_moves_each_operand_once(rows: int, terms: int, columns: int, dtype: str) -> None:
+    layer = Linear(rows=rows, in_features=terms, out_features=columns, weight_dtype=dtype)
+    cost = linear_cost(layer, {"block_m": 9, "block_n": 9, "block_k": 9})
+    assert cost.hbm_elements == rows * terms + terms * columns + rows * columns
+    assert cost.flops == layer.flops == 2 * rows * layer.parameters
+
+
+WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {"block_q": 1}, "'block_q' is unknown"),
+    ({}, {"block_m": 0}, "block_m: 0 given"),
+    ({}, {"splits": 9}, "splits: 9 given; allowed: up to 4"),
+    ({"scale_block": 3}, {}, "block_k: 2 given; allowed: a divisor of scale_block = 3"),
+    ({"scale_block": 4}, {"splits": 3}, "allowed: up to 2"),
+    ({"rows": 0}, {}, "rows"),
+    ({"weight_dtype": "int5"}, {}, "'int5' is unknown"),
+    ({"gated": True, "bias": True}, {}, "bias: given with gated"),
+]
+
+
+@pytest.mark.parametrize(("layer", "tiles", "message"), WRONG)
+def test_bad_input_is_refused_in_a_line(layer: dict[str, Any], tiles: dict[str, Any], message: str) -> None:
+    given_tiles = {"block_m": 2, "block_n": 2, "block_k": 2, **tiles}
+    with pytest.raises((InputError, UnknownNameError)) as refused:
+        linear_cost(Linear(**{"rows": 4, "in_features": 8, "out_features": 4, **layer}), given_tiles)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "more"), [("softmax", {}), ("norm", {"rows": 0}), ("norm", {"dtype": "bf17"})])
+def test_bad_kernels_are_refused(name: str, more: dict[str, Any]) -> None:
+    with pytest.raises((InputError, UnknownNameError)):
+        pointwise_cost(name, **{"rows": 1, "channels": 1, **more})
+
+
+H100 = hardware("h100-sxm5")
+rows, width = st.integers(1, 5000), st.sampled_from([128, 576, 1024, 4096, 14336])
+
+
+@given(rows, rows, width, width)
+def test_more_rows_never_take_less_time(few: int, more: int, terms: int, columns: int) -> None:
+    few, more = sorted((few, more))
+    clock = linear_clock(H100)
+    times = [clock.linear(Linear(rows=n, in_features=terms, out_features=columns)).seconds for n in (few, more)]
+    assert times[0] <= times[1] * (1 + 1e-12)
+
+
+@given(rows, width, width, st.sampled_from(["bf16", "fp8", "int4"]))
+def test_no_layer_beats_the_roofline(n: int, terms: int, columns: int, dtype: str) -> None:
+    layer = Linear(rows=n, in_features=terms, out_features=columns, weight_dtype=dtype)
+    span = linear_clock(H100).linear(layer)
+    weights = layer.parameters * WEIGHT_QUARTERS[dtype] / 32
+    assert span.hbm_bytes >= weights
+    assert span.seconds >= max(span.hbm_bytes / 3.352e12, layer.flops / 9.894e14)
+    assert span.hbm_bytes <= span.requested_bytes
+
+
+@given(rows, width, width, st.floats(1.0, 4.0))
+def test_more_bandwidth_is_never_slower(n: int, terms: int, columns: int, factor: float) -> None:
+    layer = Linear(rows=n, in_features=terms, out_features=columns)
+    data = H100.to_dict()
+    data["memory"]["hbm"]["bandwidth"]["value"] = 3.352e12 * factor
+    faster = from_data({name: value for name, value in data.items() if name != "id"}, "faster")
+    assert linear_clock(faster).linear(layer).seconds <= linear_clock(H100).linear(layer).seconds
+
+
+def test_a_layer_of_few_rows_streams_its_weights() -> None:
+    span = linear_clock(H100).linear(Linear(rows=1, in_features=4096, out_features=28672))
+    at_best = 2 * 4096 * 28672 / 3.352e12
+    assert at_best < span.seconds < 1.1 * at_best
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [("h100-sxm5", 0.65, 0.85), ("a100-sxm4-80gb", 0.8, 0.95)])
+def test_a_large_product_reaches_what_libraries_reach(name: str, low: float, high: float) -> None:
+    device = hardware(name)
+    span = linear_clock(device).linear(Linear(rows=8192, in_features=8192, out_features=8192))
+    assert device.compute.peak.bf16 is not None
+    assert low < span.flops / span.seconds / float(device.compute.peak.bf16.value) < high
+
+
+def test_groups_of_different_rows_share_a_launch() -> None:
+    clock = linear_clock(H100)
+    shape = {"in_features": 2048, "out_features": 1024}
+    apart = [Linear(rows=n, groups=g, **shape) for n, g in ((3, 2), (17, 1))]
+    span = clock.linear(*apart)
+    assert span.flops == sum(layer.flops for layer in apart)
+    assert span.hbm_bytes >= 2 * sum(layer.parameters for layer in apart)
+    assert span.seconds < sum(clock.linear(layer).seconds for layer in apart)
+
+
+def test_a_wave_of_blocks_shares_its_operands() -> None:
+    layer = Linear(rows=1024, in_features=10**6, out_features=1024)  # neither operand fits the L2
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 64, 10**6) == (1, 1)
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 16, 10**6) == (2, 2)
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 1, 10**6) == (8, 8)
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 1, 10**12) == (1, 1)
+
+
+def test_a_device_without_a_peak_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"compute\.peak\.fp8"):
+        linear_clock(hardware("a100-sxm4-80gb")).linear(Linear(rows=1, in_features=8, out_features=8, dtype="fp8"))
+
+
+def test_operands_beyond_the_l2_come_more_than_once_and_less_often_than_asked_for() -> None:
+    layer = Linear(rows=16384, in_features=16384, out_features=16384)
+    span = linear_clock(H100).linear(layer)
+    once = 3 * 2 * 16384**2
+    assert 2 * once < span.hbm_bytes < span.requested_bytes / 3
+
+
+def test_times_are_near_those_measured() -> None:
+    """Vidur's profiles of Llama's layers (tests/measured/README.md), which nothing was fitted to."""
+    errors: dict[str, list[float]] = {}
+    with (Path(__file__).parent / "measured" / "linear.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            sizes = {name: int(row[name]) for name in ("rows", "in_features", "out_features")}
+            seconds = linear_clock(hardware(row["device"])).linear(Linear(**sizes, dtype="fp16")).seconds
+            errors.setdefault(row["device"], []).append(abs(seconds / float(row["seconds"]) - 1))
+    assert {name: len(found) for name, found in errors.items()} == {"a100-sxm4-80gb": 96, "a40": 48, "h100-sxm5": 96}
+    assert median(errors["h100-sxm5"]) < 0.12
+    assert median(errors["a100-sxm4-80gb"]) < 0.13
+    assert median(errors["a40"]) < 0.2
