@@ -18,6 +18,7 @@ from iomodel.cli_calibrate import calibrate
 from iomodel.cli_diagnose import diagnose
 from iomodel.cli_estimate import estimate, judge
 from iomodel.cli_masks import mask as typed_mask
+from iomodel.cli_model import model
 from iomodel.cli_options import (
     ALGORITHM,
     BUDGET,
@@ -32,8 +33,10 @@ from iomodel.cli_options import (
     Json,
 )
 from iomodel.cli_output import ReaderLeftError, complain, emit, usage_fault
+from iomodel.cli_plan import fleet, plan
 from iomodel.cli_plot import app as plot
 from iomodel.cli_signature import with_options
+from iomodel.cli_sweep import sweep
 from iomodel.cli_trace import trace
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.features import FEATURES
@@ -196,6 +199,10 @@ app.command()(judge)
 app.command()(diagnose)
 app.command()(calibrate)
 app.command()(trace)
+app.command()(model)
+app.command()(sweep)
+app.command()(plan)
+app.command()(fleet)
 app.add_typer(plot, name="plot")
 
 

@@ -1,0 +1,50 @@
+"""Numbers that a planner is given, checked: shares, prices, times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.validation import as_mapping
+
+MOST = 1e15
+"""Beyond any price, load or time of use."""
+
+
+def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST) -> float:
+    """A positive number, or zero where that is allowed; InputError with the name of the field.
+
+    >>> as_real("price_per_hour", "2.5")
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.InputError: price_per_hour: '2.5' given; allowed: a number above 0, at most 1e+15
+    """
+    numeric = not isinstance(value, bool | str | bytes) and (hasattr(value, "__float__") or hasattr(value, "__index__"))
+    try:
+        found = float(value) if numeric else float("nan")  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        found = float("nan")
+    if isfinite(found) and (0 < found <= most or (zero and found == 0)):
+        return found
+    allowed = "a number from 0" if zero else "a number above 0,"
+    raise InputError(f"{name}: {shown(value)} given; allowed: {allowed} {'to' if zero else 'at most'} {most:g}")
+
+
+def as_share(name: str, value: object) -> float:
+    """A share above 0 and at most 1."""
+    return as_real(name, value, most=1.0)
+
+
+def as_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
+    """One of a few names, or UnknownNameError with the nearest."""
+    if isinstance(value, str) and value in allowed:
+        return value
+    raise UnknownNameError(name, value, allowed)
+
+
+def as_prices(prices: object) -> dict[str, float]:
+    """Prices by device, each above 0 [1/h]."""
+    given: Mapping[str, Any] = as_mapping("prices", prices, "{'h100-sxm5': 2.5}")
+    return {name: as_real(f"prices.{name}", value) for name, value in given.items()}
