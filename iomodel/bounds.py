@@ -78,7 +78,7 @@ class Bound:
 
 
 @lru_cache(maxsize=256)
-def _counts(mask: MaskKind, direction: str, latent: bool) -> Formulas:
+def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
     """Compulsory elements, compulsory bytes and visible pairs, compiled for a kind of call."""
     view = View(mask)
     one, other = Tiled(N_q), Tiled(N_k)
@@ -123,20 +123,20 @@ def lower_bounds(algorithm: str, workload: Attention | VarlenAttention, sram_ele
     size = as_integer("sram_elements", sram_elements)
     call = as_call(workload)
     kind = kind_of(call)
-    formulas = _counts(kind.mask, kind.direction, call.latent)
+    formulas = counts_of(kind.mask, kind.direction, call.latent)
     each = [call] if isinstance(call, Attention) else call.sequences
     rows = [formulas.scalars(sequence, (), ()) for sequence in each]
     compulsory, compulsory_bytes, pairs = map(sum, zip(*rows, strict=True))
     found = {"compulsory": Bound("compulsory", compulsory, compulsory_bytes)}
     narrowest = min(call.element_size, call.kv_element_size)
-    for name in sorted(_classes(algorithm, call)):
-        value = _VALUES[name](pairs, call.head_dim, call.value_dim, size)
+    for name in sorted(classes_of(algorithm, call)):
+        value = VALUES[name](pairs, call.head_dim, call.value_dim, size)
         if value is not None and value > 0:
             found[name] = Bound(name, value, value * narrowest)
     return found
 
 
-def _classes(algorithm: str, call: Attention | VarlenAttention) -> frozenset[str]:
+def classes_of(algorithm: str, call: Attention | VarlenAttention) -> frozenset[str]:
     """The classes whose proofs hold: all are of forward passes, two of K and V that are apart."""
     classes = find_algorithm(algorithm).classes
     if call.direction != "forward":
@@ -168,4 +168,4 @@ def _ceil(a: int, b: int) -> int:
     return -(-a // b)
 
 
-_VALUES = {"exact": _exact, "row-atomic": _row_atomic, "fixed-split": _fixed_split}
+VALUES = {"exact": _exact, "row-atomic": _row_atomic, "fixed-split": _fixed_split}

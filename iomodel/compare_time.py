@@ -9,6 +9,7 @@ from typing import Any
 from iomodel.errors import InfeasibleError
 from iomodel.estimate import estimate
 from iomodel.estimate_result import Estimate
+from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.show import Shown, table
 from iomodel.workload import Attention
@@ -93,4 +94,4 @@ def by_time(algorithms: Mapping[str, Mapping[str, Any]], workload: Attention, de
     if not found:
         raise min(least, key=lambda error: error.least)
     found.sort(key=lambda one: one.seconds)
-    return TimeComparison(workload, device, tuple(found), infeasible)
+    return TimeComparison(workload, device, tuple(found), FrozenDict(infeasible))

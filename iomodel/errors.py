@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class IOModelError(ValueError):
-    """Base of all errors raised by iomodel.
+    """Base of all errors raised by iomodel; pickled, it keeps its message and what it knows.
 
     >>> issubclass(IOModelError, ValueError)
     True
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args), vars(self)
 
 
 class InputError(IOModelError):
@@ -44,6 +48,11 @@ class InfeasibleError(IOModelError):
     def __init__(self, message: str, *, least: int, unit: str) -> None:
         self.least, self.unit = least, unit
         super().__init__(message)
+
+
+def _restored(kind: type[IOModelError], args: tuple[Any, ...]) -> IOModelError:
+    """An error with its message as it was: what the constructor made it of is not asked for again."""
+    return kind.__new__(kind, *args)
 
 
 def shown(value: object, limit: int = 60) -> str:

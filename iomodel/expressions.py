@@ -99,15 +99,11 @@ class Expressions:
         return tuple(name for name in self.tiles if FOLLOWS.get(name) not in self.tiles)
 
     @cached_property
-    def quantities(self) -> dict[str, Expr]:
+    def quantities(self) -> Mapping[str, Expr]:
         """All expressions by name, tensors apart; totals included."""
-        names = [field.name for field in fields(self) if field.type == "Expr"]
-        return {
-            "hbm_reads": self.hbm_reads,
-            "hbm_writes": self.hbm_writes,
-            "hbm_elements": self.hbm_elements,
-            **{name: getattr(self, name) for name in names},
-        }
+        totals = {name: getattr(self, name) for name in ("hbm_reads", "hbm_writes", "hbm_elements")}
+        own = {field.name: getattr(self, field.name) for field in fields(self) if field.type == "Expr"}
+        return FrozenDict({**totals, **own})
 
     def subs(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Expressions:
         """The same expressions with some symbols replaced, by Python name; the others stay.

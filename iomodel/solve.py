@@ -89,7 +89,7 @@ def solve(
     >>> dict(s.tiles), s.cost.hbm_elements, s.certificate.binding
     ({'block_q': 373, 'block_kv': 5}, 6291456, 'sram')
     """
-    share = _share(epsilon)
+    share = share_of(epsilon)
     if objective not in ("traffic", "time"):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
     if objective == "time":
@@ -183,7 +183,8 @@ def _runner_up(
     return RunnerUp(FrozenDict(_named(formulas, chosen, order)), total + more)
 
 
-def _share(epsilon: object) -> Fraction:
+def share_of(epsilon: object) -> Fraction:
+    """The share of traffic that may be given up, or InputError."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not isfinite(epsilon) or epsilon < 0:
         raise InputError(f"epsilon: {shown(epsilon)} given; allowed: a share of traffic from 0 up, such as 0.05")
     return Fraction(str(epsilon))  # the decimal that was written, not the nearest binary fraction

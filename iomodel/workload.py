@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, mo
 from iomodel.block_mask import BlockMask
 from iomodel.documents import Documents
 from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.frozen import FrozenDict
 from iomodel.validation import LARGEST, Count, Distance, Model, as_integer
 
 DType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
@@ -318,9 +319,9 @@ class Attention(Call):
         return self
 
     @cached_property
-    def numbers(self) -> dict[str, int]:
+    def numbers(self) -> Mapping[str, int]:
         """The number for every workload symbol, by its Python name, in the order of the alphabet."""
-        return self.at(self.batch, self.q_len, self.kv_len)
+        return FrozenDict(self.at(self.batch, self.q_len, self.kv_len))
 
     @cached_property
     def point(self) -> tuple[int, ...]:
@@ -372,7 +373,10 @@ class VarlenAttention(Call):
         """The pairs of lengths that occur, as q_lens and kv_lens, and how often each does."""
         times = Counter(zip(self.q_lens, self.kv_lens, strict=True))
         q_lens, kv_lens = np.array(list(times), dtype=np.int64).T
-        return q_lens, kv_lens, np.array(list(times.values()), dtype=np.int64)
+        found = q_lens, kv_lens, np.array(list(times.values()), dtype=np.int64)
+        for array in found:
+            array.flags.writeable = False  # kept beside the workload
+        return found
 
     @cached_property
     def sequences(self) -> tuple[Attention, ...]:

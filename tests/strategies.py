@@ -13,8 +13,11 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel import testing
 from iomodel.algorithms import algorithm
+from iomodel.features import FEATURES
 from iomodel.masks import MaskKind
+from iomodel.testing.drawn_masks import Kind
 from iomodel.testing.machine import Run
 from iomodel.workload import ELEMENT_SIZE, Mask
 from tests.reference.extras import Extras
@@ -128,88 +131,32 @@ def extras(w: iomodel.Attention) -> Extras:
     )
 
 
-sides = st.none() | st.integers(0, 8)
-alignments = st.sampled_from(["bottom-right", "top-left"])
-windows = st.builds(iomodel.Window, left=sides, right=sides, align=alignments)
-named: list[Mask] = ["full", "causal"]
-masks: st.SearchStrategy[Mask] = st.sampled_from(named) | windows
+BY_FORMULA: list[Kind] = ["full", "causal", "window", "window"]
+masks = testing.masks(kinds=BY_FORMULA)
 dtypes = st.sampled_from(sorted(ELEMENT_SIZE))
-widths = st.integers(1, 5)
 mask_kinds = st.builds(MaskKind, left=st.booleans(), right=st.booleans(), top_left=st.booleans()) | st.builds(
     MaskKind, left=st.booleans(), right=st.just(True), causal=st.just(True), top_left=st.booleans()
 )
 
 # Mostly short; at times longer, with tiles to match. A tile may be larger than the sequence.
 scales = st.sampled_from([(14, 1, 16)] * 3 + [(40, 6, 48)])
-
-
-@st.composite
-def data_masks(draw: st.DrawFn, q_len: int, kv_len: int) -> Mask:
-    """A mask that no formula describes."""
-    if q_len == kv_len and draw(st.booleans()):
-        cuts = sorted(draw(st.sets(st.integers(1, q_len))) | {0, q_len})
-        return iomodel.Documents(np.diff(cuts).tolist(), causal=draw(st.booleans()))
-    block_q, block_kv = draw(st.integers(1, 6)), draw(st.integers(1, 6))
-    row = st.lists(st.booleans(), min_size=-(-kv_len // block_kv), max_size=-(-kv_len // block_kv))
-    rows = -(-q_len // block_q)
-    return iomodel.BlockMask(draw(st.lists(row, min_size=rows, max_size=rows)), block_q, block_kv)
-
-
-SERVING: dict[str, st.SearchStrategy[Any]] = {
-    "kv_dtype": dtypes,
-    "kv_scales": st.sampled_from(["head", "token"]),
-    "page_size": st.integers(1, 9),
-}
-EXTRAS: dict[str, st.SearchStrategy[Any]] = {
-    "bias": st.just(True),
-    "softcap": st.just(30.0),
-    "alibi": st.just(True),
-    "sinks": st.just(True),
-    "dropout": st.just(0.5),
-}
 FIELD_OF = {"paged": "page_size", "head_scales": "kv_scales", "token_scales": "kv_scales"}
 
 
-@st.composite
-def features(draw: st.DrawFn, direction: str, without: frozenset[str]) -> dict[str, Any]:
-    """Fields that a call may have, each in turn, without those that an algorithm lacks."""
-    known = {**EXTRAS, **(SERVING if direction == "forward" else {})}
-    lacked = {FIELD_OF.get(name, name) for name in without}
-    names = [name for name in known if name not in lacked]
-    chosen = draw(st.just(set()) | st.sets(st.sampled_from(names), max_size=3)) if names else set()
-    return {name: draw(known[name]) for name in sorted(chosen)}
+def data_masks(q_len: int, kv_len: int) -> st.SearchStrategy[Mask]:
+    """A mask that no formula describes."""
+    return testing.masks(q_len, kv_len, kinds=["documents", "blocks"])
 
 
-@st.composite
 def workloads(
-    draw: st.DrawFn, longest: int = 14, direction: str = "forward", without: frozenset[str] | None = None
-) -> iomodel.Attention:
-    """A call; with features only where those that are lacked are told."""
-    kv_heads = draw(st.integers(1, 2))
-    q_len, kv_len = draw(st.integers(1, longest)), draw(st.integers(1, longest))
-    fields: dict[str, Any] = {
-        "batch": draw(st.sampled_from([1, 1, 1, 2])),
-        "heads": kv_heads * draw(st.integers(1, 3)),
-        "kv_heads": kv_heads,
-        "q_len": q_len,
-        "kv_len": kv_len,
-        "head_dim": draw(widths),
-        "value_dim": draw(widths),
-        "dtype": draw(dtypes),
-        "mask": draw(masks),
-        "direction": direction,
-    }
-    if without is not None:
-        fields |= draw(features(direction, without))
-        if "page_size" not in fields and draw(st.integers(0, 3)) == 0:
-            fields["mask"] = draw(data_masks(q_len, kv_len))
-        if (
-            direction == "forward"
-            and not {"latent", "kv_scales"} & fields.keys() | without
-            and draw(st.integers(0, 5)) == 0
-        ):
-            fields |= {"latent": True, "kv_heads": 1, "head_dim": fields["head_dim"] + fields["value_dim"]}
-    return iomodel.Attention(**fields)
+    longest: int = 14, direction: Any = "forward", without: frozenset[str] | None = None
+) -> st.SearchStrategy[iomodel.Attention]:
+    """A call; with features, and masks given by data, only where those that are lacked are told."""
+    if without is None:
+        return testing.workloads(max_len=longest, masks=BY_FORMULA, directions=[direction])
+    has = [name for name in FEATURES if name not in without]
+    every: list[Kind] = [*BY_FORMULA, *BY_FORMULA, "documents", "blocks"]
+    return testing.workloads(max_len=longest, masks=every, features=has, directions=[direction])
 
 
 @st.composite
