@@ -175,7 +175,10 @@ def _words(name: str, value: Any) -> Any:
     """A name, or an array of names, of dtypes."""
     if isinstance(value, str):
         return value
-    array = np.asarray(value) if isinstance(value, list | tuple | np.ndarray) else np.empty(())
+    try:
+        array = np.asarray(value if isinstance(value, list | tuple | np.ndarray) else 0)
+    except ValueError:  # ragged
+        array = np.empty(())
     names = array.astype(object)
     if not array.ndim or not all(isinstance(one, str) for one in names.flat):
         raise InputError(f"{name}: {shown(value)} given; allowed: {', '.join(ELEMENT_SIZE)}, or an array of these")
