@@ -154,6 +154,18 @@ class _Package(ModuleType):
         return sorted({*super().__dir__(), *__all__})
 
 
+def __getattr__(name: str) -> ModuleType:
+    """A module of the package, imported when it is first asked for."""
+    home = f"{__name__}.{name}"
+    if not name.startswith("_"):
+        try:
+            return import_module(home)
+        except ModuleNotFoundError as error:
+            if error.name != home:
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 for _name in __all__:
     setattr(_Package, _name, _Name(_name))
 sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,103 @@
+"""Attention calls as a Hypothesis strategy: fields that go together, drawn one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.errors import UnknownNameError
+from iomodel.features import FEATURES
+from iomodel.testing.drawing import st
+from iomodel.testing.drawn_masks import BY_FORMULA, Kind, of_kind
+from iomodel.workload import CACHE_ONLY, ELEMENT_SIZE, Attention
+
+SCALES = ("head_scales", "token_scales")
+FIELDS: Mapping[str, st.SearchStrategy[dict[str, Any]]] = {
+    "head_scales": st.just({"kv_scales": "head"}),
+    "token_scales": st.just({"kv_scales": "token"}),
+    "paged": st.builds(dict, page_size=st.integers(1, 9)),
+    "bias": st.just({"bias": True}),
+    "softcap": st.just({"softcap": 30.0}),
+    "alibi": st.just({"alibi": True}),
+    "sinks": st.just({"sinks": True}),
+    "dropout": st.just({"dropout": 0.5}),
+}
+"""What sets each feature of a call; a latent and a type of the cache depend on other fields."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What :func:`calls` draws from."""
+
+    max_len: int
+    max_width: int
+    max_batch: int
+    max_kv_heads: int
+    max_group: int
+    dtypes: list[Any]
+    masks: list[Kind]
+    features: list[str]
+    directions: list[Any]
+    lacked: Mapping[str, frozenset[str]]  # features that the algorithm does not have, by direction
+
+
+def known_features(features: Iterable[str]) -> list[str]:
+    """The features as a list, or UnknownNameError."""
+    found = [features] if isinstance(features, str) else list(features)
+    for name in found:
+        if name not in FEATURES:
+            raise UnknownNameError("feature", name, FEATURES)
+    return found
+
+
+@st.composite
+def calls(draw: st.DrawFn, bounds: Bounds) -> Attention:
+    """A call within the bounds."""
+    direction = draw(st.sampled_from(bounds.directions))
+    has = draw(_features(bounds, direction))
+    kinds = [kind for kind in bounds.masks if kind in BY_FORMULA or "paged" not in has]
+    kind = draw(st.sampled_from(kinds))
+    length, width = st.integers(1, bounds.max_len), st.integers(1, bounds.max_width)
+    q_len, kv_heads = draw(length), draw(st.integers(1, bounds.max_kv_heads))
+    kv_len = q_len if kind == "documents" else draw(length)
+    fields: dict[str, Any] = {
+        "batch": draw(st.sampled_from([1, 1, 1, *range(2, bounds.max_batch + 1)])),
+        "heads": kv_heads * draw(st.integers(1, bounds.max_group)),
+        "kv_heads": kv_heads,
+        "q_len": q_len,
+        "kv_len": kv_len,
+        "head_dim": draw(width),
+        "value_dim": draw(width),
+        "dtype": draw(st.sampled_from(bounds.dtypes)),
+        "mask": draw(of_kind(kind, q_len, kv_len, max_side=8)),
+        "direction": direction,
+    }
+    for name in has:
+        if name in FIELDS:
+            fields |= draw(FIELDS[name])
+    if "kv_dtype" in has:
+        fields["kv_dtype"] = draw(st.sampled_from([dtype for dtype in ELEMENT_SIZE if dtype != fields["dtype"]]))
+    if "latent" in has:  # all heads share it, and V is its first columns
+        widths = sorted((fields["head_dim"], fields["value_dim"]))
+        fields |= {"latent": True, "kv_heads": 1, "value_dim": widths[0], "head_dim": widths[1]}
+    return Attention(**fields)
+
+
+@st.composite
+def _features(draw: st.DrawFn, bounds: Bounds, direction: str) -> list[str]:
+    """Up to three features that go together, none as often as not."""
+    lacked = bounds.lacked.get(direction, frozenset())
+    if direction == "both":
+        lacked = lacked.union(*bounds.lacked.values())
+    if direction != "forward":
+        lacked |= set(CACHE_ONLY)
+    names = [name for name in bounds.features if name not in lacked]
+    chosen = draw(st.just(set()) | st.sets(st.sampled_from(names), min_size=1, max_size=3)) if names else set()
+    if chosen >= set(SCALES):  # of a head or of a key, not both
+        chosen -= {"head_scales"}
+    if "latent" in chosen:
+        chosen -= set(SCALES)
+    if "paged" in chosen and not set(bounds.masks) & set(BY_FORMULA):
+        chosen -= {"paged"}
+    return sorted(chosen)

@@ -1,0 +1,123 @@
+"""What would explain a count that is not the predicted one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from iomodel import tensors
+from iomodel.cost import Cost
+from iomodel.nest import Tensor
+from iomodel.testing.what_if import alternatives
+from iomodel.testing.widths import Width
+from iomodel.workload import Attention
+
+Key = tuple[str, str]
+Counts = dict[Key, int]
+"""How much was moved [elements], by ("reads" or "writes", tensor); ("", "atomics") are atomic additions."""
+
+TENSORS = {value.name: value for value in vars(tensors).values() if isinstance(value, Tensor)}
+PADDED = (8, 16, 32, 64, 128)
+"""What widths are often padded to a multiple of [elements]."""
+
+
+def moved(cost: Cost) -> Counts:
+    """The predicted counts."""
+    found = {(kind, name): n for kind in ("reads", "writes") for name, n in getattr(cost, kind).items()}
+    return {**found, ("", "atomics"): cost.atomics}
+
+
+def hints(cost: Cost, counted: Counts, predicted: Counts, wrong: list[Key]) -> tuple[dict[Key, str], str]:
+    """What would explain each wrong count, and what would explain all of them at once."""
+    found: dict[Key, str] = {}
+    for words, other in alternatives(cost):
+        instead = moved(other)
+        right = [key for key in wrong if instead.get(key, 0) == counted.get(key, 0)]
+        for key in right:
+            found.setdefault(key, words)
+        if all(instead.get(key, 0) == counted.get(key, 0) for key in {*counted, *predicted}):
+            return dict.fromkeys(wrong, ""), words
+    for key in wrong:
+        if key not in found:
+            found[key] = _ratio(cost, key, counted.get(key, 0), predicted.get(key, 0))
+    return found, ""
+
+
+def _ratio(cost: Cost, key: Key, counted: int, predicted: int) -> str:
+    """What the number alone says."""
+    kind, name = key
+    if not predicted:
+        known = sorted(getattr(cost, kind)) if kind else []
+        if not kind or name in known:
+            return f"{cost.algorithm} has none"
+        return f"{cost.algorithm} {kind} {', '.join(known)}; names={{{name!r}: ...}} tells which it is"
+    if not counted:
+        return "nothing was counted"
+    w, ratio = cost.workload, Fraction(counted, predicted)
+    batch = w.batch if isinstance(w, Attention) else 1
+    counts = {
+        "group": w.group,
+        "heads": w.heads,
+        "kv_heads": w.kv_heads,
+        "batch": batch,
+        "batch x heads": batch * w.heads,
+    }
+    factor = max(ratio, 1 / ratio)
+    same = [words for words, n in counts.items() if n == factor]
+    said = [f"{'1/' if ratio < 1 else ''}{factor}, as {' = '.join(same)}"] if same else []
+    if name in TENSORS and ratio == _sizes(cost).get(_dtype(name)):
+        said.append(f"bytes, {ratio} an element")
+    said += _padding(cost, name, ratio)
+    if ratio == 2:
+        said.append("moved twice")
+    return "; ".join(said) or _whole_tiles(cost, name, counted - predicted)
+
+
+def _dtype(name: str) -> str:
+    """The width of a tensor in the model."""
+    return "kv" if name in {"K", "V"} else TENSORS[name].dtype
+
+
+def _sizes(cost: Cost) -> dict[str, int]:
+    """The size of an element of each width [B]."""
+    w = cost.workload
+    return {"io": w.element_size, "kv": w.kv_element_size, "fp32": 4, "int32": 4, "int64": 8, "bool": 1}
+
+
+def _padding(cost: Cost, name: str, ratio: Fraction) -> list[str]:
+    """A row that is wider than the tensor's."""
+    width = _width(cost, name)
+    if width is None:
+        return []
+    powers = 1 << (width - 1).bit_length()
+    wider = sorted({powers, *(-(-width // n) * n for n in PADDED)} - {width})
+    return [f"rows padded from {width} to {wide} elements" for wide in wider if ratio == Fraction(wide, width)]
+
+
+def _whole_tiles(cost: Cost, name: str, excess: int) -> str:
+    """How many tiles too many or too few, where they are whole."""
+    width, tensor = _width(cost, name), TENSORS.get(name)
+    axis = {"query": "block_q", "key": "block_kv"}.get(tensor.axes[0].name) if tensor and tensor.axes else None
+    tile = cost.tiles.get(axis) if axis else None
+    if width is None or tile is None or excess % (tile * width):
+        return ""
+    number = abs(excess) // (tile * width)
+    return f"{number} tile{'s' if number > 1 else ''} of {tile} x {width} too {'many' if excess > 0 else 'few'}"
+
+
+def _width(cost: Cost, name: str) -> int | None:
+    """Elements of a row of a tensor that has two axes, the last a width."""
+    tensor = TENSORS.get(name)
+    axes = tensor.axes if tensor else ()
+    widths = {"depth": cost.workload.head_dim, "value": cost.workload.value_dim}
+    return widths.get(axes[-1].name) if len(axes) == 2 else None
+
+
+def wrong_widths(cost: Cost, widths: Mapping[str, Width]) -> str:
+    """The tensors that a counting memory holds in elements of another size."""
+    sizes = _sizes(cost)
+    return "; ".join(
+        f"{name} has width {widths[name]!r}, {_dtype(name)!r} in the model"
+        for name in sorted({*cost.reads, *cost.writes} & widths.keys() & TENSORS.keys())
+        if sizes.get(_dtype(name)) != sizes[widths[name]]
+    )
