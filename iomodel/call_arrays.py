@@ -129,7 +129,9 @@ def calls(given: Mapping[str, Any], beside: Mapping[str, Any] | None = None, lat
             fields.setdefault(name, fields[followed])
     _check_widths(fields, widths)
     arrays = {name: value for name, value in {**fields, **widths}.items() if isinstance(value, np.ndarray)}
-    shape = common_shape({**arrays, **(beside or {})})
+    followers = {name for name, followed in FOLLOWS.items() if fields.get(name) is fields.get(followed)}
+    given_apart = {name: value for name, value in arrays.items() if name not in followers}
+    shape = common_shape({**given_apart, **(beside or {})})
     long = tuple(name for name, value in arrays.items() if late and name in NUMERIC and value.size >= LONG)
     if 0 in shape:
         some = {name: _some(name, fields[name]) for name in arrays.keys() & fields.keys()}
