@@ -28,7 +28,8 @@ def answers_of(
     smallest = np.broadcast_to(np.asarray(inner.first == inner.step), (count,))
     if not found.masked or not found.provable:
         smallest = np.zeros(count, dtype=bool)
-    merged = Answers(*(np.zeros(count, dtype=np.int64) for _ in range(4)), ~able)
+    outers, inners, costs, least = np.zeros((4, count), dtype=np.int64)
+    merged = Answers(outers, inners, costs, least, ~able)
     for flag in (True, False):
         some = np.flatnonzero(able & (smallest == flag))
         if not len(some):
@@ -105,9 +106,11 @@ def _many(
         line and (line[0].at(point, count), line[1].at(point, count))
         for line in (part.footprint.outer, part.footprint.inner)
     )
+    outer, inner = pair
     return Many(
-        count,
-        *pair,
+        count=count,
+        outer=outer,
+        inner=inner,
         cost=cost,
         strict=part.strict.at(point, count) if found.masked and not found.provable else cost,
         base=part.base.at(point, count) if found.masked else cost,

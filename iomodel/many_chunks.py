@@ -86,7 +86,7 @@ def _piece(batch: Batch, where: Any, results: Results) -> None:
         sizes, point = {name: some(tile, chosen) for name, tile in sizes.items()}, _point(batch, columns)
     spent = least = batch.parts.rest_traffic.at(point, len(where))(None, 0, 0)
     hard = np.zeros(len(where), dtype=bool)
-    tiles = {}
+    tiles: dict[str, Any] = {}
     for part in batch.parts.arrays:
         names = part.formulas.names
         answers = answers_of(part, point, [sizes[name] for name in names], columns["budget"], batch.share, len(where))

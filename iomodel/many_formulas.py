@@ -172,10 +172,11 @@ def many_parts(
     if beside.nodes or found.rest.nodes:
         return None
     inputs = (*beside.compiled.inputs, Symbol("no_outer"), Symbol("no_inner"))
-    rest = [formula.compiled.formulas[0] for formula in (beside, found.rest)]
+    moves_beside, occupied_beside = (formula.compiled.formulas[0] for formula in (beside, found.rest))
     return ManyParts(
         found,
         tuple(map(_part, found.formulas)),
-        *(Weighted(each, inputs) for each in rest),
-        Compiled(rest, inputs),
+        Weighted(moves_beside, inputs),
+        Weighted(occupied_beside, inputs),
+        Compiled([moves_beside, occupied_beside], inputs),
     )

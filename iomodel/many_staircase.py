@@ -23,10 +23,11 @@ def staircase(many: Many) -> Answers:
     near = np.flatnonzero((floors <= limit[who]) & ~hard[who])
     near = near[np.argsort(who[near], kind="stable")]  # by problem, then the largest outer tile first
     choose = _most_inner if many.prefer_inner else _most_outer
-    answer = np.zeros((3, many.count), dtype=np.int64)
     which, *found = choose(many, limit, who[near], u[near], floors[near])
+    answer = np.zeros((3, many.count), dtype=np.int64)
     answer[:, which] = found
-    return Answers(*answer, best, hard)
+    outers, inners, costs = answer
+    return Answers(outers, inners, costs, best, hard)
 
 
 def _walk(many: Many) -> tuple[Any, Any, Any, Any, Any]:
@@ -60,7 +61,8 @@ def _walk(many: Many) -> tuple[Any, Any, Any, Any, Any]:
         visited.append((who[near], u[near], floors[near]))
         size[alive] -= count * take(outer.step, alive)
         stride = max(1, min(4 * stride, SLAB // len(alive)))
-    return best, hard, *map(np.concatenate, zip(*visited, strict=True))
+    who, u, floors = map(np.concatenate, zip(*visited, strict=True))
+    return best, hard, who, u, floors
 
 
 def _least_beside(many: Many, who: Any, u: Any, floors: Any, limit: Any, examined: Any) -> Any:

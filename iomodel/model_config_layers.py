@@ -153,20 +153,20 @@ def _mlps(
     width = fields.count("moe_intermediate_size", "intermediate_size")
     common = fields.maybe("n_shared_experts", "num_shared_experts", least=0) or family.shared_experts
     wide = fields.maybe("shared_expert_intermediate_size", least=0)
+    chosen = fields.count("num_experts_per_tok", "experts_per_token", "num_experts_per_token")
     experts = {
         **shared,
         "experts": routed,
-        "experts_per_token": fields.count("num_experts_per_tok", "experts_per_token", "num_experts_per_token"),
+        "experts_per_token": chosen,
         "expert_intermediate_size": width,
         "shared_experts": common or int(bool(wide)),
         "shared_intermediate_size": wide or width,
         "shared_gate": family.shared_gate and bool(common or wide),
         "router_bias": family.router_bias or fields.given("topk_method") == "noaux_tc",
     }
-    if experts["experts_per_token"] > routed:
+    if chosen > routed:
         raise InputError(
-            f"{fields.path('num_experts_per_tok')}: {experts['experts_per_token']} given; allowed: from 1 to the "
-            f"number of experts, {routed}"
+            f"{fields.path('num_experts_per_tok')}: {chosen} given; allowed: from 1 to the number of experts, {routed}"
         )
     dense = {} if all(placed) else {**shared, "intermediate_size": _width(fields, kind)}
     return dense, experts, placed.__getitem__

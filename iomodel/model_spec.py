@@ -56,7 +56,7 @@ class ModelFacts(Group):
     notes: tuple[Text, ...] = ()
 
 
-class ModelSpec(Shown, ModelFacts):  # type: ignore[misc] # Shown.to_dict is the same
+class ModelSpec(Shown, ModelFacts):
     """A decoder-only language model, layer by layer.
 
     Parameters

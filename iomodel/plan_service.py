@@ -108,7 +108,11 @@ def as_service(
 
 def _checked(types: Mapping[str, Any]) -> FrozenDict[str, Any]:
     """The types, each known or None, and the size of a page."""
-    allowed = {"dtype": ELEMENT_SIZE, "kv_dtype": ELEMENT_SIZE, "weight_dtype": WEIGHT_SIZE}
+    allowed: dict[str, Mapping[str, Any]] = {
+        "dtype": ELEMENT_SIZE,
+        "kv_dtype": ELEMENT_SIZE,
+        "weight_dtype": WEIGHT_SIZE,
+    }
     for field, names in allowed.items():
         value = types.get(field)
         if value is not None and (not isinstance(value, str) or value not in names):
