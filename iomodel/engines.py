@@ -18,6 +18,9 @@ ENGINES = ("auto", "numpy", "numba")
 WORTH = 2**22
 """Points from which machine code is worth the second or so that Numba takes to make it."""
 
+WARM = 2**14
+"""Points from which it is taken once it is made."""
+
 
 def runner_for(compiled: Compiled, varying: Sequence[int], points: int, engine: str) -> Runner:
     """The engine that is asked for, or the faster one; made once for the same inputs as arrays."""
@@ -25,7 +28,8 @@ def runner_for(compiled: Compiled, varying: Sequence[int], points: int, engine: 
         raise UnknownNameError("engine", engine, ENGINES)
     if engine == "numba" and not numba_is_there():
         raise InputError("engine: 'numba' given, which is not installed; try: pip install 'iomodel[fast]'")
-    wanted = engine == "numba" or (engine == "auto" and points >= WORTH)
+    there = (True, tuple(varying)) in compiled.memo and points >= WARM
+    wanted = engine == "numba" or (engine == "auto" and (there or points >= WORTH))
     key = wanted, tuple(varying)
     made: Runner | None = compiled.memo.get(key)
     if made is None:
