@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster
 
 from iomodel.cost_array import cost_array
 from iomodel.sweep import planned, run
-from iomodel.sweep_run import each, workers
+from iomodel.sweeps.run import each, workers
 
 DIMS = 5
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from iomodel.bounds import Bound as Bound
     from iomodel.bounds import lower_bounds as lower_bounds
     from iomodel.calibrate import calibrate as calibrate
-    from iomodel.calibrate_result import Calibration as Calibration
+    from iomodel.calibration.result import Calibration as Calibration
     from iomodel.check import Check as Check
     from iomodel.check import check as check
     from iomodel.compare import Comparison as Comparison
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from iomodel.cost import cost as cost
     from iomodel.cost_array import CostArray as CostArray
     from iomodel.cost_array import cost_array as cost_array
-    from iomodel.decoder import step as step
-    from iomodel.decoder_layout import Layout as Layout
-    from iomodel.decoder_result import StepTime as StepTime
-    from iomodel.decoder_search import crossover_context as crossover_context
+    from iomodel.decoder.layout import Layout as Layout
+    from iomodel.decoder.result import StepTime as StepTime
+    from iomodel.decoder.search import crossover_context as crossover_context
+    from iomodel.decoder.step import step as step
     from iomodel.diagnose import Diagnosis as Diagnosis
     from iomodel.diagnose import diagnose as diagnose
     from iomodel.documents import Documents as Documents
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from iomodel.expressions import Expressions as Expressions
     from iomodel.expressions import expressions as expressions
     from iomodel.fleet import fleet as fleet
-    from iomodel.fleet_result import Fleet as Fleet
     from iomodel.hardware import Hardware as Hardware
     from iomodel.hardware import hardware as hardware
     from iomodel.hardware import list_hardware as list_hardware
@@ -53,18 +52,19 @@ if TYPE_CHECKING:
     from iomodel.inverse import least_sram as least_sram
     from iomodel.judge import Judgement as Judgement
     from iomodel.judge import judge as judge
-    from iomodel.linear import linear_cost as linear_cost
-    from iomodel.linear_layer import Linear as Linear
-    from iomodel.linear_result import LinearCost as LinearCost
-    from iomodel.many_result import Solutions as Solutions
+    from iomodel.linear.cost import linear_cost as linear_cost
+    from iomodel.linear.layer import Linear as Linear
+    from iomodel.linear.result import LinearCost as LinearCost
+    from iomodel.many.result import Solutions as Solutions
     from iomodel.model import list_models as list_models
     from iomodel.model import model as model
-    from iomodel.model_spec import ModelSpec as ModelSpec
+    from iomodel.models.spec import ModelSpec as ModelSpec
     from iomodel.optimum import Optimum as Optimum
     from iomodel.optimum import optimum as optimum
     from iomodel.parameters import Parameters as Parameters
     from iomodel.plan import plan as plan
-    from iomodel.plan_result import Plan as Plan
+    from iomodel.planning.fleet_result import Fleet as Fleet
+    from iomodel.planning.result import Plan as Plan
     from iomodel.residency import Residency as Residency
     from iomodel.solution import Solution as Solution
     from iomodel.solve import solve as solve
@@ -81,16 +81,16 @@ _PUBLIC = {
     "block_mask": ("BlockMask",),
     "bounds": ("Bound", "lower_bounds"),
     "calibrate": ("calibrate",),
-    "calibrate_result": ("Calibration",),
+    "calibration.result": ("Calibration",),
     "check": ("Check", "check"),
     "compare": ("Comparison", "compare"),
     "compare_time": ("TimeComparison",),
     "cost": ("Cost", "cost"),
     "cost_array": ("CostArray", "cost_array"),
-    "decoder": ("step",),
-    "decoder_layout": ("Layout",),
-    "decoder_result": ("StepTime",),
-    "decoder_search": ("crossover_context",),
+    "decoder.step": ("step",),
+    "decoder.layout": ("Layout",),
+    "decoder.result": ("StepTime",),
+    "decoder.search": ("crossover_context",),
     "diagnose": ("Diagnosis", "diagnose"),
     "documents": ("Documents",),
     "errors": ("IOModelError", "InfeasibleError", "InputError", "SpecError", "UnknownNameError"),
@@ -100,20 +100,20 @@ _PUBLIC = {
     "execution": ("Execution",),
     "expressions": ("Expressions", "expressions"),
     "fleet": ("fleet",),
-    "fleet_result": ("Fleet",),
+    "planning.fleet_result": ("Fleet",),
     "hardware": ("Hardware", "hardware", "list_hardware"),
     "inverse": ("crossover", "least_sram"),
     "judge": ("Judgement", "judge"),
-    "linear": ("linear_cost",),
-    "linear_layer": ("Linear",),
-    "linear_result": ("LinearCost",),
-    "many_result": ("Solutions",),
+    "linear.cost": ("linear_cost",),
+    "linear.layer": ("Linear",),
+    "linear.result": ("LinearCost",),
+    "many.result": ("Solutions",),
     "model": ("list_models", "model"),
-    "model_spec": ("ModelSpec",),
+    "models.spec": ("ModelSpec",),
     "optimum": ("Optimum", "optimum"),
     "parameters": ("Parameters",),
     "plan": ("plan",),
-    "plan_result": ("Plan",),
+    "planning.result": ("Plan",),
     "residency": ("Residency",),
     "solution": ("Solution",),
     "solve": ("solve",),

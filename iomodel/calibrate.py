@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from iomodel.calibrate_device import Device
-from iomodel.calibrate_experiments import Sizes, chosen
-from iomodel.calibrate_measure import Report, measure
-from iomodel.calibrate_result import Calibration, assembled
+from iomodel.calibration.device import Device
+from iomodel.calibration.experiments import Sizes, chosen
+from iomodel.calibration.measure import Report, measure
+from iomodel.calibration.result import Calibration, assembled
 from iomodel.errors import InputError, shown
 from iomodel.hardware import Hardware
 
@@ -59,7 +59,7 @@ def calibrate(
     names = [only] if isinstance(only, str) else list(only)
     chosen((), names)
     check_budget(budget)
-    from iomodel.calibrate_torch import torch_device
+    from iomodel.calibration.torch import torch_device
 
     with _bar(progress) as report:
         return calibrated(torch_device(device), base=base, budget=budget, only=names, report=report)

@@ -12,14 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
-from iomodel import cli_values as values
 from iomodel.algorithms import list_algorithms
-from iomodel.cli_calibrate import calibrate
-from iomodel.cli_diagnose import diagnose
-from iomodel.cli_estimate import estimate, judge
-from iomodel.cli_masks import mask as typed_mask
-from iomodel.cli_model import model
-from iomodel.cli_options import (
+from iomodel.commands import values
+from iomodel.commands.calibrate import calibrate
+from iomodel.commands.diagnose import diagnose
+from iomodel.commands.estimate import estimate, judge
+from iomodel.commands.masks import mask as typed_mask
+from iomodel.commands.model import model
+from iomodel.commands.options import (
     ALGORITHM,
     BUDGET,
     DEVICE,
@@ -32,12 +32,12 @@ from iomodel.cli_options import (
     Algorithm,
     Json,
 )
-from iomodel.cli_output import ReaderLeftError, complain, emit, usage_fault
-from iomodel.cli_plan import fleet, plan
-from iomodel.cli_plot import app as plot
-from iomodel.cli_signature import with_options
-from iomodel.cli_sweep import sweep
-from iomodel.cli_trace import trace
+from iomodel.commands.output import ReaderLeftError, complain, emit, usage_fault
+from iomodel.commands.plan import fleet, plan
+from iomodel.commands.plot import app as plot
+from iomodel.commands.signature import with_options
+from iomodel.commands.sweep import sweep
+from iomodel.commands.trace import trace
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.features import FEATURES
 from iomodel.hardware import list_hardware

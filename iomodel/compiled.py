@@ -1,7 +1,7 @@
 """Formulas compiled once to plain Python, and called many times.
 
 Floors become `//`, so nothing is ever rounded. Arrays run in int64 where the result provably fits, and on Python
-integers where it does not (:mod:`iomodel.array_engine`).
+integers where it does not (:mod:`iomodel.arrays.engine`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from sympy import Expr, Symbol
 
 from iomodel.arithmetic import SCALAR, SIZES, Size
-from iomodel.array_engine import Seen, evaluated
+from iomodel.arrays.engine import Seen, evaluated
 from iomodel.generated import function
 from iomodel.integral import integral
 

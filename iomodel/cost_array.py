@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.array_engine import exact_ratio
-from iomodel.call_arrays import SIDES, Calls, calls
+from iomodel.arrays.calls import SIDES, Calls, calls
+from iomodel.arrays.engine import exact_ratio
+from iomodel.arrays.engines import ENGINES
+from iomodel.arrays.integers import as_integers, at_place
+from iomodel.arrays.points import Points
 from iomodel.cost import Cost, cost, tally_for
-from iomodel.cost_points import Points
-from iomodel.engines import ENGINES
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.expressions import NUMBERS, check_kind, kind_of, structural
 from iomodel.frozen import FrozenDict
-from iomodel.integers import as_integers, at_place
 from iomodel.show import Shown, table
 from iomodel.symbols import FOLLOWS, LAUNCH_NAMES, TILES
 from iomodel.workload import Attention, Mask

@@ -9,11 +9,11 @@ from typing import Any
 
 from iomodel.check import as_device
 from iomodel.cost import Cost
-from iomodel.diagnose_bound import bound_of
-from iomodel.diagnose_facts import Grid, Redundancy, WorkingSet, grid, on_chip, redundancies, sm_capacity, working_sets
-from iomodel.diagnose_model import Change, modelled, physical_floor
-from iomodel.diagnose_remedies import Remedy, remedies, uses_no_matrix_unit, vector_peak
-from iomodel.diagnose_text import shown as drawn
+from iomodel.diagnosis.bound import bound_of
+from iomodel.diagnosis.facts import Grid, Redundancy, WorkingSet, grid, on_chip, redundancies, sm_capacity, working_sets
+from iomodel.diagnosis.model import Change, modelled, physical_floor
+from iomodel.diagnosis.remedies import Remedy, remedies, uses_no_matrix_unit, vector_peak
+from iomodel.diagnosis.text import shown as drawn
 from iomodel.errors import InputError, shown
 from iomodel.estimate_result import Estimate
 from iomodel.frozen import FrozenDict

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from iomodel.check import as_device
-from iomodel.decoder_layout import Layout
+from iomodel.decoder.layout import Layout
 from iomodel.errors import InputError, shown
-from iomodel.fleet_result import Fleet, Refusal, Way
-from iomodel.fleet_try import tried_on
-from iomodel.fleet_unreachable import unreachable
 from iomodel.hardware import Hardware
 from iomodel.model import ModelSpec
-from iomodel.plan_layouts import default_layouts
-from iomodel.plan_numbers import as_choice, as_prices, as_real
-from iomodel.plan_service import OVERHEAD, Service, as_service
+from iomodel.planning.fleet_result import Fleet, Refusal, Way
+from iomodel.planning.fleet_try import tried_on
+from iomodel.planning.fleet_unreachable import unreachable
+from iomodel.planning.layouts import default_layouts
+from iomodel.planning.numbers import as_choice, as_prices, as_real
+from iomodel.planning.service import OVERHEAD, Service, as_service
 from iomodel.validation import as_integer
 
 OBJECTIVES = ("devices", "cost")
@@ -48,7 +48,7 @@ def fleet(
 
     Every device and layout is tried. A replica takes the most load at which both targets hold in the mean, and the
     requests in flight fit its memory; the fleet has as many replicas as the load needs. How TTFT and TPOT follow from
-    a load is approximate: :mod:`iomodel.fleet_queue` says what is assumed.
+    a load is approximate: :mod:`iomodel.planning.fleet_queue` says what is assumed.
 
     Parameters
     ----------

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
-from iomodel.model_attention import AttentionLayer
-from iomodel.model_config import spec_of
-from iomodel.model_file import SCHEMA, ModelFile
-from iomodel.model_json import parse_json
-from iomodel.model_layers import MLP, DecoderLayer
-from iomodel.model_spec import ModelSpec
+from iomodel.models.attention import AttentionLayer
+from iomodel.models.config import spec_of
+from iomodel.models.file import SCHEMA, ModelFile
+from iomodel.models.json import parse_json
+from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.models.spec import ModelSpec
 from iomodel.specfile import parse, read_bytes, read_shipped, spec_names
 
 __all__ = ["MLP", "AttentionLayer", "DecoderLayer", "ModelSpec", "list_models", "model"]

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from iomodel.check import as_device
-from iomodel.decoder_layout import Layout
-from iomodel.decoder_search import crossover_context
+from iomodel.decoder.layout import Layout
+from iomodel.decoder.search import crossover_context
 from iomodel.errors import InputError
 from iomodel.hardware import Hardware
 from iomodel.model import ModelSpec
-from iomodel.plan_bound import bound_of
-from iomodel.plan_figures import Figures, figures
-from iomodel.plan_layouts import least_layout
-from iomodel.plan_memory import Fit, fit, too_large
-from iomodel.plan_numbers import as_real
-from iomodel.plan_result import Plan
-from iomodel.plan_sensitivity import sensitivities
-from iomodel.plan_service import OVERHEAD, Service, as_service
-from iomodel.plan_steps import Steps
+from iomodel.planning.bound import bound_of
+from iomodel.planning.figures import Figures, figures
+from iomodel.planning.layouts import least_layout
+from iomodel.planning.memory import Fit, fit, too_large
+from iomodel.planning.numbers import as_real
+from iomodel.planning.result import Plan
+from iomodel.planning.sensitivity import sensitivities
+from iomodel.planning.service import OVERHEAD, Service, as_service
+from iomodel.planning.steps import Steps
 from iomodel.validation import as_integer
 
 ROWS = 4

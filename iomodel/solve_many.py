@@ -9,17 +9,17 @@ from typing import Any, Literal
 import numpy as np
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.arrays.calls import SIDES, Calls, calls
+from iomodel.arrays.integers import as_integers
 from iomodel.budget import budget_of
-from iomodel.call_arrays import SIDES, Calls, calls
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError
 from iomodel.expressions import NUMBERS, check_kind, check_options, kind_of, structural
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
-from iomodel.integers import as_integers
-from iomodel.many_chunks import Results, solve_batch, with_exact
-from iomodel.many_formulas import many_parts
-from iomodel.many_ranges import Batch
-from iomodel.many_result import Solutions, solve_at
+from iomodel.many.chunks import Results, solve_batch, with_exact
+from iomodel.many.formulas import many_parts
+from iomodel.many.ranges import Batch
+from iomodel.many.result import Solutions, solve_at
 from iomodel.question import parts_for
 from iomodel.solve import share_of
 from iomodel.symbols import OPTIONS, TILES

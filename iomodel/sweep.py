@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from iomodel.errors import InputError
-from iomodel.sweep_block import compute
-from iomodel.sweep_check import checked
-from iomodel.sweep_dataset import dataset, import_xarray
-from iomodel.sweep_plan import Plan, read_plan
-from iomodel.sweep_run import each, watched, workers
-from iomodel.sweep_store import finish, opened, prepare
+from iomodel.sweeps.block import compute
+from iomodel.sweeps.check import checked
+from iomodel.sweeps.dataset import dataset, import_xarray
+from iomodel.sweeps.plan import Plan, read_plan
+from iomodel.sweeps.run import each, watched, workers
+from iomodel.sweeps.store import finish, opened, prepare
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -35,7 +35,7 @@ B, H, H_kv, G = map(_positive, ("B", "H", "H_kv", "G"))
 N_q, N_k, d, d_v = map(_positive, ("N_q", "N_k", "d", "d_v"))
 e, e_kv, p = map(_positive, ("e", "e_kv", "p"))
 b_w = _positive("b_w")
-"""Quarters of a bit of an element of a weight; no attention call has any (:mod:`iomodel.linear`)."""
+"""Quarters of a bit of an element of a weight; no attention call has any (:mod:`iomodel.linear.cost`)."""
 W_l, W_r = map(_natural, ("W_l", "W_r"))
 s, n_dQ = map(_positive, ("s", "n_dQ"))
 B_r, B_c = map(_positive, ("B_r", "B_c"))

@@ -20,12 +20,12 @@ from iomodel.hardware import hardware as find_hardware
 from iomodel.show import Shown
 from iomodel.solve import solve
 from iomodel.symbols import LAUNCH
-from iomodel.trace_count import events_by_kernel
-from iomodel.trace_events import CSV_FIELDS, Event, csv_row
-from iomodel.trace_rates import Rates, rates_of
-from iomodel.trace_run import Run
-from iomodel.trace_summary import TraceSummary
-from iomodel.trace_text import event_table, named
+from iomodel.tracing.count import events_by_kernel
+from iomodel.tracing.events import CSV_FIELDS, Event, csv_row
+from iomodel.tracing.rates import Rates, rates_of
+from iomodel.tracing.run import Run
+from iomodel.tracing.summary import TraceSummary
+from iomodel.tracing.text import event_table, named
 from iomodel.validation import as_integer, as_mapping
 from iomodel.workload import Attention, as_attention
 
@@ -123,7 +123,7 @@ class Trace(Shown):
         InputError
             Another kind of file, or one that cannot be written; matplotlib is not installed.
         """
-        from iomodel.trace_plot import drawn
+        from iomodel.tracing.plot import drawn
 
         return drawn(self, path, overwrite)
 

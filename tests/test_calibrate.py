@@ -20,15 +20,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import calibrate_torch
 from iomodel.calibrate import calibrated
-from iomodel.calibrate_base import CALIBRATED, DRIVER_NAMES
-from iomodel.calibrate_device import Facts
-from iomodel.calibrate_experiments import GROUPS, Sizes
-from iomodel.calibrate_facts import facts_of
-from iomodel.calibrate_list import experiments
-from iomodel.calibrate_sampling import LEAST, REPEAT
-from iomodel.calibrate_torch import Timer, TorchDevice
+from iomodel.calibration import torch as calibrate_torch
+from iomodel.calibration.base import CALIBRATED, DRIVER_NAMES
+from iomodel.calibration.device import Facts
+from iomodel.calibration.experiments import GROUPS, Sizes
+from iomodel.calibration.facts import facts_of
+from iomodel.calibration.list import experiments
+from iomodel.calibration.sampling import LEAST, REPEAT
+from iomodel.calibration.torch import Timer, TorchDevice
 from iomodel.cli import main
 from iomodel.hardware_fields import Measured
 from iomodel.specfile import parse
@@ -600,7 +600,7 @@ def test_the_chain_is_exponentials_and_nothing_else(tmp_path, monkeypatch):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from iomodel import calibrate_kernels as kernels
+    from iomodel.calibration import kernels
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
 

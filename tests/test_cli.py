@@ -15,8 +15,8 @@ from sympy import Integer
 import iomodel
 from iomodel.algorithms import discovered
 from iomodel.cli import main
-from iomodel.cli_masks import BELONGS, MASKS
-from iomodel.cli_options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
+from iomodel.commands.masks import BELONGS, MASKS
+from iomodel.commands.options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
 from iomodel.compare import answering, compare
 from iomodel.features import FEATURES
 from iomodel.formula_text import readable, shared

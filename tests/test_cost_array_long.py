@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel.arrays.integers import LONG
 from iomodel.cost_array import cost_array
-from iomodel.integers import LONG
 from iomodel.validation import LARGEST
 from tests.strategies import fraction_of_examples
 

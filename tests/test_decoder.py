@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.decoder import Layout, StepTime, linear_layers, step
-from iomodel.decoder_experts import approximate_experts_hit, approximate_tokens_per_expert, tokens_per_expert
-from iomodel.decoder_links import START, STEP
-from iomodel.decoder_search import crossover_context, decode_seconds
+from iomodel.decoder.experts import approximate_experts_hit, approximate_tokens_per_expert, tokens_per_expert
+from iomodel.decoder.links import START, STEP
+from iomodel.decoder.search import crossover_context, decode_seconds
+from iomodel.decoder.step import Layout, StepTime, linear_layers, step
 from iomodel.errors import InputError, IOModelError, SpecError
 from iomodel.hardware import Hardware, from_data, hardware
 from iomodel.model import ModelSpec, list_models, model

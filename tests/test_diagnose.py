@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.cli import main
-from iomodel.diagnose_bound import CLASSES
-from iomodel.diagnose_model import Change, modelled, physical_floor
+from iomodel.diagnosis.bound import CLASSES
+from iomodel.diagnosis.model import Change, modelled, physical_floor
 from tests.strategies import fraction_of_examples
 
 A100 = iomodel.hardware("a100-sxm4-80gb")

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel.cli import main
-from iomodel.decoder import step
-from iomodel.decoder_layout import Layout
+from iomodel.decoder.layout import Layout
+from iomodel.decoder.step import step
 from iomodel.errors import InfeasibleError, InputError, SpecError, UnknownNameError
 from iomodel.fleet import fleet
-from iomodel.fleet_batches import BatchTimes
-from iomodel.fleet_queue import HALVINGS, Replica
-from iomodel.fleet_try import replica
 from iomodel.hardware import hardware
-from iomodel.plan_layouts import default_layouts
-from iomodel.plan_memory import fit
-from iomodel.plan_service import OVERHEAD, as_service
+from iomodel.planning.fleet_batches import BatchTimes
+from iomodel.planning.fleet_queue import HALVINGS, Replica
+from iomodel.planning.fleet_try import replica
+from iomodel.planning.layouts import default_layouts
+from iomodel.planning.memory import fit
+from iomodel.planning.service import OVERHEAD, as_service
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
 ALONE = (Layout(),)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from iomodel.errors import InputError, SpecError, UnknownNameError
 from iomodel.hardware import from_data, hardware
-from iomodel.linear import WEIGHT_QUARTERS, Linear, linear_cost, linear_expressions, pointwise_cost
-from iomodel.linear_result import LinearCost
-from iomodel.linear_tiles import Tile, wave_trips
-from iomodel.linear_time import linear_clock
+from iomodel.linear.cost import WEIGHT_QUARTERS, Linear, linear_cost, linear_expressions, pointwise_cost
+from iomodel.linear.result import LinearCost
+from iomodel.linear.tiles import Tile, wave_trips
+from iomodel.linear.time import linear_clock
 from iomodel.testing.machine import Run
 from tests.reference import linear as reference
 

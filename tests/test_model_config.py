@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from iomodel.errors import InputError, IOModelError, SpecError
 from iomodel.model import model
-from iomodel.model_families import FAMILIES, UNKNOWN_SHAPES
+from iomodel.models.families import FAMILIES, UNKNOWN_SHAPES
 
 LLAMA_3_8B = """{
   "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,

@@ -15,12 +15,12 @@ from iomodel.cli import main
 from iomodel.documents import Documents
 from iomodel.errors import InputError, SpecError, UnknownNameError
 from iomodel.model import list_models, model
-from iomodel.model_attention import AttentionLayer
-from iomodel.model_dtypes import WEIGHT_SIZE
-from iomodel.model_file import ModelFile, file_of, grouped
-from iomodel.model_layers import MLP, DecoderLayer
-from iomodel.model_list import every_model
-from iomodel.model_spec import ModelSpec
+from iomodel.models.attention import AttentionLayer
+from iomodel.models.dtypes import WEIGHT_SIZE
+from iomodel.models.file import ModelFile, file_of, grouped
+from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.models.list import every_model
+from iomodel.models.spec import ModelSpec
 from iomodel.specfile import parse
 from iomodel.workload import Attention, Window
 

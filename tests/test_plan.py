@@ -14,19 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel.cli import main
-from iomodel.decoder import step
-from iomodel.decoder_layout import Layout
+from iomodel.decoder.layout import Layout
+from iomodel.decoder.step import step
 from iomodel.errors import InfeasibleError, InputError, SpecError, UnknownNameError
 from iomodel.hardware import hardware
 from iomodel.model import list_models, model
-from iomodel.model_dtypes import wide
+from iomodel.models.dtypes import wide
 from iomodel.plan import plan
-from iomodel.plan_bound import bound_of
-from iomodel.plan_edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, matrix, scaled
-from iomodel.plan_memory import fit
-from iomodel.plan_service import OVERHEAD, as_service
-from iomodel.plan_steps import Steps, mean
-from iomodel.plan_weights import stage_layers, stage_weights
+from iomodel.planning.bound import bound_of
+from iomodel.planning.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, matrix, scaled
+from iomodel.planning.memory import fit
+from iomodel.planning.service import OVERHEAD, as_service
+from iomodel.planning.steps import Steps, mean
+from iomodel.planning.weights import stage_layers, stage_weights
 from tests.hardware_edits import edited
 
 H100 = "h100-sxm5"

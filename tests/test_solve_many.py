@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel import many_chunks, many_problem, many_separable, many_staircase, problem
-from iomodel.many_ragged import ragged, ranked, slabs
+from iomodel.many.ragged import ragged, ranked, slabs
 from iomodel.solve_many import Solutions, solve_many
 from iomodel.workload import Attention, Call
 from tests.oracle import WAYS, Question

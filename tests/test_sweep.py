@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.errors import InputError, IOModelError
 from iomodel.sweep import planned, sweep
-from iomodel.sweep_question import QUANTITIES
+from iomodel.sweeps.question import QUANTITIES
 from iomodel.symbols import TILES
 
 xarray = pytest.importorskip("xarray")

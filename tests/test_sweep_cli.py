@@ -10,8 +10,8 @@ import iomodel
 from iomodel.cli import main
 from iomodel.errors import SpecError
 from iomodel.sweep import sweep
-from iomodel.sweep_file import plan_file
-from iomodel.sweep_run import watched
+from iomodel.sweeps.file import plan_file
+from iomodel.sweeps.run import watched
 
 pytest.importorskip("xarray")
 pytest.importorskip("zarr")
@@ -161,7 +161,7 @@ def test_what_fails_while_it_is_written_leaves_no_file(plan, run, monkeypatch):
         path.write_text("half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("iomodel.sweep_write._csv", fail)
+    monkeypatch.setattr("iomodel.sweeps.write._csv", fail)
     code, _, err = run(plan, "--out", plan.with_name("x.csv"))
     assert (code, "No space left" in err) == (2, True)
     assert names(plan.parent) == ["plan.yaml", "x.csv.zarr"]  # computed, and taken up by the next run
@@ -174,7 +174,7 @@ def test_the_bar_is_drawn_on_a_terminal_where_work_is_long(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert list(watched(iter("abc"), 3, wanted=True)) == ["a", "b", "c"]
     short = capsys.readouterr()
-    monkeypatch.setattr("iomodel.sweep_run.SHORT", -1.0)
+    monkeypatch.setattr("iomodel.sweeps.run.SHORT", -1.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert list(watched(iter("abc"), 3, wanted=True)) == ["a", "b", "c"]
     long = capsys.readouterr()

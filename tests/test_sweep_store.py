@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from iomodel import sweep_store
 from iomodel.errors import InputError
 from iomodel.sweep import planned, run, sweep
+from iomodel.sweeps import store as sweep_store
 
 xarray = pytest.importorskip("xarray")
 zarr = pytest.importorskip("zarr")
@@ -70,7 +70,7 @@ def test_a_store_holds_what_memory_holds_and_is_computed_once(path, answer):
 def test_a_sweep_that_is_killed_goes_on_where_it_was(path, answer):
     program = f"""
         from functools import partial
-        from iomodel import sweep_store
+        from iomodel.sweeps import store as sweep_store
         from iomodel.sweep import sweep
         from tests.test_sweep_store import PLAN, slow
         sweep_store.compute = partial(slow, 0.15, sweep_store.compute)
@@ -141,7 +141,7 @@ def test_a_store_of_anything_else_is_refused_and_stays(path, tmp_path):
 
 def test_another_version_has_a_store_of_its_own(path, monkeypatch):
     sweep(**PLAN, store=path)
-    monkeypatch.setattr("iomodel.sweep_plan.package_version", lambda: "0.0.1")
+    monkeypatch.setattr("iomodel.sweeps.plan.package_version", lambda: "0.0.1")
     with pytest.raises(InputError, match="of other iomodel;"):
         sweep(**PLAN, store=path)
 
@@ -169,7 +169,7 @@ def test_a_cluster_computes_the_same(answer, path, monkeypatch):
         assert sweep(**PLAN, scheduler=cluster.scheduler_address).identical(answer)
         with distributed.Client(cluster) as client:
             assert sweep(**PLAN, scheduler=client, store=path).load().identical(answer)
-    monkeypatch.setattr("iomodel.sweep_run.PATIENCE", 0.2)
+    monkeypatch.setattr("iomodel.sweeps.run.PATIENCE", 0.2)
     with pytest.raises(InputError, match=r"scheduler: 'tcp://127.0.0.1:1' does not answer"):
         sweep(**PLAN, scheduler="tcp://127.0.0.1:1")
 

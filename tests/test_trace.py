@@ -20,11 +20,11 @@ import iomodel
 from iomodel.cli import main
 from iomodel.coverage import View
 from iomodel.symbols import B, G, H, H_kv, N_k, N_q
-from iomodel.trace_compile import programs
-from iomodel.trace_events import Event
-from iomodel.trace_machine import Machine
-from iomodel.trace_rates import Rates
-from iomodel.trace_sight import Sight, Table, sight_of
+from iomodel.tracing.compile import programs
+from iomodel.tracing.events import Event
+from iomodel.tracing.machine import Machine
+from iomodel.tracing.rates import Rates
+from iomodel.tracing.sight import Sight, Table, sight_of
 from tests import interpreter
 from tests.reference.masks import visible
 from tests.strategies import VARIANTS, Case, bounds, cases, data_masks, fraction_of_examples, mask_kinds, masks
@@ -348,7 +348,7 @@ def test_a_file_of_events(tmp_path: Path) -> None:
 
 def test_pictures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from iomodel.trace_plot import visits
+    from iomodel.tracing.plot import visits
 
     found = iomodel.trace("flash2", W, "sim-a100", TILES, heads=2)
     seen = visits(found.events)

@@ -1,0 +1,163 @@
+"""Formulas of an algorithm at the points of a CostArray, and the checks of the numbers that they are counted at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Symbol
+
+from iomodel.arrays.blocks import Part, aligned, blocks, offset, part_of
+from iomodel.arrays.calls import Calls
+from iomodel.arrays.engine import Ends, Seen
+from iomodel.arrays.integers import LONG, check_range
+from iomodel.arrays.runners import Runner
+from iomodel.compiled import Compiled
+from iomodel.counted import counted
+from iomodel.expressions import Expressions
+from iomodel.masks import Count
+from iomodel.symbols import BY_NAME, NAME_OF
+from iomodel.validation import LARGEST
+
+RENAMED = {"footprint_elements": "footprint"}
+"""Quantities of a cost that expressions name otherwise."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The formulas of an algorithm, and the numbers that they are counted at."""
+
+    formulas: Expressions
+    structure: tuple[tuple[str, Any], ...]
+    calls: Calls
+    tiles: Mapping[str, Any]
+    options: Mapping[str, Any]
+    engine: str
+    _known: dict[tuple[str, str | None], Any] = field(default_factory=dict, repr=False)
+    _unchecked: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._unchecked.extend(
+            [*self.calls.late, *(name for name, size in self.tiles.items() if np.size(size) >= LONG)]
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what has been counted."""
+        return {**self.__dict__, "_known": {}}
+
+    def tensors(self, side: str) -> Mapping[str, Expr]:
+        """The formula of each tensor that is read, or written."""
+        found: Mapping[str, Expr] = getattr(self.formulas, side)
+        return found
+
+    def array(self, quantity: str, tensor: str | None = None) -> Any:
+        """A quantity at every point, counted once."""
+        key = quantity, tensor
+        if key not in self._known:
+            self._known[key] = self._counted(self._formula(quantity, tensor))
+        return self._known[key]
+
+    def _formula(self, quantity: str, tensor: str | None) -> Expr:
+        if tensor is not None:
+            return self.tensors(quantity)[tensor]
+        found: Expr = getattr(self.formulas, RENAMED.get(quantity, quantity))
+        return found
+
+    def _counted(self, formula: Expr) -> Any:
+        compiled, nodes = compiled_for(formula, self._same)
+        values = [self._node(nodes[symbol]) if symbol in nodes else self._number(symbol) for symbol in compiled.inputs]
+        shape = np.broadcast_shapes(*(np.shape(value) for value in values))
+        checked = None
+        if self._unchecked:
+            checked = self._checker([NAME_OF.get(symbol, str(symbol)) for symbol in compiled.inputs])
+            if shape != self.calls.shape:  # the pass over the formula would not see all of them
+                for part in blocks(self.calls.shape):
+                    checked(part, {}, PLAIN)
+                self._unchecked.clear()
+                checked = None
+        result = np.broadcast_to(compiled.arrays(*values, engine=self.engine, seen=checked)[0], self.calls.shape)
+        if checked is not None:
+            self._unchecked.clear()
+        result.flags.writeable = False
+        return result
+
+    def _number(self, symbol: Symbol) -> Any:
+        name = NAME_OF[symbol]
+        if name in self.tiles:
+            return self.tiles[name]
+        return self.options[name] if name in self.options else self.calls.number(name)
+
+    @property
+    def _same(self) -> tuple[tuple[Symbol, Symbol], ...]:
+        """Symbols whose arrays are those of another symbol: lengths of self attention, widths of K and V."""
+        fields = {**{name: self.calls.fields[name] for name in LEADERS}, **self.tiles}
+        first: dict[int, str] = {}
+        pairs = []
+        for name, value in fields.items():
+            if isinstance(value, np.ndarray) and first.setdefault(id(value), name) != name:
+                pairs.append((BY_NAME[name], BY_NAME[first[id(value)]]))
+        return tuple(pairs)
+
+    def _checker(self, inputs: Sequence[str]) -> Seen:
+        """What looks through the arrays that nobody has checked, part by part."""
+        numbers = {**self.calls.numeric, **self.tiles, **self.options}
+        arrays = {name: aligned(np.asarray(value), len(self.calls.shape)) for name, value in numbers.items()}
+        apart = not {"heads", "kv_heads"}.isdisjoint(self._unchecked) and numbers["heads"] is not numbers["kv_heads"]
+        places = {name: place for place, name in enumerate(inputs)}
+        unchecked = tuple(self._unchecked)
+
+        def check(part: Part, ends: Mapping[int, Ends], runner: Runner) -> None:
+            most = {}
+            for name in unchecked:
+                here, place = part_of(arrays[name], part), places.get(name, -1)
+                low, most[name] = ends[place] if place in ends else runner.extremes(here)
+                check_range(name, here, low, most[name], start=offset([where.start for where in part], arrays[name]))
+            if apart:
+                heads, kv_heads = (part_of(arrays[name], part) for name in ("heads", "kv_heads"))
+                if not runner.divides(kv_heads, heads, most.get("heads", LARGEST)):
+                    self.calls.refuse(heads % kv_heads != 0, part)
+
+        return check
+
+    def _node(self, node: Count) -> Any:
+        """A count that only data or a walk tells, once for every set of numbers that it depends on."""
+        quantity, outer, *sizes = node.args
+        compiled = Compiled(sizes)
+        found = np.broadcast_arrays(*compiled.arrays(*map(self._number, compiled.inputs)))
+        inputs = [*found, *(self.calls.number(name) for name in COUNTED)]
+        columns = [np.asarray(column).astype(object) for column in np.broadcast_arrays(*inputs)]
+        known: dict[tuple[int, ...], int] = {}
+        result = np.empty(columns[0].shape, dtype=object)
+        for place in np.ndindex(result.shape):
+            point = tuple(int(column[place]) for column in columns)
+            if point not in known:
+                u, v, group, q_len, kv_len, page_size, left, right = point
+                mask = self.calls.first.mask
+                if self.calls.widths:
+                    sides = {"left": left, "right": right}
+                    mask = mask.model_copy(update={s: n for s, n in sides.items() if getattr(mask, s) is not None})  # type: ignore[union-attr]
+                call: Any = SimpleNamespace(q_len=q_len, kv_len=kv_len, page_size=page_size, mask=mask)
+                known[point] = counted(str(quantity), str(outer), u, v, group, call)
+            result[place] = known[point]
+        return result
+
+
+LEADERS = ("q_len", "kv_len", "heads", "kv_heads", "head_dim", "value_dim")
+PLAIN = Runner(Compiled([]), ())
+COUNTED = ("q_len", "kv_len", "page_size", "window_left", "window_right")
+
+
+@lru_cache(maxsize=1024)
+def compiled_for(formula: Expr, same: tuple[tuple[Symbol, Symbol], ...]) -> tuple[Compiled, dict[Symbol, Count]]:
+    """One formula compiled over the symbols that it has, and what stands for counts among them.
+
+    Symbols of the same array are one.
+    """
+    nodes = sorted(formula.atoms(Count), key=str)
+    names = {node: Symbol(f"count_{i}", integer=True, nonnegative=True) for i, node in enumerate(nodes)}
+    compiled = Compiled([formula.xreplace(names)], same=dict(same))
+    return compiled, {name: node for node, name in names.items()}

@@ -1,0 +1,1 @@
+"""A calibration: experiments, kernels, figures, the file that is written."""

@@ -1,0 +1,64 @@
+"""The command that shows the shapes of models."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from iomodel.commands.numbers import integer
+from iomodel.commands.options import DTYPES, Json
+from iomodel.commands.output import emit
+from iomodel.model import list_models
+from iomodel.models.table import CONTEXT
+from iomodel.validation import as_integer
+
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        help="A model, its YAML file, or a Hugging Face config.json; all models if not given.",
+        autocompletion=list_models,
+    ),
+]
+Context = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        help=f"Tokens of the request whose cache is shown ({CONTEXT}).",
+        metavar="INTEGER",
+        show_default=False,
+    ),
+]
+KvDtype = Annotated[
+    str | None,
+    typer.Option(
+        "--kv-dtype",
+        help="Type of the cache (bf16), such as fp8.",
+        metavar="NAME",
+        autocompletion=lambda: list(DTYPES),
+        show_default=False,
+    ),
+]
+
+
+def model(name: Name = None, context: Context = None, kv_dtype: KvDtype = None, json: Json = False) -> None:
+    """Show the layers of a language model, its parameters and its cache, or all models.
+
+    Example:
+      iomodel model llama-3-8b --context 131072 --kv-dtype fp8
+    """
+    from iomodel.model import model as find
+    from iomodel.models.list import every_model, overview
+    from iomodel.models.table import one, summary
+
+    tokens = CONTEXT if context is None else as_integer("context", integer("context", context), least=0)
+    if name is not None:
+        spec = find(name)
+        shown = one(spec, tokens, kv_dtype)
+        emit({**spec.to_dict(), "figures": summary(spec, tokens, kv_dtype)} if json else shown, json)
+    elif json:
+        emit(
+            {key: {"title": spec.title, **summary(spec, tokens, kv_dtype)} for key, spec in every_model().items()}, True
+        )
+    else:
+        emit(overview(tokens, kv_dtype))

@@ -1,0 +1,181 @@
+"""How a model is shared out among devices, and which linear layers each of them then runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+
+from pydantic import model_validator
+
+from iomodel.errors import InputError
+from iomodel.models.attention import AttentionLayer
+from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.validation import Count, Model
+
+if TYPE_CHECKING:
+    from iomodel.model import ModelSpec
+
+Sharing = Literal["columns", "rows", "experts", "replicated"]
+"""Each rank has some outputs of a layer; some inputs, so that results are added up; some experts; all of it."""
+
+
+class Layout(Model):
+    """Ranks that share a model.
+
+    Parameters
+    ----------
+    tensor_parallel : int
+        Ranks that share the heads and the widths of each layer [-].
+    pipeline_parallel : int
+        Stages that share the layers [-].
+    expert_parallel : int
+        Ranks that share the experts [-]: a multiple of tensor_parallel, whose groups then have sequences of their own
+        (data-parallel attention), or a divisor of it, so that an expert is shared out among the rest.
+
+    Raises
+    ------
+    InputError
+        No positive integers, or expert_parallel and tensor_parallel of which neither divides the other.
+
+    Examples
+    --------
+    >>> Layout(tensor_parallel=4, pipeline_parallel=2).devices
+    8
+    >>> Layout(tensor_parallel=2, expert_parallel=16).data_parallel
+    8
+    """
+
+    tensor_parallel: Count = 1
+    pipeline_parallel: Count = 1
+    expert_parallel: Count = 1
+
+    @model_validator(mode="after")
+    def _nested(self) -> Self:
+        experts, tensor = self.expert_parallel, self.tensor_parallel
+        if experts % tensor and tensor % experts:
+            raise InputError(
+                f"expert_parallel: {experts} given with tensor_parallel = {tensor}; allowed: a multiple or a divisor "
+                f"of it, such as {tensor * max(1, experts // tensor)}"
+            )
+        return self
+
+    @property
+    def ranks(self) -> int:
+        """Devices of one stage [-]."""
+        return max(self.tensor_parallel, self.expert_parallel)
+
+    @property
+    def devices(self) -> int:
+        """All devices [-]."""
+        return self.ranks * self.pipeline_parallel
+
+    @property
+    def data_parallel(self) -> int:
+        """Groups of ranks that have sequences of their own [-]."""
+        return self.ranks // self.tensor_parallel
+
+    @property
+    def expert_width(self) -> int:
+        """Ranks that share each expert [-]."""
+        return self.ranks // self.expert_parallel
+
+    def check(self, model: ModelSpec) -> None:
+        """Raise InputError unless the model can be shared out like this."""
+        for layer in dict.fromkeys(model.layers):
+            _check_attention(layer.attention, self.tensor_parallel)
+            _check_mlp(layer.mlp, self)
+        if self.pipeline_parallel > len(model.layers):
+            raise InputError(
+                f"pipeline_parallel: {self.pipeline_parallel} given; allowed: up to {len(model.layers)}, the layers"
+            )
+
+
+def _check_attention(attention: AttentionLayer, ranks: int) -> None:
+    kv_heads = 1 if attention.latent else attention.kv_heads
+    if attention.heads % ranks or (kv_heads % ranks and ranks % kv_heads):
+        near = [n for n in range(1, min(ranks, attention.heads) + 1) if not attention.heads % n]
+        near = [n for n in near if not kv_heads % n or not n % kv_heads]
+        raise InputError(
+            f"tensor_parallel: {ranks} given; allowed: a number that heads = {attention.heads} and kv_heads = "
+            f"{attention.kv_heads} divide among, such as {near[-1]}"
+        )
+
+
+def _check_mlp(mlp: MLP, layout: Layout) -> None:
+    if not mlp.experts:
+        if layout.expert_parallel > layout.tensor_parallel:
+            return  # a dense layer of a model with experts: its attention is data parallel, its MLP as well
+        _divides("intermediate_size", mlp.intermediate_size, "tensor_parallel", layout.tensor_parallel)
+        return
+    _divides("experts", mlp.experts, "expert_parallel", layout.expert_parallel)
+    _divides("expert_intermediate_size", mlp.expert_intermediate_size, "tensor_parallel", layout.expert_width)
+
+
+def _divides(field: str, size: int, name: str, ranks: int) -> None:
+    if size % ranks:
+        near = next(n for n in range(min(ranks, size), 0, -1) if size % n == 0)
+        raise InputError(f"{name}: {ranks} given; allowed: a divisor of {field} = {size}, such as {near}")
+
+
+class LinearLayer(NamedTuple):
+    """A linear layer of a rank: its name, widths of its rows [elements], how many there are, how it is shared."""
+
+    name: str
+    in_features: int
+    out_features: int
+    times: int
+    sharing: Sharing
+
+
+ATTENTION: dict[str, Sharing] = {
+    "q": "columns",
+    "k": "columns",
+    "v": "columns",
+    "q_a": "replicated",
+    "q_b": "columns",
+    "kv_a": "replicated",
+    "kv_b": "columns",
+    "o": "rows",
+}
+MLPS: dict[str, Sharing] = {"gate": "columns", "up": "columns", "down": "rows"}
+
+
+def shared(name: str, width_in: int, width_out: int, sharing: Sharing, ranks: int, times: int = 1) -> LinearLayer:
+    """One rank's part of a linear layer."""
+    if sharing == "columns":
+        width_out = -(-width_out // ranks)
+    elif sharing == "rows":
+        width_in = -(-width_in // ranks)
+    return LinearLayer(name, width_in, width_out, times, sharing)
+
+
+def attention_linears(attention: AttentionLayer, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
+    """The projections of one layer on one rank; key/value heads are repeated where there are more ranks than heads."""
+    ranks = layout.tensor_parallel
+    found = []
+    for name, width_in, width_out in attention.projections(hidden):
+        among = min(ranks, attention.kv_heads) if name in ("k", "v") else ranks
+        found.append(shared(name, width_in, width_out, ATTENTION[name], among))
+    return tuple(found)
+
+
+def mlp_linears(mlp: MLP, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
+    """The layers of one MLP on one rank: dense, or router, experts and shared experts."""
+    tensor = layout.tensor_parallel
+    if not mlp.experts:
+        return tuple(shared(name, a, b, MLPS[name], tensor) for name, a, b in mlp.projections(hidden))
+    found = [LinearLayer("router", hidden, mlp.experts, 1, "replicated")]
+    own = mlp.experts // layout.expert_parallel
+    for name, width_in, width_out in mlp.projections(hidden):
+        part = shared(name, width_in, width_out, MLPS[name], layout.expert_width, own)
+        found.append(part._replace(name=f"expert {name}", sharing="experts"))
+    for name, width_in, width_out in mlp.shared_projections(hidden):
+        part = shared(name, width_in, width_out, MLPS[name], tensor, mlp.shared_experts)
+        found.append(part._replace(name=f"shared {name}"))
+    if mlp.shared_gate:
+        found.append(LinearLayer("shared router", hidden, 1, 1, "replicated"))
+    return tuple(found)
+
+
+def layer_linears(layer: DecoderLayer, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
+    """All linear layers of one decoder layer on one rank."""
+    return attention_linears(layer.attention, hidden, layout) + mlp_linears(layer.mlp, hidden, layout)

@@ -1,0 +1,120 @@
+"""Many decoding steps at once, and the context where attention overtakes the linear layers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from iomodel.check import as_device
+from iomodel.decoder.given import as_model
+from iomodel.decoder.step import step
+from iomodel.errors import UnknownNameError
+from iomodel.hardware import Hardware
+from iomodel.model import ModelSpec
+from iomodel.validation import as_integer
+
+
+def decode_seconds(
+    model: ModelSpec | str, hardware: Hardware | str, batch: ArrayLike, kv_len: ArrayLike, **options: Any
+) -> NDArray[np.float64]:
+    """The latency of decoding steps at many batches and contexts, which broadcast [s].
+
+    What does not depend on the context is timed once for each batch.
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        A model, or the name of one.
+    hardware : Hardware or str
+        A device, or the name of one.
+    batch, kv_len : integers or arrays of them
+        Sequences [-] and keys of each [rows].
+    **options
+        Those of :func:`step`.
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError, InfeasibleError
+        As :func:`step`.
+
+    Examples
+    --------
+    >>> seconds = decode_seconds("llama-3-8b", "h100-sxm5", [[1], [64]], [1024, 8192])
+    >>> seconds.shape, bool((seconds[:, 1] > seconds[:, 0]).all())
+    ((2, 2), True)
+    """
+    spec, device = as_model(model), as_device(hardware)
+    batches, lengths = np.broadcast_arrays(np.asarray(batch), np.asarray(kv_len))
+    known: dict[tuple[Any, Any], float] = {}
+    found = np.empty(batches.shape, dtype=np.float64)
+    for place in np.ndindex(batches.shape):
+        point: tuple[Any, Any] = (batches[place], lengths[place])
+        if point not in known:
+            known[point] = step(spec, device, batch=point[0], q_len=1, kv_len=point[1], **options).seconds
+        found[place] = known[point]
+    return found
+
+
+def crossover_context(
+    model: ModelSpec | str,
+    hardware: Hardware | str,
+    *,
+    batch: int = 1,
+    phase: Literal["prefill", "decode"] = "decode",
+    longest: int = 1 << 20,
+    **options: Any,
+) -> int | None:
+    """The context from which attention takes longer than all linear layers [tokens].
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        A model, or the name of one.
+    hardware : Hardware or str
+        A device, or the name of one.
+    batch : int
+        Sequences [-].
+    phase : {"prefill", "decode"}
+        All tokens of the context at once, or one new token after it.
+    longest : int
+        Where the search ends [tokens].
+    **options
+        Those of :func:`step`.
+
+    Returns
+    -------
+    int or None
+        A context where attention takes at least as long and with one token less does not; None where that is not so
+        up to the longest.
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError, InfeasibleError
+        As :func:`step`; an unknown phase.
+
+    Examples
+    --------
+    >>> crossover_context("llama-3-8b", "h100-sxm5", longest=1024) is None  # the weights take longer
+    True
+    """
+    if phase not in ("prefill", "decode"):
+        raise UnknownNameError("phase", phase, ("prefill", "decode"))
+    spec, device, most = as_model(model), as_device(hardware), as_integer("longest", longest)
+
+    def overtaken(context: int) -> bool:
+        q_len = context if phase == "prefill" else 1
+        found = step(spec, device, batch=batch, q_len=q_len, kv_len=context, **options)
+        return found.attention_seconds >= found.linear_seconds
+
+    high = 1
+    while not overtaken(high):
+        if high >= most:
+            return None
+        high = min(2 * high, most)
+    low = high // 2  # not overtaken, or 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if overtaken(middle) else (middle, high)
+    return high

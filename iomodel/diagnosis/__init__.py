@@ -1,0 +1,1 @@
+"""A diagnosis: a kernel as measured, facts, what would change it."""

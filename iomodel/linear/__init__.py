@@ -1,0 +1,1 @@
+"""Linear layers and elementwise kernels as loop nests, and their time."""

@@ -1,0 +1,1 @@
+"""Many problems solved at once: the search of :mod:`iomodel.search` over arrays."""

@@ -1,0 +1,150 @@
+"""The MLP of one decoder layer, dense or of experts, and the layer itself."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from iomodel.errors import InputError
+from iomodel.models.attention import AttentionLayer, Projection
+from iomodel.quantity import PRINTABLE, Group
+from iomodel.validation import Distance
+from iomodel.workload import Switch
+
+Activation = Annotated[str, Field(max_length=40, pattern=PRINTABLE)]
+
+
+class MLP(Group):
+    """The MLP of one decoder layer: dense, or experts of which a router picks some for each token.
+
+    Parameters
+    ----------
+    intermediate_size : width of a dense MLP [elements]; 0 where there are experts.
+    gated : activation(x W_gate) * (x W_up), not activation(x W_up).
+    activation : its name, such as silu.
+    experts, experts_per_token : routed experts, 0 where the MLP is dense; how many of them a token visits.
+    expert_intermediate_size : width of one expert [elements].
+    shared_experts, shared_intermediate_size : experts that every token visits; width of one, as of a routed expert
+        where not given [elements].
+    bias, router_bias : the projections add a bias; the router does, or corrects its scores by one.
+    shared_gate : the shared experts' output is weighted by a gate of its own.
+
+    Examples
+    --------
+    >>> MLP(intermediate_size=14336).projections(4096)
+    (('gate', 4096, 14336), ('up', 4096, 14336), ('down', 14336, 4096))
+    >>> MLP(experts=8, experts_per_token=2, expert_intermediate_size=14336).parameters(4096)
+    1409318912
+    """
+
+    intermediate_size: Distance = 0
+    gated: Switch = True
+    activation: Activation = "silu"
+    experts: Distance = 0
+    experts_per_token: Distance = 0
+    expert_intermediate_size: Distance = 0
+    shared_experts: Distance = 0
+    shared_intermediate_size: Distance = Field(default_factory=lambda data: data["expert_intermediate_size"])
+    bias: Switch = False
+    router_bias: Switch = False
+    shared_gate: Switch = False
+
+    @model_validator(mode="after")
+    def _dense_or_experts(self) -> Self:
+        if not self.experts:
+            for field in (
+                "experts_per_token",
+                "expert_intermediate_size",
+                "shared_experts",
+                "shared_intermediate_size",
+            ):
+                if getattr(self, field):
+                    raise InputError(f"{field}: {getattr(self, field)} given with experts = 0; allowed: 0")
+            if not self.intermediate_size:
+                raise InputError("intermediate_size: 0 given with experts = 0; allowed: at least 1")
+            return self
+        if self.intermediate_size:
+            raise InputError(
+                f"intermediate_size: {self.intermediate_size} given with experts = {self.experts}; "
+                "allowed: 0, for the width of an expert is expert_intermediate_size"
+            )
+        if not 1 <= self.experts_per_token <= self.experts:
+            raise InputError(
+                f"experts_per_token: {self.experts_per_token} given; allowed: from 1 to experts = {self.experts}"
+            )
+        if not self.expert_intermediate_size:
+            raise InputError("expert_intermediate_size: 0 given with experts; allowed: at least 1")
+        if self.shared_experts and not self.shared_intermediate_size:
+            raise InputError("shared_intermediate_size: 0 given with shared_experts; allowed: at least 1")
+        return self
+
+    def projections(self, hidden: int) -> tuple[Projection, ...]:
+        """Every linear layer of the dense MLP, or of one routed expert."""
+        return self._of(hidden, self.expert_intermediate_size if self.experts else self.intermediate_size)
+
+    def shared_projections(self, hidden: int) -> tuple[Projection, ...]:
+        """Every linear layer of one shared expert; none where there is no such."""
+        return self._of(hidden, self.shared_intermediate_size) if self.shared_experts else ()
+
+    def _of(self, hidden: int, width: int) -> tuple[Projection, ...]:
+        gate: tuple[Projection, ...] = (("gate", hidden, width),) if self.gated else ()
+        return *gate, ("up", hidden, width), ("down", width, hidden)
+
+    def matrices(self, hidden: int, active: bool = False) -> int:
+        """Weights of the linear layers of all experts, or of those that a token visits [elements]."""
+        routed = self.experts_per_token if active else self.experts
+        one, shared = _size(self.projections(hidden)), _size(self.shared_projections(hidden))
+        return one * (routed if self.experts else 1) + shared * self.shared_experts
+
+    def vectors(self, hidden: int, active: bool = False) -> int:
+        """Weights of everything else: biases, router, gate of the shared experts [elements]."""
+        routed = self.experts_per_token if active else self.experts
+        count = hidden * (self.experts + self.shared_gate) + self.experts * self.router_bias
+        if self.bias:
+            count += _outputs(self.projections(hidden)) * (routed if self.experts else 1)
+            count += _outputs(self.shared_projections(hidden)) * self.shared_experts
+        return count
+
+    def parameters(self, hidden: int, active: bool = False) -> int:
+        """Weights of all experts, or of those that a token visits, and of the router [elements]."""
+        return self.matrices(hidden, active) + self.vectors(hidden, active)
+
+
+def _size(projections: tuple[Projection, ...]) -> int:
+    return sum(rows * columns for _, rows, columns in projections)
+
+
+def _outputs(projections: tuple[Projection, ...]) -> int:
+    return sum(columns for _, _, columns in projections)
+
+
+class DecoderLayer(Group):
+    """One decoder layer.
+
+    Parameters
+    ----------
+    attention, mlp : its two parts.
+    norms : normalisations over a whole row that have weights.
+    norm_bias : each of them adds a bias too (LayerNorm).
+
+    Examples
+    --------
+    >>> layer = DecoderLayer(attention={"heads": 32, "kv_heads": 8, "head_dim": 128}, mlp={"intermediate_size": 14336})
+    >>> layer.parameters(4096)
+    218112000
+    """
+
+    attention: AttentionLayer
+    mlp: MLP
+    norms: Distance = 2
+    norm_bias: Switch = False
+
+    def parameters(self, hidden: int, active: bool = False) -> int:
+        """Weights of the layer, or those that a token meets [elements]."""
+        return (
+            self.attention.matrices(hidden)
+            + self.attention.vectors(hidden)
+            + self.mlp.parameters(hidden, active)
+            + self.norms * hidden * (1 + self.norm_bias)
+        )

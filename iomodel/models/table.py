@@ -1,0 +1,88 @@
+"""One model as a readable table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iomodel.models.attention import AttentionLayer
+from iomodel.models.layers import MLP
+from iomodel.models.spec import ModelSpec
+from iomodel.show import table
+
+CONTEXT = 8192
+"""Tokens of the request whose cache is shown."""
+
+
+def summary(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None) -> dict[str, Any]:
+    """What follows from the shape, as plain data."""
+    return {
+        "parameters": spec.parameters,
+        "active_parameters": spec.active_parameters,
+        "weight_bytes": spec.weight_bytes(),
+        "layers": len(spec.layers),
+        "kv_bytes_per_token": spec.kv_bytes_per_token(kv_dtype),
+        "context": context,
+        "kv_bytes": spec.kv_bytes(context, kv_dtype),
+        "unverified": spec.unverified,
+    }
+
+
+def one(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None) -> Any:
+    """Return the table for the terminal."""
+    counts = summary(spec, context, kv_dtype)
+    rows = [
+        ("parameters", f"{counts['parameters']:,}", "-"),
+        ("parameters that a token meets", f"{counts['active_parameters']:,}", "-"),
+        (f"weights as released, {dtypes(spec)}", f"{counts['weight_bytes']:,}", "B"),
+        ("width of a row", f"{spec.hidden_size:,}", "elements"),
+        (f"vocabulary{', embeddings tied' * spec.tied_embeddings}", f"{spec.vocab_size:,}", "tokens"),
+        ("longest context", "" if spec.max_positions is None else f"{spec.max_positions:,}", "tokens"),
+        ("layers", f"{counts['layers']:,}", "-"),
+    ]
+    for layer, times in spec.counted.items():
+        rows += [(f"  {heads(layer.attention)}", f"{times:,}", "layers"), (f"    {width(layer.mlp)}", "", "")]
+    rows += [
+        ("cache for a token", f"{counts['kv_bytes_per_token']:,}", "B"),
+        (f"cache of {context:,} tokens", f"{counts['kv_bytes']:,}", "B"),
+    ]
+    rows += [("note", note, "") for note in spec.notes]
+    rows += [("unverified", ", ".join(spec.unverified), "")] if spec.unverified else []
+    return table(spec.title, ("", ">value", "unit"), rows)
+
+
+def dtypes(spec: ModelSpec) -> str:
+    """The types of the released weights."""
+    other = spec.expert_dtype
+    return spec.dtype if other in (None, spec.dtype) else f"{spec.dtype}, experts {other}"
+
+
+def heads(attention: AttentionLayer) -> str:
+    """The attention of a layer in a few words.
+
+    >>> heads(AttentionLayer(heads=32, kv_heads=8, head_dim=128, window=4096))
+    '32 heads of 128 on 8, window 4,096'
+    """
+    text = f"{attention.heads} heads of {attention.head_dim}"
+    if attention.kv_lora_rank is not None:
+        text += f" on a latent of {attention.kv_lora_rank} + {attention.rope_dim}"
+    elif attention.kv_heads != attention.heads:
+        text += f" on {attention.kv_heads}"
+    if attention.value_dim != attention.head_dim:
+        text += f", values of {attention.value_dim}"
+    for name in ("window", "chunk"):
+        size = getattr(attention, name)
+        text += f", {name} {size:,}" if size is not None else ""
+    text += "" if attention.softcap is None else f", softcap {attention.softcap:g}"
+    return text + ", sinks" * attention.sinks
+
+
+def width(mlp: MLP) -> str:
+    """The MLP of a layer in a few words.
+
+    >>> width(MLP(experts=8, experts_per_token=2, expert_intermediate_size=14336))
+    'MLP 2 of 8 experts of 14,336'
+    """
+    if not mlp.experts:
+        return f"MLP {mlp.intermediate_size:,}"
+    shared = f" and {mlp.shared_experts} shared" if mlp.shared_experts else ""
+    return f"MLP {mlp.experts_per_token} of {mlp.experts} experts of {mlp.expert_intermediate_size:,}{shared}"

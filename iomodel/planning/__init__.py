@@ -1,0 +1,1 @@
+"""Capacity: what fits, what a replica does under load, the least fleet."""

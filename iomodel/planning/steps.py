@@ -1,0 +1,99 @@
+"""The steps that a replica takes: a prefill, and decode steps whose context grows; each computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from iomodel.decoder.step import StepTime, step
+from iomodel.hardware import Hardware
+from iomodel.planning.service import Service
+
+POINTS = 3
+"""Contexts at which a decode step is computed, where the output is longer than that."""
+MOST = 8192
+"""Steps that are remembered, the oldest dropped first."""
+_known: dict[tuple[Any, ...], tuple[Any, StepTime]] = {}
+
+
+def sampled(first: int, last: int, points: int = POINTS) -> list[int]:
+    """All of first .. last where they are few, else so many of them, evenly spaced, with both ends.
+
+    >>> sampled(1, 3), sampled(2049, 2303)
+    ([1, 2, 3], [2049, 2176, 2303])
+    """
+    if last - first < points:
+        return list(range(first, last + 1))
+    return [first + (last - first) * place // (points - 1) for place in range(points)]
+
+
+def mean(first: int, last: int, value: Callable[[int], float], points: int = POINTS) -> float:
+    """The mean of a value over first .. last: exact where they are few, else by the trapezoid rule.
+
+    >>> mean(1, 101, lambda context: 2.0 * context)
+    102.0
+    """
+    places = sampled(first, last, points)
+    values = [value(place) for place in places]
+    if len(places) == last - first + 1:
+        return sum(values) / len(values)
+    parts = zip(places, places[1:], values, values[1:], strict=False)
+    return sum((high - low) * (a + b) / 2 for low, high, a, b in parts) / (last - first)
+
+
+class Steps:
+    """The steps of one replica."""
+
+    def __init__(self, service: Service, device: Hardware) -> None:
+        self.service, self.device = service, device
+
+    def prefill(self) -> StepTime:
+        """One prompt by itself; only of its last token the logits are computed."""
+        prompt = self.service.prompt
+        return self._step(1, prompt, prompt)
+
+    def occupied(self) -> float:
+        """The time until the replica can start another prefill [s]: its longest stage, shared by all groups of ranks.
+
+        A prompt keeps one data-parallel group busy; each of the others takes one of its own meanwhile.
+        """
+        return self.prefill().stage_seconds / self.service.layout.data_parallel
+
+    def decode(self, batch: int, context: int) -> StepTime:
+        """One token of each request of a batch that sees `context` keys, itself among them.
+
+        A pipeline works on as many parts of the batch as it has stages, so a step is that of one part.
+        """
+        return self._step(-(-batch // self.service.layout.pipeline_parallel), 1, context)
+
+    def decode_seconds(self, batch: int) -> float:
+        """The mean time from a token of a request to its next, over the output [s].
+
+        In a pipeline it is the latency of a part of the batch, or the time that all parts take in the longest stage.
+        """
+
+        def seconds(context: int) -> float:
+            found = self.decode(batch, context)
+            return max(found.seconds, found.stage_seconds * self.service.layout.pipeline_parallel)
+
+        return mean(*self.service.contexts, seconds)
+
+    def _step(self, batch: int, q_len: int, kv_len: int) -> StepTime:
+        service, device = self.service, self.device
+        point = (id(service.model), id(device), batch, q_len, kv_len, service.layout, *service.types.items())
+        found = _known.get(point)
+        if found is None:  # what the ids are of is kept with the answer, so that nothing else has them
+            time = step(
+                service.model,
+                device,
+                batch=batch,
+                q_len=q_len,
+                kv_len=kv_len,
+                layout=service.layout,
+                **service.types,
+            )
+            found = (service.model, device), time
+            if len(_known) >= MOST:
+                _known.pop(next(iter(_known)), None)
+            _known[point] = found
+        return found[1]

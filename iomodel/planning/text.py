@@ -1,0 +1,54 @@
+"""How a plan writes times, bytes, money and layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iomodel.decoder.layout import Layout
+
+SHORT = {"tensor_parallel": "TP", "pipeline_parallel": "PP", "expert_parallel": "EP"}
+
+
+def layout_dict(layout: Layout) -> dict[str, Any]:
+    """A layout as plain data."""
+    return layout.to_dict()
+
+
+def layout_text(layout: Layout) -> str:
+    """A layout in a few letters.
+
+    >>> layout_text(Layout(tensor_parallel=8, pipeline_parallel=2)), layout_text(Layout())
+    ('TP 8, PP 2', 'one device')
+    """
+    degrees = layout_dict(layout)
+    return ", ".join(f"{SHORT[name]} {degrees[name]}" for name in SHORT if degrees.get(name, 1) > 1) or "one device"
+
+
+def seconds(value: float) -> str:
+    """A time in the unit that suits it.
+
+    >>> seconds(0.01234), seconds(2.5), seconds(0.0)
+    ('12.3 ms', '2.5 s', '0 s')
+    """
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}" if value < 1000 * size else f"{value / size:,.0f} {unit}"
+    return f"{value:.3g} s"
+
+
+def gigabytes(value: float) -> str:
+    """Bytes in GB of 10^9 B.
+
+    >>> gigabytes(16_060_522_496)
+    '16.06 GB'
+    """
+    return f"{value / 1e9:,.2f} GB"
+
+
+def money(value: float) -> str:
+    """A price, with as many digits as it needs.
+
+    >>> money(20.0), money(0.01234)
+    ('20.00', '0.0123')
+    """
+    return f"{value:,.2f}" if value >= 1 else f"{value:.3g}"

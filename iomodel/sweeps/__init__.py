@@ -1,0 +1,1 @@
+"""Sweeps: what is asked, the store of finished chunks, what computes them, what is written."""

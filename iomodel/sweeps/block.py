@@ -1,0 +1,50 @@
+"""The answers of one chunk of a sweep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from iomodel.sweeps.arrays import answers
+from iomodel.sweeps.axes import Block
+from iomodel.sweeps.check import LARGEST, too_large
+from iomodel.sweeps.plan import Plan
+from iomodel.sweeps.question import question
+from iomodel.workload import IntArray
+
+
+def compute(plan: Plan, block: Block) -> dict[str, IntArray]:
+    """Every variable at the points of a chunk, as int64 of its shape; InputError where 64 bits do not hold one."""
+    slices = plan.slices(block)
+    arrays = _spread(plan, slices)
+    shape = tuple(part.stop - part.start for part in slices)
+    found = {name: np.empty(shape, np.int64) for name in plan.variables}
+    for index, fixed in plan.combinations(slices):
+        asked = question({**fixed, **{name: int(array.flat[0]) for name, array in arrays.items()}}, plan.solving)
+        given = {name: value for name, value in {**fixed, **arrays}.items() if name in asked.taken}
+        answered = answers(asked.algorithm, given, plan.variables, plan.solving)
+        for name in plan.variables:
+            values = np.asarray(answered[name])
+            if values.dtype == object and values.max() > LARGEST:
+                raise _refused(plan, name, values, fixed, arrays)
+            found[name][index] = values
+    return found
+
+
+def _spread(plan: Plan, slices: tuple[slice, ...]) -> dict[str, IntArray]:
+    """The numbers of a chunk, shaped so that they broadcast to the dimensions that are not looped over."""
+    parts = [(axis, part) for axis, part in zip(plan.axes, slices, strict=True) if not axis.looped]
+    arrays = {}
+    for place, (axis, part) in enumerate(parts):
+        spread = [1] * len(parts)
+        spread[place] = -1
+        for name, values in axis.fields.items():
+            arrays[name] = np.asarray(values[part]).reshape(spread)
+    return arrays
+
+
+def _refused(plan: Plan, name: str, values: Any, fixed: dict[str, Any], arrays: dict[str, IntArray]) -> Exception:
+    worst = np.unravel_index(int(values.argmax()), values.shape)
+    point = {field: int(np.broadcast_to(array, values.shape)[worst]) for field, array in arrays.items()}
+    return too_large(plan, name, int(values[worst]), {**fixed, **point})

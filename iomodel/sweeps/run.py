@@ -1,0 +1,101 @@
+"""Runs the chunks of a sweep: on threads here, or on a cluster of Dask."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, TypeVar
+
+from iomodel.errors import InputError, shown
+from iomodel.sweeps.dataset import EXTRA
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+AHEAD = 3
+"""Chunks handed out for each that is computed at a time: enough to keep a cluster busy, few enough to hold."""
+PATIENCE = 10.0
+"""How long a scheduler may take to answer [s]."""
+SHORT = 1.0
+"""A run that ends sooner shows no bar [s]."""
+
+
+def import_distributed() -> Any:
+    """The distributed module, or InputError that says how to get it."""
+    try:
+        import distributed
+    except ImportError:
+        raise InputError(f"distributed: not installed, and a cluster needs it; allowed: after {EXTRA}") from None
+    return distributed
+
+
+@contextmanager
+def workers(scheduler: Any) -> Iterator[tuple[Executor, int]]:
+    """What runs functions, and how many at a time."""
+    if scheduler is None or scheduler == "threads":
+        threads = os.cpu_count() or 1
+        pool = ThreadPoolExecutor(threads)
+        try:
+            yield pool, threads
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return
+    client_of = import_distributed().Client
+    if isinstance(scheduler, client_of):
+        yield scheduler.get_executor(pure=False), max(1, sum(scheduler.ncores().values()))
+    elif isinstance(scheduler, str) and ":" in scheduler:
+        try:
+            client = client_of(scheduler, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"scheduler: {shown(scheduler)} does not answer ({error}); allowed: the address of a Dask scheduler"
+            ) from None
+        with client:
+            yield client.get_executor(pure=False), max(1, sum(client.ncores().values()))
+    else:
+        raise InputError(
+            f"scheduler: {shown(scheduler)} given; allowed: 'threads', a dask.distributed.Client, or an address such "
+            "as 'tcp://host:8786'"
+        )
+
+
+def each(
+    function: Callable[[Item], Result], items: Iterable[Item], pool: Executor, width: int
+) -> Iterator[tuple[Item, Result]]:
+    """Results as they come, a bounded number of them at a time; the first error ends the rest."""
+    waiting: dict[Future[Result], Item] = {}
+    try:
+        for item in items:
+            waiting[pool.submit(function, item)] = item
+            if len(waiting) >= AHEAD * width:
+                yield from _done(waiting)
+        while waiting:
+            yield from _done(waiting)
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
+    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        yield waiting.pop(future), future.result()
+
+
+def watched(found: Iterable[Item], total: int, wanted: bool) -> Iterator[Item]:
+    """The same items, with a bar on a terminal's stderr where they take their time."""
+    if not wanted or not sys.stderr.isatty():
+        yield from found
+        return
+    from rich.console import Console
+    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    began = monotonic()
+    with Progress(*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn(),
+                  console=Console(stderr=True), transient=True, disable=False) as bar:  # fmt: skip
+        task = bar.add_task("chunks", total=total, visible=False)
+        for item in found:
+            bar.update(task, advance=1, visible=monotonic() - began > SHORT)
+            yield item

@@ -1,0 +1,1 @@
+"""A trace: an algorithm run tile by tile on a simulated memory."""

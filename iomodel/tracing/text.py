@@ -1,0 +1,60 @@
+"""Sizes and events as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from iomodel.show import escape_markup, table
+from iomodel.tracing.events import Event
+from iomodel.tracing.rates import Rates
+
+
+def readable(size: float) -> str:
+    """A number of bytes with a unit that is a power of 1024.
+
+    >>> readable(48 * 1024)
+    '48.0 KiB'
+    """
+    if size < 1024:
+        return f"{size:,.0f} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        size /= 1024
+        if size < 1024:
+            return f"{size:,.1f} {unit}"
+    return f"{size / 1024:,.1f} TiB"
+
+
+def share_of(size: int, whole: int | None) -> str:
+    """How much of a memory that is, if its size is known."""
+    return "" if whole is None else f" ({100 * size / whole:.1f} %)"
+
+
+def timed(time: float, unit: str) -> str:
+    """A time as it is read: whole clocks, or seconds."""
+    return f"{time:,.0f}" if unit == "clk" else f"{time:,.4g}"
+
+
+def named(tiles: Mapping[str, int]) -> str:
+    """The tiles in a title."""
+    return ", ".join(f"{name} = {size}" for name, size in tiles.items()) or "no tiles"
+
+
+def event_table(title: str, events: Iterable[Event], rates: Rates) -> Any:
+    """A table of events, one line each; columns of times only where there are any."""
+    known = [rates.bytes_per is not None, rates.flops_per is not None]
+    times = [
+        f">{label} {escape_markup(f'[{rates.unit}]')}"
+        for label, there in zip(("HBM", "math"), known, strict=True)
+        if there
+    ]
+    columns = ("", "tile", ">size", ">SRAM level", ">HBM level", *times)
+    return table(title, columns, (_row(event, rates) for event in events))
+
+
+def _row(event: Event, rates: Rates) -> tuple[str, ...]:
+    size = readable(event.bytes) if event.tensor else f"{event.work:,}{' FLOP' if event.op == 'MatMul' else ''}"
+    level = readable(event.sram) + share_of(event.sram, rates.sram)
+    known = [time for time in (event.hbm_time, event.compute_time) if time is not None]
+    times = [timed(time, rates.unit) if time else "" for time in known]
+    return event.op, event.where, size, level, readable(event.hbm), *times
