@@ -22,20 +22,30 @@ def _ratio(a: int, b: int) -> int | Fraction:
 
 
 def _floor_sum_array(n: Any, m: Any, a: Any, b: Any) -> Any:
-    """`floor_sum` elementwise on int64 arrays."""
-    n, m, a, b = (np.array(x, dtype=np.int64) for x in np.broadcast_arrays(n, m, a, b))
-    total = np.zeros_like(n)
-    live = n > 0
-    while live.any():
-        n, m = np.where(live, n, 0), np.where(live, m, 1)
-        quotient, a = np.divmod(a, m)
-        offset, b = np.divmod(b, m)
-        total += np.where(live, quotient * (n * (n - 1) // 2) + offset * n, 0)
+    """`floor_sum` elementwise on int64 arrays; an element that is done is left out of the next step."""
+    arrays = np.broadcast_arrays(*(np.asarray(x, dtype=np.int64) for x in (n, m, a, b)))
+    shape = arrays[0].shape
+    n, m, a, b = (array.ravel() for array in arrays)
+    total = np.zeros(n.size, dtype=np.int64)
+    going = np.flatnonzero(n > 0)
+    if going.size < n.size:
+        n, m, a, b = n[going], m[going], a[going], b[going]
+    while going.size:
+        quotient, offset = a // m, b // m
+        a, b = a - quotient * m, b - offset * m
+        found = quotient * (n * (n - 1) // 2) + offset * n
+        if going.size == total.size:
+            total += found
+        else:
+            total[going] += found
         top = a * n + b
-        live &= top >= m
-        n, b = np.divmod(top, m)
+        more = np.flatnonzero(top >= m)
+        if more.size < going.size:
+            going, top, m, a = going[more], top[more], m[more], a[more]
+        n = top // m
+        b = top - n * m
         m, a = a, m
-    return total
+    return total.reshape(shape)
 
 
 def _ratio_array(a: Any, b: Any) -> Any:

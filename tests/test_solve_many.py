@@ -13,7 +13,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import many_chunks, many_problem, many_separable, many_staircase, problem
+from iomodel import problem
+from iomodel.many import chunks as many_chunks
+from iomodel.many import problem as many_problem
+from iomodel.many import separable as many_separable
+from iomodel.many import staircase as many_staircase
 from iomodel.many.ragged import ragged, ranked, slabs
 from iomodel.solve_many import Solutions, solve_many
 from iomodel.workload import Attention, Call
