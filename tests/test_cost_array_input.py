@@ -18,7 +18,7 @@ GOOD: dict[str, Any] = {"q_len": np.array([64, 100]), "head_dim": 8, "block_q": 
 FIELDS = ["q_len", "kv_len", "head_dim", "value_dim", "batch", "heads", "kv_heads", "block_q", "block_kv", "page_size"]
 
 BAD: list[Any] = [
-    1.5, 2.0, 0, -1, True, "7", b"x", float("nan"), {}, object(), LARGEST + 1, 2**63, 10**30, 1 + 0j,
+    1.5, 2.0, 0, -1, True, "7", b"x", float("nan"), {}, range, LARGEST + 1, 2**63, 10**30, 1 + 0j,
     [1.0, 2.0], [1, 2.5], [1, 0], [1, -2], [True, True], [1, None], ["1", "2"], [[1, 2], [3]], [1, 10**30],
     np.array([1.0]), np.array([True]), np.array([1, 0]), np.array([-1, 5]), np.array([1, None]), np.array("7"),
     np.array([2**63, 1], dtype=np.uint64), np.array([2**64 - 1], dtype=np.uint64), np.array([1 + 0j]),

@@ -106,11 +106,6 @@ class Calls:
         except InputError as error:
             raise InputError(f"{error}; at index {place}") from None
 
-    @property
-    def fields_that_vary(self) -> dict[str, Any]:
-        """The fields that are arrays."""
-        return {name: value for name, value in self.fields.items() if isinstance(value, np.ndarray)}
-
 
 def calls(given: Mapping[str, Any], beside: Mapping[str, Any] | None = None, late: bool = False) -> Calls:
     """The calls with these fields; whatever Attention refuses is refused.
