@@ -9,15 +9,15 @@ import typer
 from iomodel.commands.numbers import integer
 from iomodel.commands.options import DTYPES, Json
 from iomodel.commands.output import emit
-from iomodel.model import list_models
 from iomodel.models.table import CONTEXT
+from iomodel.specfile import spec_names
 from iomodel.validation import as_integer
 
 Name = Annotated[
     str | None,
     typer.Argument(
         help="A model, its YAML file, or a Hugging Face config.json; all models if not given.",
-        autocompletion=list_models,
+        autocompletion=lambda: spec_names("models"),
     ),
 ]
 Context = Annotated[

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from iomodel.models.attention import AttentionLayer
-from iomodel.models.layers import MLP
-from iomodel.models.spec import ModelSpec
 from iomodel.show import table
+
+if TYPE_CHECKING:
+    from iomodel.models.attention import AttentionLayer
+    from iomodel.models.layers import MLP
+    from iomodel.models.spec import ModelSpec
 
 CONTEXT = 8192
 """Tokens of the request whose cache is shown."""
@@ -59,6 +61,7 @@ def dtypes(spec: ModelSpec) -> str:
 def heads(attention: AttentionLayer) -> str:
     """The attention of a layer in a few words.
 
+    >>> from iomodel.models.attention import AttentionLayer
     >>> heads(AttentionLayer(heads=32, kv_heads=8, head_dim=128, window=4096))
     '32 heads of 128 on 8, window 4,096'
     """
@@ -79,6 +82,7 @@ def heads(attention: AttentionLayer) -> str:
 def width(mlp: MLP) -> str:
     """The MLP of a layer in a few words.
 
+    >>> from iomodel.models.layers import MLP
     >>> width(MLP(experts=8, experts_per_token=2, expert_intermediate_size=14336))
     'MLP 2 of 8 experts of 14,336'
     """
