@@ -70,7 +70,7 @@ def memory() -> float:
 
 
 def cluster_of(count: int) -> Any:
-    return LocalCluster(count, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    return LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None, silence_logs=50)
 
 
 def timed(fields: dict[str, Any], count: int, store: Path | None) -> float:

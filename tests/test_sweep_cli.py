@@ -1,6 +1,7 @@
 """`iomodel sweep`: plans read from files, tables written whole, errors in one line that leave nothing behind."""
 
 import json
+import os
 import sys
 from itertools import product
 
@@ -8,6 +9,7 @@ import pytest
 
 import iomodel
 from iomodel.cli import main
+from iomodel.commands.sweep import _scheduler
 from iomodel.errors import SpecError
 from iomodel.sweep import sweep
 from iomodel.sweeps.file import plan_file
@@ -183,3 +185,9 @@ def test_the_bar_is_drawn_on_a_terminal_where_work_is_long(monkeypatch, capsys):
     assert "chunks" in long.err
     assert list(watched(iter("abc"), 3, wanted=False)) == ["a", "b", "c"]
     assert capsys.readouterr().err == ""
+
+
+def test_as_many_workers_are_started_as_are_asked_for() -> None:
+    wanted = 1 if os.cpu_count() != 1 else 2
+    with _scheduler(wanted) as client:
+        assert len(client.ncores()) == wanted

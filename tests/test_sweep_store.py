@@ -165,7 +165,7 @@ def test_a_number_beyond_64_bits_leaves_no_store(path):
 
 def test_a_cluster_computes_the_same(answer, path, monkeypatch):
     options = {"processes": False, "threads_per_worker": 2, "dashboard_address": None}
-    with distributed.LocalCluster(1, **options) as cluster:
+    with distributed.LocalCluster(n_workers=1, **options) as cluster:
         assert sweep(**PLAN, scheduler=cluster.scheduler_address).identical(answer)
         with distributed.Client(cluster) as client:
             assert sweep(**PLAN, scheduler=client, store=path).load().identical(answer)
@@ -178,7 +178,7 @@ def test_a_cluster_computes_the_same(answer, path, monkeypatch):
 def test_a_worker_that_is_killed_is_made_up_for(path, answer):
     plan = planned(**{**PLAN, "chunk": {"mask": 1, "q_len": 1, "block_q": 1}})
     with (
-        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
         ThreadPoolExecutor(1) as pool,
     ):

@@ -100,7 +100,7 @@ def _scheduler(workers: int | None) -> Iterator[Any]:
 
     distributed = import_distributed()
     with (
-        distributed.LocalCluster(workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
