@@ -18,7 +18,7 @@ from iomodel.arrays.integers import as_integers, at_place
 from iomodel.arrays.points import Points
 from iomodel.cost import Cost, cost, tally_for
 from iomodel.errors import InputError, UnknownNameError
-from iomodel.expressions import NUMBERS, check_kind, kind_of, structural
+from iomodel.expressions import NUMBERS, check_kind, kind_of
 from iomodel.frozen import FrozenDict
 from iomodel.show import Shown, table
 from iomodel.symbols import FOLLOWS, LAUNCH_NAMES, TILES
@@ -266,7 +266,7 @@ def cost_array(
     tiles = _tiles(algorithm, tally.tiles, sizes)
     options = FrozenDict({**complete, **numbers})
     _check_splits(called, options, tiles)
-    points = Points(tally.formulas, structural(complete), called, tiles, options, engine)
+    points = Points(tally.formulas, called, tiles, options, engine)
     return CostArray(algorithm, called, FrozenDict(tiles), options, points)
 
 

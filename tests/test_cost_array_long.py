@@ -181,3 +181,12 @@ def test_machine_code_takes_any_layout(shape: tuple[int, ...], engine: str) -> N
 def test_an_unknown_engine_is_refused(value: Any) -> None:
     with pytest.raises(iomodel.IOModelError, match=r"^engine: "):
         cost_array("flash2", q_len=8, head_dim=8, **SIZES, engine=value)
+
+
+def test_a_wrong_number_among_long_options_is_found() -> None:
+    buffers = np.full(LONG, 3)
+    buffers[-2] = 0
+    point = {"q_len": 8, "head_dim": 8, "block_q": 16, "block_kv": 16, "direction": "backward"}
+    found = cost_array("flash2", **point, deterministic=True, dq_buffers=buffers)
+    with pytest.raises(iomodel.InputError, match=rf"dq_buffers: 0 given, at index \({LONG - 2},\)"):
+        _ = found.hbm_bytes

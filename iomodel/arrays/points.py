@@ -32,7 +32,6 @@ class Points:
     """The formulas of an algorithm, and the numbers that they are counted at."""
 
     formulas: Expressions
-    structure: tuple[tuple[str, Any], ...]
     calls: Calls
     tiles: Mapping[str, Any]
     options: Mapping[str, Any]
@@ -41,9 +40,8 @@ class Points:
     _unchecked: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._unchecked.extend(
-            [*self.calls.late, *(name for name, size in self.tiles.items() if np.size(size) >= LONG)]
-        )
+        beside = {**self.tiles, **self.options}
+        self._unchecked.extend([*self.calls.late, *(name for name, value in beside.items() if np.size(value) >= LONG)])
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but what has been counted."""
