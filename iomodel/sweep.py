@@ -103,15 +103,16 @@ def run(plan: Plan, store: Any, scheduler: Any, progress: bool) -> tuple[Dataset
     if store is None:
         return _held(plan, scheduler, progress)
     path = Path(os.fsdecode(store)).absolute()
-    with workers(scheduler) as (pool, width):
-        new = prepare(plan, path)
-        results = each(partial(finish, plan, path), plan.blocks(), pool, width)
-        try:
+    new = False
+    try:
+        with workers(scheduler) as (pool, width):
+            new = prepare(plan, path)
+            results = each(partial(finish, plan, path), plan.blocks(), pool, width)
             computed = sum(was for _, was in watched(results, plan.block_count, progress))
-        except InputError:  # no later run could end this store
-            if new:
-                shutil.rmtree(path, ignore_errors=True)
-            raise
+    except InputError:  # no later run could end this store; nobody writes to it any more
+        if new:
+            shutil.rmtree(path, ignore_errors=True)
+        raise
     return opened(plan, path, {}), computed
 
 

@@ -27,6 +27,13 @@ def compared(pytestconfig: pytest.Config) -> Tally:
     return pytestconfig.stash[TALLY]
 
 
+@pytest.fixture
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command prints does not depend on the terminal that the tests run in."""
+    for name in ("COLUMNS", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "IOMODEL_TRACEBACK"):
+        monkeypatch.delenv(name, raising=False)
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):  # a worker of pytest-xdist reports to its controller
         session.config.workeroutput["compared"] = session.config.stash[TALLY].shapes

@@ -23,14 +23,9 @@ from iomodel.formula_text import readable, shared
 from iomodel.symbols import ALPHABET, TILES
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.usefixtures("plain_terminal")
 SHAPE = "--q-len 512 --head-dim 64"
 WINDOW = iomodel.Window(left=3, right=0)
-
-
-@pytest.fixture(autouse=True)
-def plain(monkeypatch):
-    for name in ("COLUMNS", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "IOMODEL_TRACEBACK"):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -468,6 +468,7 @@ def run(capsys, line):
     return code, captured.out, captured.err
 
 
+@pytest.mark.usefixtures("plain_terminal")
 def test_the_command_line(capsys, tmp_path):
     code, out, err = run(capsys, "model")
     assert (code, err) == (0, "")
@@ -499,6 +500,7 @@ def test_bad_input_on_the_command_line(capsys, line, message):
     assert err.count("\n") == 1
 
 
+@pytest.mark.usefixtures("plain_terminal")
 def test_the_page_lists_every_model(capsys):
     page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     shown = re.search(r"^```console\n\$ iomodel model\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
