@@ -94,13 +94,14 @@ def fleet(
     """
     types = {"dtype": dtype, "weight_dtype": weight_dtype, "kv_dtype": kv_dtype, "page_size": page_size}
     service = as_service(model, prompt, output, Layout(), types, memory_utilization, overhead_bytes)
-    known = {} if prices is None else as_prices(prices)
+    given = {} if prices is None else as_prices(prices)
+    known = {_name(as_device(key)): price for key, price in given.items()}
     wanted = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
     most, spare = as_integer("max_count", max_count), as_real("deviations", deviations, zero=True)
     goal = as_choice("objective", objective, OBJECTIVES)
     ways, refused = [], []
-    for device in _devices(hardware, known):
-        name = device.id or device.name
+    for device in _devices(hardware, given):
+        name = _name(device)
         if goal == "cost" and name not in known:
             raise InputError(f"prices: none for {name}; allowed: a price for each device where cost is the objective")
         for layout in _layouts(layouts, service, device, most):
@@ -133,11 +134,12 @@ def _devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
     given = [hardware] if isinstance(hardware, Hardware | str) else list(hardware)
     if not given:
         raise InputError("hardware: an empty list given; allowed: at least one device")
-    found = {id(device): device for device in map(as_device, given)}
-    names = {device.id or device.name for device in found.values()}
-    for name in prices.keys() - names:
-        as_device(name)  # a price of a device that there is
-    return list(found.values())
+    return list({id(device): device for device in map(as_device, given)}.values())
+
+
+def _name(device: Hardware) -> str:
+    """What a device goes by."""
+    return device.id or device.name
 
 
 def _layouts(layouts: Iterable[Layout] | None, service: Service, device: Hardware, most: int) -> list[Layout]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from iomodel.errors import InputError
+from iomodel.errors import InputError, shown
 from iomodel.sweeps.block import compute
 from iomodel.sweeps.check import checked
 from iomodel.sweeps.dataset import dataset, import_xarray
@@ -102,6 +102,8 @@ def run(plan: Plan, store: Any, scheduler: Any, progress: bool) -> tuple[Dataset
     """The result of a plan, and how many chunks were computed for it."""
     if store is None:
         return _held(plan, scheduler, progress)
+    if not isinstance(store, str | os.PathLike):
+        raise InputError(f"store: {shown(store)} given; allowed: the path of a folder")
     path = Path(os.fsdecode(store)).absolute()
     new = False
     try:

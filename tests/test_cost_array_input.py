@@ -229,3 +229,22 @@ def test_junk_is_answered_or_refused_in_one_line(field: str, value: Any) -> None
 def test_junk_for_an_algorithm_is_refused(name: Any) -> None:
     with pytest.raises(iomodel.IOModelError, match=r"^algorithm: "):
         cost_array(name, **GOOD)
+
+
+def test_a_list_of_integers_is_never_made_of_floats() -> None:
+    for listed in ([np.uint64(2**53 + 1), np.int64(3)], [np.uint64(2**53 + 1), 3]):
+        found = same("flash2", {"q_len": listed, "head_dim": 1, "block_q": 2**53, "block_kv": 2**53})
+        assert found.reads["Q"][0] == 2**53 + 1
+
+
+@pytest.mark.parametrize("make", [np.int8, np.int16, np.uint8])
+def test_narrow_integers_meet_larger_ones(make: Any) -> None:
+    point = {"q_len": 100, "head_dim": 64, "block_q": 64, "block_kv": 70_000}
+    same("flash2", {**point, "heads": 2**17, "kv_heads": np.array([1, 2], dtype=make), "packed": True})
+    keys = np.array([100, 120], dtype=make)
+    same("split_kv", {**point, "q_len": 1, "kv_len": keys, "splits": [1, 1]})
+    same("split_kv", {**point, "q_len": 1, "kv_len": 70_000, "block_kv": keys, "splits": 2})
+
+
+def test_more_axes_than_numpy_broadcasts_are_refused() -> None:
+    assert refused(**{**GOOD, "q_len": np.ones((1,) * 33, dtype=int)}).startswith("q_len: an array of 33 axes given")

@@ -190,3 +190,14 @@ def test_a_wrong_number_among_long_options_is_found() -> None:
     found = cost_array("flash2", **point, deterministic=True, dq_buffers=buffers)
     with pytest.raises(iomodel.InputError, match=rf"dq_buffers: 0 given, at index \({LONG - 2},\)"):
         _ = found.hbm_bytes
+
+
+@pytest.mark.parametrize(("where", "value"), [(0, -1), (3, -100), (LONG - 1, 2 * 10**18)])
+def test_a_wrong_width_of_a_long_array_is_found(where: int, value: int) -> None:
+    widths = np.full(LONG, 5)
+    widths[where] = value
+    said = refused(q_len=1000, mask=iomodel.Window(left=1, right=0), window_left=widths)
+    assert said.startswith(f"window_left: {value} given, at index ({where},); allowed: integers from 0")
+    widths[where] = 0
+    point = {"q_len": 1000, "head_dim": 8, "mask": iomodel.Window(left=1, right=0), **SIZES}
+    assert cost_array("flash2", **point, window_left=widths).at(where).workload.mask.left == 0

@@ -330,3 +330,15 @@ def test_the_command_says_what_the_library_says(capsys):
     assert main(shlex.split(f"{SHORT} {typed}")) == 0
     asked = {**ASKED, "layouts": None, "max_count": 1}
     assert json.loads(capsys.readouterr().out) == fleet(TINY, H100, prices={H100: 2.5}, **asked).to_dict()
+
+
+def test_a_device_in_a_file_has_its_price(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(hardware(H100).to_yaml(), encoding="utf-8")
+    asked = {"load": 1, "prompt": 512, "output": 64, "ttft": 5, "tpot": 1, "objective": "cost"}
+    found = fleet("llama-3-8b", str(file), prices={str(file): 2.5}, layouts=[Layout()], **asked)
+    assert found.best.price_per_hour == 2.5 * found.best.devices
+    code = main(
+        shlex.split("fleet llama-3-8b --load 1 --prompt 9 --output 9 --ttft 5 --tpot 1 --price t4=1 --price t4=2")
+    )
+    assert code == 2

@@ -329,7 +329,10 @@ BAD = [
     (small(quantization_config=4), "quantization_config: 4 given; allowed: a mapping"),
     (small(quantization_config={"bits": "4"}), "quantization_config.bits: '4' given"),
     (small(num_local_experts=8), "num_local_experts: 8 given; allowed: 0 or no such field, for llama has no experts"),
-    (small("qwen3_moe", num_experts=8, moe_intermediate_size=4), "num_experts_per_tok: not given"),
+    (
+        small("qwen3_moe", num_experts=8, moe_intermediate_size=4, num_experts_per_tok=None),
+        "num_experts_per_tok: not given",
+    ),
     (
         small("qwen3_moe", **{**EXPERTS, "num_experts_per_tok": 9}),
         "num_experts_per_tok: 9 given; allowed: from 1 to the",
@@ -452,3 +455,20 @@ def test_every_family_reads_the_least_config(kind, number, kv_heads, group, widt
     assert heads == {kv_heads * group}
     for layer in found.layers:
         assert layer.attention.call(1, 1, 77).kv_len <= 77
+
+
+@pytest.mark.parametrize(
+    ("kind", "kv_heads"),
+    [("llama", 32), ("mistral", 8), ("gemma", 16), ("gemma2", 4), ("qwen3_moe", 4), ("glm4", 2), ("starcoder2", 2)],
+)
+def test_key_heads_that_are_left_out_are_those_of_the_model_type(kind, kv_heads):
+    left_out = {"num_attention_heads": 32, "head_dim": 8, "moe_intermediate_size": 4, "num_key_value_heads": ...}
+    found = model(small(kind, **left_out))
+    assert {layer.attention.kv_heads for layer in found.layers} == {kv_heads}
+    told = model(small(kind, **left_out | {"num_key_value_heads": 1}))
+    assert {layer.attention.kv_heads for layer in told.layers} == {1}
+
+
+def test_experts_that_are_left_out_are_those_of_the_model_type():
+    found = model(small("mixtral"))
+    assert {(layer.mlp.experts, layer.mlp.experts_per_token) for layer in found.layers} == {(8, 2)}

@@ -265,3 +265,21 @@ def test_chunks_cover_the_grid_once(sizes, chunk):
     for block in plan.blocks() if plan.points < 10**4 else ():
         times[plan.slices(block)] += 1
     assert plan.points >= 10**4 or (times == 1).all()
+
+
+def test_a_group_has_a_name_of_its_own():
+    point = {"q_len": [64, 128], "kv_len": [1, 2], "head_dim": 64, "block_q": 64, "block_kv": 64}
+    for name in ("hbm_bytes", "heads", "block_q"):
+        with pytest.raises(InputError, match=f"zipped: a group of q_len, kv_len is named {name}"):
+            sweep("flash2", zipped={name: ["q_len", "kv_len"]}, **point)
+    assert sweep("flash2", zipped={"length": ["q_len", "kv_len"]}, **point).hbm_bytes.dims == ("length",)
+
+
+def test_a_number_beyond_64_bits_is_said_whatever_the_shapes():
+    lengths = {"q_len": [1, 2], "kv_len": [10**18, 1], "zipped": [("q_len", "kv_len")]}
+    with pytest.raises(InputError, match=r"hbm_bytes: .* 64 bits"):
+        sweep(["standard", "flash2"], **lengths, block_q=[1, 2], block_kv=64, head_dim=64, batch=1000)
+    with pytest.raises(InputError, match="algorithm: None given"):
+        sweep(None, q_len=1)
+    with pytest.raises(InputError, match="store: 5 given"):
+        sweep("flash2", q_len=[64, 128], head_dim=64, block_q=64, block_kv=64, store=5)

@@ -26,6 +26,11 @@ SIDES = {"window_left": "left", "window_right": "right"}
 """Widths of a window that are given beside it, to be arrays."""
 
 
+def least_of(name: str) -> int:
+    """The least that a number may be: a window may have no width."""
+    return 0 if name in SIDES else 1
+
+
 @dataclass(frozen=True, eq=False)
 class Calls:
     """Many calls of one kind.
@@ -58,7 +63,7 @@ class Calls:
         }
         if self.widths:
             sides = {SIDES[name]: at_place(value, place, shape or self.shape) for name, value in self.widths.items()}
-            at["mask"] = at["mask"].model_copy(update=sides)
+            at["mask"] = Window(**{**dict(at["mask"]), **sides})
         return Attention(**at)
 
     def number(self, name: str) -> Any:
@@ -91,8 +96,8 @@ class Calls:
 
     @property
     def numeric(self) -> dict[str, Any]:
-        """The fields that are numbers."""
-        return {name: value for name, value in self.fields.items() if name in NUMERIC}
+        """The fields that are numbers, and the widths of the window."""
+        return {**{name: value for name, value in self.fields.items() if name in NUMERIC}, **self.widths}
 
     def refuse(self, wrong: Any, part: Part | None = None) -> None:
         """InputError for the first of the calls that are known to be wrong, of all or of a part."""
@@ -127,7 +132,7 @@ def calls(given: Mapping[str, Any], beside: Mapping[str, Any] | None = None, lat
     followers = {name for name, followed in FOLLOWS.items() if fields.get(name) is fields.get(followed)}
     given_apart = {name: value for name, value in arrays.items() if name not in followers}
     shape = common_shape({**given_apart, **(beside or {})})
-    long = tuple(name for name, value in arrays.items() if late and name in NUMERIC and value.size >= LONG)
+    long = tuple(name for name, value in arrays.items() if late and name not in WORDS and value.size >= LONG)
     if 0 in shape:
         some = {name: _some(name, fields[name]) for name in arrays.keys() & fields.keys()}
         return Calls(fields, widths, shape, Attention(**{**fields, **some}))
@@ -152,8 +157,8 @@ def _first(
         own = np.broadcast_to(fields["dtype"] != np.asarray(fields["kv_dtype"]), shape)
         place = tuple(map(int, np.unravel_index(int(own.argmax()), shape)))
     for name in long:  # nobody has looked at it yet
-        one = int(np.broadcast_to(fields[name], shape)[place])
-        check_range(name, np.full((1,) * len(shape), one), one, one, start=place)
+        one = int(np.broadcast_to({**fields, **widths}[name], shape)[place])
+        check_range(name, np.full((1,) * len(shape), one), one, one, least_of(name), place)
     return Calls(fields, widths, shape, None).call(place)  # type: ignore[arg-type]
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from iomodel.errors import InputError, shown
 from iomodel.validation import LARGEST, as_integer, index
 
+MOST_AXES = 32
+"""Axes that NumPy broadcasts."""
 LONG = 2**20
 """Elements from which an array may be looked through when it is used, part by part, in place of before."""
 
@@ -30,9 +32,9 @@ def as_integers(name: str, value: Any, least: int = 1, late: bool = False) -> An
     array = _array(name, value, least)
     if not array.ndim:
         return as_integer(name, array.item(), least)
-    if array.size and (array.dtype.kind == "u" or not (late and array.size >= LONG)):
+    if array.size and not (late and array.size >= LONG and array.dtype == np.int64):
         check_range(name, array, int(array.min()), int(array.max()), least)
-    if array.dtype.kind != "i":
+    if array.dtype != np.int64:  # a narrower type would wrap, or refuse to meet a larger number
         return array.astype(np.int64)
     return array.copy() if late and array.size < LONG else array
 
@@ -52,7 +54,9 @@ def _array(name: str, value: Any, least: int) -> Any:
         whole = array.dtype.kind in "iu" and not isinstance(value, np.ma.MaskedArray)
     if array.size and not whole:
         raise InputError(f"{name}: {shown(value)} given; {allowed(least)}, or an array of them")
-    return array if array.size else array.astype(np.int64)
+    if array.dtype.kind not in "iuO":  # empty, or a list of integers of which NumPy made floats
+        return elements.reshape(array.shape)
+    return array
 
 
 def allowed(least: int = 1) -> str:
@@ -71,6 +75,9 @@ def check_range(name: str, array: Any, low: int, high: int, least: int = 1, star
 
 def common_shape(given: Mapping[str, Any]) -> tuple[int, ...]:
     """The shape that all arguments broadcast to; InputError names those that do not."""
+    for name, value in given.items():
+        if np.ndim(value) > MOST_AXES:
+            raise InputError(f"{name}: an array of {np.ndim(value)} axes given; allowed: up to {MOST_AXES}")
     try:
         return np.broadcast_shapes(*(np.shape(value) for value in given.values()))
     except ValueError:

@@ -12,7 +12,7 @@ import numpy as np
 from sympy import Expr, Symbol
 
 from iomodel.arrays.blocks import Part, aligned, blocks, offset, part_of
-from iomodel.arrays.calls import Calls
+from iomodel.arrays.calls import Calls, least_of
 from iomodel.arrays.engine import Ends, Seen
 from iomodel.arrays.integers import LONG, check_range
 from iomodel.arrays.runners import Runner
@@ -113,7 +113,8 @@ class Points:
             for name in unchecked:
                 here, place = part_of(arrays[name], part), places.get(name, -1)
                 low, most[name] = ends[place] if place in ends else runner.extremes(here)
-                check_range(name, here, low, most[name], start=offset([where.start for where in part], arrays[name]))
+                start = offset([where.start for where in part], arrays[name])
+                check_range(name, here, low, most[name], least_of(name), start)
             if apart:
                 heads, kv_heads = (part_of(arrays[name], part) for name in ("heads", "kv_heads"))
                 if not runner.divides(kv_heads, heads, most.get("heads", LARGEST)):

@@ -105,7 +105,7 @@ def fleet(model: Model, *, hardware: Devices = None, price: Prices = None, json:
     fields |= {name: duration(name, given[name]) for name in ("ttft", "tpot")}
     if given["objective"] is not None:
         fields["objective"] = given["objective"]
-    fields |= {"load": real(given["load"]), "prices": dict(map(_price, price or [])) or None}
+    fields |= {"load": real(given["load"]), "prices": _prices(price or [])}
     emit(run(model, hardware or None, **fields, **_serving(given)), json)
 
 
@@ -131,6 +131,17 @@ def _needed(given: dict[str, Any], names: Iterable[str]) -> None:
             example = {"hardware": "h100-sxm5", "prompt": "2048", "output": "256"}.get(name, "0.5")
             assert name in panel
             raise InputError(f"{name}: none given; allowed: one, such as --{name} {example}")
+
+
+def _prices(typed: list[str]) -> dict[str, Any] | None:
+    """The price of each device, each once; None for none."""
+    found: dict[str, Any] = {}
+    for one in typed:
+        name, price = _price(one)
+        if name in found:
+            raise InputError(f"price: {name} is given twice; allowed: one price for each device")
+        found[name] = price
+    return found or None
 
 
 def _price(typed: str) -> tuple[str, Any]:

@@ -10,7 +10,7 @@ from iomodel.hardware import Hardware
 from iomodel.linear.layer import WEIGHT_QUARTERS
 from iomodel.model import ModelSpec
 from iomodel.model import model as find_model
-from iomodel.models.dtypes import wide
+from iomodel.models.dtypes import QUANTISED, served
 from iomodel.validation import as_integer
 from iomodel.workload import ELEMENT_SIZE
 
@@ -78,8 +78,8 @@ def types_of(
             raise UnknownNameError(field, value, ELEMENT_SIZE)
     if weight_dtype is not None and (not isinstance(weight_dtype, str) or weight_dtype not in WEIGHT_QUARTERS):
         raise UnknownNameError("weight_dtype", weight_dtype, WEIGHT_QUARTERS)
-    activations = dtype or wide(spec.dtype)
-    weights = weight_dtype or (dtype if dtype and wide(spec.dtype) == spec.dtype else spec.dtype)
+    activations = dtype or served(spec.dtype)
+    weights = weight_dtype or (spec.dtype if spec.dtype in QUANTISED else activations)
     multiplied = linear_dtype or ("fp8" if weights == "fp8" and device.compute.peak.fp8 else activations)
     return {
         "dtype": activations,

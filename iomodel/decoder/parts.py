@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from iomodel.decoder.attention import AttentionClock
@@ -10,6 +10,7 @@ from iomodel.decoder.experts import TokensPerExpert, approximate_tokens_per_expe
 from iomodel.decoder.layout import Layout, LinearLayer, attention_linears, mlp_linears
 from iomodel.decoder.links import all_reduce, all_to_all
 from iomodel.decoder.result import Kind
+from iomodel.errors import InfeasibleError
 from iomodel.linear.layer import Linear
 from iomodel.linear.span import Span
 from iomodel.linear.time import LinearClock
@@ -107,7 +108,7 @@ def _attention(layer: AttentionLayer, at: Setting) -> Iterator[Part]:
             yield _single(at, linears["q_b"])
         yield at.rowwise("rotary", "rotary", (heads + 1) * layer.rope_dim, layer.rope_dim)
         yield at.rowwise("append to the cache", "append_latent", layer.kv_lora_rank + layer.rope_dim)
-        yield from min((list(_expanded(layer, at, linears["kv_b"])), list(_absorbed(layer, at, heads))), key=_seconds)
+        yield from _faster([_expanded(layer, at, linears["kv_b"]), _absorbed(layer, at, heads)])
     else:
         kv_heads = max(1, layer.kv_heads // ranks)
         both = (heads + kv_heads) * layer.head_dim
@@ -128,6 +129,19 @@ def _single(at: Setting, one: LinearLayer, bias: bool = False) -> Part:
 
 def _seconds(parts: Sequence[Part]) -> float:
     return sum(span.seconds for _, _, span in parts)
+
+
+def _faster(forms: Iterable[Iterator[Part]]) -> list[Part]:
+    """The fastest of several forms of the same that the device has room for; InfeasibleError if there is none."""
+    found, refused = [], []
+    for form in forms:
+        try:
+            found.append(list(form))
+        except InfeasibleError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return min(found, key=_seconds)
 
 
 def _expanded(layer: AttentionLayer, at: Setting, kv_b: LinearLayer) -> Iterator[Part]:

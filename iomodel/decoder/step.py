@@ -59,9 +59,10 @@ def step(
     layout : Layout
         Ranks that share the model.
     dtype : str, optional
-        Type of the activations; that of the released weights, bf16 if these are quantised.
+        Type of the activations; that of the released weights, bf16 if these are quantised or fp32.
     weight_dtype : str, optional
-        Type of the matrices in HBM; as released where not given. Routers and the output layer stay in `dtype`.
+        Type of the matrices in HBM; as released if quantised, else `dtype`, where not given. Routers and the output
+        layer stay in `dtype`.
     linear_dtype : str, optional
         Type in which linear layers multiply: fp8 for fp8 weights on a device that has such products, else `dtype`.
     kv_dtype : str, optional

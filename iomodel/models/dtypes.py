@@ -55,6 +55,11 @@ def wide(dtype: str) -> str:
     return WIDE if dtype in QUANTISED else dtype
 
 
+def served(dtype: str) -> str:
+    """The type that a model released in this type runs in: one in fp32 too, for tensor cores do not multiply that."""
+    return WIDE if dtype == "fp32" else wide(dtype)
+
+
 def in_bytes(weights: int, dtype: str) -> int:
     """What so many weights occupy, up to a whole byte [B].
 

@@ -60,15 +60,15 @@ class Family:
 
 _plain = Family(qkv_bias=False, o_bias=False)
 _llama = Family(mlp_bias="mlp_bias")
-_mistral = replace(_plain, windows="all", defaults={"sliding_window": 4096})
+_mistral = replace(_plain, windows="all", defaults={"sliding_window": 4096, "num_key_value_heads": 8})
 _qwen2 = Family(qkv_bias=True, o_bias=False, windows="late", defaults={"use_sliding_window": False})
 _qwen3 = Family(qk_norm="head", windows="late", defaults={"use_sliding_window": False})
-_gemma = Family(tied=True, activation="gelu_pytorch_tanh", defaults={"head_dim": 256})
+_gemma = Family(tied=True, activation="gelu_pytorch_tanh", defaults={"head_dim": 256, "num_key_value_heads": 16})
 _gemma2 = replace(
     _gemma,
     norms=4,
     windows=2,
-    defaults={"head_dim": 256, "sliding_window": 4096, "attn_logit_softcapping": 50.0},
+    defaults={"head_dim": 256, "num_key_value_heads": 4, "sliding_window": 4096, "attn_logit_softcapping": 50.0},
 )
 _gemma3 = replace(
     _gemma2,
@@ -93,12 +93,19 @@ _gpt_oss = Family(
     experts=True,
     sinks=True,
     windows=2,
-    defaults={"head_dim": 64, "sliding_window": 128},
+    defaults={
+        "head_dim": 64,
+        "num_key_value_heads": 8,
+        "sliding_window": 128,
+        "num_local_experts": 128,
+        "num_experts_per_tok": 4,
+    },
 )
 _deepseek_v2 = Family(experts=True)
-_deepseek_v3 = replace(_deepseek_v2, router_bias=True, defaults={"first_k_dense_replace": 3})
+V3 = {"first_k_dense_replace": 3, "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8}
+_deepseek_v3 = replace(_deepseek_v2, router_bias=True, defaults=V3)
 _cohere = Family(norms=1, tied=True, qk_norm="all", qk_norm_field="use_qk_norm")
-_glm = Family(o_bias=False)
+_glm = Family(o_bias=False, defaults={"num_key_value_heads": 2})
 _starcoder2 = Family(
     "use_bias",
     "use_bias",
@@ -109,6 +116,7 @@ _starcoder2 = Family(
     activation="gelu_pytorch_tanh",
     tied=True,
     windows="all",
+    defaults={"num_key_value_heads": 2},
 )
 _neox = Family(True, True, True, norm_bias=True, gated=False, activation="gelu")
 _phi = replace(_neox, norms=1, lm_head_bias=True, activation="gelu_new")
@@ -120,14 +128,33 @@ UNKNOWN = replace(_llama, windows="all", experts=True, qk_norm="head", qk_norm_f
 FAMILIES: dict[str, Family] = {
     "llama": _llama,
     "granite": _llama,
-    "smollm3": _llama,
+    "smollm3": replace(_llama, defaults={"num_key_value_heads": 4}),
     "mistral": _mistral,
     "ministral": _mistral,
-    "mixtral": replace(_plain, windows="all", experts=True),
+    "mixtral": replace(
+        _plain,
+        windows="all",
+        experts=True,
+        defaults={"num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2},
+    ),
     "qwen2": _qwen2,
-    "qwen2_moe": replace(_qwen2, experts=True, shared_gate=True),
+    "qwen2_moe": replace(
+        _qwen2,
+        experts=True,
+        shared_gate=True,
+        defaults={"use_sliding_window": False, "num_experts": 60, "num_experts_per_tok": 4},
+    ),
     "qwen3": _qwen3,
-    "qwen3_moe": replace(_qwen3, experts=True),
+    "qwen3_moe": replace(
+        _qwen3,
+        experts=True,
+        defaults={
+            "use_sliding_window": False,
+            "num_key_value_heads": 4,
+            "num_experts": 128,
+            "num_experts_per_tok": 8,
+        },
+    ),
     "gemma": _gemma,
     "gemma2": _gemma2,
     "gemma3_text": _gemma3,
@@ -141,7 +168,7 @@ FAMILIES: dict[str, Family] = {
     "olmo": replace(_llama, norms=0, mlp_bias=False),
     "olmo2": Family(qk_norm="all"),
     "olmo3": Family(qk_norm="all", windows=4, defaults={"sliding_window": 4096}),
-    "olmoe": Family(qk_norm="all", experts=True),
+    "olmoe": Family(qk_norm="all", experts=True, defaults={"num_experts": 64, "num_experts_per_tok": 8}),
     "glm": _glm,
     "glm4": replace(_glm, norms=4),
     "glm4_moe": replace(
@@ -150,7 +177,12 @@ FAMILIES: dict[str, Family] = {
         router_bias=True,
         qk_norm="head",
         qk_norm_field="use_qk_norm",
-        defaults={"first_k_dense_replace": 1},
+        defaults={
+            "first_k_dense_replace": 1,
+            "num_key_value_heads": 8,
+            "n_routed_experts": 128,
+            "num_experts_per_tok": 8,
+        },
     ),
     "llama4_text": Family(
         qk_norm="none",
@@ -163,7 +195,9 @@ FAMILIES: dict[str, Family] = {
             "attention_chunk_size": 8192,
             "no_rope_layer_interval": 4,
             "interleave_moe_layer_step": 1,
+            "num_key_value_heads": 8,
             "num_local_experts": 16,
+            "num_experts_per_tok": 1,
         },
     ),
     "starcoder2": _starcoder2,

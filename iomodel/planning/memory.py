@@ -8,7 +8,7 @@ from typing import Any
 
 from iomodel.errors import InfeasibleError
 from iomodel.hardware import Hardware
-from iomodel.models.dtypes import known_kv_dtype, wide
+from iomodel.models.dtypes import known_kv_dtype, served
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.edits import capacity
 from iomodel.planning.service import Service
@@ -99,7 +99,7 @@ def kv_bytes(layer: DecoderLayer, tokens: int, service: Service, paged: bool = T
 
 def kv_dtype(service: Service) -> str:
     """The type of the cache."""
-    return known_kv_dtype(service.types.get("kv_dtype") or service.types.get("dtype") or wide(service.model.dtype))
+    return known_kv_dtype(service.types.get("kv_dtype") or service.types.get("dtype") or served(service.model.dtype))
 
 
 def too_large(service: Service, device: Hardware, found: Fit, batch: int) -> InfeasibleError:

@@ -117,6 +117,7 @@ class Plan(Shown):
             **plain,
             **{name: getattr(self, name) for name in (*named, *costs)},
             "layout": layout_dict(self.layout),
+            "notes": list(self.prefill.model.notes),
             "memory": self.memory.to_dict(),
             "figures": dict(self.figures.__dict__),
             "prefill": self.prefill.to_dict(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from iomodel.decoder.step import StepTime, step
@@ -11,6 +11,8 @@ from iomodel.planning.service import Service
 
 POINTS = 3
 """Contexts at which a decode step is computed, where the output is longer than that."""
+CUTS = 32
+"""Places where the contexts of an output are cut at most."""
 MOST = 8192
 """Steps that are remembered, the oldest dropped first."""
 _known: dict[tuple[Any, ...], tuple[Any, StepTime]] = {}
@@ -39,6 +41,17 @@ def mean(first: int, last: int, value: Callable[[int], float], points: int = POI
         return sum(values) / len(values)
     parts = zip(places, places[1:], values, values[1:], strict=False)
     return sum((high - low) * (a + b) / 2 for low, high, a, b in parts) / (last - first)
+
+
+def mean_between(spans: Sequence[tuple[int, int]], value: Callable[[int], float]) -> float:
+    """The mean over spans that follow one another, each by itself.
+
+    >>> mean_between([(1, 101), (102, 102)], lambda context: 2.0 * min(context, 101))
+    102.98...
+    """
+    lengths = [last - first + 1 for first, last in spans]
+    means = [mean(first, last, value) for first, last in spans]
+    return sum(length * each for length, each in zip(lengths, means, strict=True)) / sum(lengths)
 
 
 class Steps:
@@ -76,7 +89,18 @@ class Steps:
             found = self.decode(batch, context)
             return max(found.seconds, found.stage_seconds * self.service.layout.pipeline_parallel)
 
-        return mean(*self.service.contexts, seconds)
+        return mean_between(self._bends(), seconds)
+
+    def _bends(self) -> list[tuple[int, int]]:
+        """The contexts of the output, cut where a window is full or a chunk begins: between, steps grow evenly."""
+        first, last = self.service.contexts
+        cuts: set[int] = set()
+        for layer in self.service.model.counted:
+            window, chunk = layer.attention.window, layer.attention.chunk
+            cuts |= {window} if window else set()
+            cuts |= set(range(-(-first // chunk) * chunk, last, chunk)) if chunk else set()
+        ends = sorted(cut for cut in cuts if first <= cut < last)[:CUTS]
+        return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
 
     def _step(self, batch: int, q_len: int, kv_len: int) -> StepTime:
         service, device = self.service, self.device

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from iomodel.planning.text import gigabytes, layout_text, money, seconds
-from iomodel.show import table
+from iomodel.show import escape_markup, table
 
 if TYPE_CHECKING:
     from iomodel.planning.result import Plan
@@ -24,7 +24,7 @@ def tables(plan: Plan) -> Any:
     if plan.sensitivities:
         columns = ("one more, on each device", ">TTFT", ">TPOT", ">tokens/s", ">requests that fit")
         drawn.append(table("What more would buy", columns, _sensitivities(plan)))
-    return Group(*drawn)
+    return Group(*drawn, *(f"note: {escape_markup(note)}" for note in plan.prefill.model.notes))
 
 
 def _title(plan: Plan) -> str:

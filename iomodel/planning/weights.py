@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from iomodel.decoder.layout import Layout, LinearLayer, attention_linears, mlp_linears
 from iomodel.model import DecoderLayer, ModelSpec
-from iomodel.models.dtypes import in_bytes, known_dtype, wide
+from iomodel.models.dtypes import QUANTISED, in_bytes, known_dtype, served
 from iomodel.planning.service import Service
 
 STORED = {"tf32": "fp32"}
@@ -54,9 +54,9 @@ def weight_types(service: Service) -> WeightTypes:
     WeightTypes(dense='bf16', experts='mxfp4', rest='bf16')
     """
     model, dtype, weights = service.model, service.types.get("dtype"), service.types.get("weight_dtype")
-    wide_model = wide(model.dtype) == model.dtype
-    dense = weights or (dtype if dtype and wide_model else model.dtype)
-    found = dense, weights or model.expert_dtype or dense, dtype or wide(model.dtype)
+    rest = dtype or served(model.dtype)
+    dense = weights or (model.dtype if model.dtype in QUANTISED else rest)
+    found = dense, weights or model.expert_dtype or dense, rest
     return WeightTypes(*(known_dtype(STORED.get(name, name), "weight_dtype") for name in found))
 
 

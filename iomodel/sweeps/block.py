@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.arrays.integers import at_place
 from iomodel.sweeps.arrays import answers
 from iomodel.sweeps.axes import Block
 from iomodel.sweeps.check import LARGEST, too_large
@@ -27,7 +28,7 @@ def compute(plan: Plan, block: Block) -> dict[str, IntArray]:
         for name in plan.variables:
             values = np.asarray(answered[name])
             if values.dtype == object and values.max() > LARGEST:
-                raise _refused(plan, name, values, fixed, arrays)
+                raise _refused(plan, name, values, given)
             found[name][index] = values
     return found
 
@@ -44,7 +45,7 @@ def _spread(plan: Plan, slices: tuple[slice, ...]) -> dict[str, IntArray]:
     return arrays
 
 
-def _refused(plan: Plan, name: str, values: Any, fixed: dict[str, Any], arrays: dict[str, IntArray]) -> Exception:
-    worst = np.unravel_index(int(values.argmax()), values.shape)
-    point = {field: int(np.broadcast_to(array, values.shape)[worst]) for field, array in arrays.items()}
-    return too_large(plan, name, int(values[worst]), {**fixed, **point})
+def _refused(plan: Plan, name: str, values: Any, given: dict[str, Any]) -> Exception:
+    worst = tuple(map(int, np.unravel_index(int(values.argmax()), values.shape)))
+    point = {field: at_place(value, worst, values.shape) for field, value in given.items()}
+    return too_large(plan, name, int(values[worst]), point)

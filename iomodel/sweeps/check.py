@@ -11,7 +11,7 @@ import numpy as np
 
 from iomodel.arrays.calls import SIDES
 from iomodel.errors import InputError, UnknownNameError
-from iomodel.sweeps.fields import TILE_NAMES
+from iomodel.sweeps.fields import TILE_NAMES, known_fields
 from iomodel.sweeps.plan import Plan
 from iomodel.sweeps.question import QUANTITIES, question
 from iomodel.workload import Attention
@@ -48,12 +48,25 @@ def checked(plan: Plan) -> Plan:
     if largest[worst][0] > LARGEST:
         raise too_large(plan, worst, *largest[worst])
     _agree(plan)
+    _names_apart(resolved)
     return resolved
+
+
+def _names_apart(plan: Plan) -> None:
+    """InputError where a group of fields has the name of something else."""
+    others = {*plan.variables, *given_fields(plan), *known_fields(plan.solving), *TILE_NAMES}
+    for axis in plan.axes:
+        if axis.name not in axis.fields and axis.name in others:
+            raise InputError(
+                f"zipped: a group of {', '.join(axis.fields)} is named {axis.name}; allowed: the name of one of them, or "
+                "one that is no field and no quantity"
+            )
 
 
 def too_large(plan: Plan, name: str, value: int, point: Mapping[str, Any]) -> InputError:
     """The error for what 64 bits do not hold."""
-    where = ", ".join(f"{field} = {point[field]}" for axis in plan.axes for field in axis.fields) or "the only point"
+    varied = [field for axis in plan.axes for field in axis.fields if field in point]
+    where = ", ".join(f"{field} = {point[field]}" for field in varied) or "the only point"
     return InputError(
         f"{name}: {value} at {where}; allowed: up to {LARGEST}, the most that 64 bits hold; sweep shorter calls, or "
         "ask iomodel.cost, whose integers have no limit"

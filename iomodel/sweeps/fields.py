@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import list_algorithms
-from iomodel.arrays.calls import SIDES
+from iomodel.arrays.calls import SIDES, least_of
 from iomodel.arrays.integers import as_integers
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.expressions import known_options
@@ -89,11 +89,6 @@ def _filled(field: str, given: Any) -> Any:
     if len(given) > LONGEST:
         raise InputError(f"{field}: {len(given):,} values given; allowed: up to {LONGEST:,} along a dimension")
     return given
-
-
-def least_of(field: str) -> int:
-    """The least that a number may be: a window may have no width."""
-    return 0 if field in SIDES else 1
 
 
 def _whole(field: str, given: Any) -> IntArray:

@@ -110,6 +110,8 @@ def read_plan(
 ) -> Plan:
     """What the arguments of a sweep ask for, fields and dimensions checked; the variables as they were named."""
     check_names(fields, solving)
+    if algorithm is None:
+        raise InputError("algorithm: None given; allowed: a name, or a list of names")
     constants: dict[str, Any] = {}
     columns: dict[str, Values] = {}
     for name, given in {"algorithm": algorithm, **fields}.items():
