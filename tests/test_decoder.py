@@ -13,7 +13,7 @@ from iomodel.decoder.experts import approximate_experts_hit, approximate_tokens_
 from iomodel.decoder.links import START, STEP
 from iomodel.decoder.search import crossover_context, decode_seconds
 from iomodel.decoder.step import Layout, StepTime, linear_layers, step
-from iomodel.errors import InputError, IOModelError, SpecError
+from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
 from iomodel.hardware import Hardware, from_data, hardware
 from iomodel.model import ModelSpec, list_models, model
 
@@ -311,3 +311,11 @@ def test_ranks_need_a_link() -> None:
     step(TINY, alone, **KEYWORDS)
     with pytest.raises(SpecError, match=r"interconnect: .* has no link on file"):
         step(TINY, alone, **KEYWORDS, layout=Layout(tensor_parallel=2))
+
+
+def test_a_prefill_of_latents_needs_no_room_for_the_absorbed_form():
+    asked = {"batch": 1, "layout": Layout(tensor_parallel=8)}
+    prefill = step("deepseek-v3", "mi300x", q_len=1024, kv_len=1024, **asked)
+    assert not any("absorbed" in part.name for part in prefill.parts)
+    with pytest.raises(InfeasibleError, match=r"attention on latents \(MLA\), which decoding needs: .* no tile fits"):
+        step("deepseek-v3", "mi300x", q_len=1, kv_len=1024, **asked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iomodel.decoder.attention import AttentionClock
@@ -108,7 +108,7 @@ def _attention(layer: AttentionLayer, at: Setting) -> Iterator[Part]:
             yield _single(at, linears["q_b"])
         yield at.rowwise("rotary", "rotary", (heads + 1) * layer.rope_dim, layer.rope_dim)
         yield at.rowwise("append to the cache", "append_latent", layer.kv_lora_rank + layer.rope_dim)
-        yield from _faster([_expanded(layer, at, linears["kv_b"]), _absorbed(layer, at, heads)])
+        yield from _latent(layer, at, linears["kv_b"], heads)
     else:
         kv_heads = max(1, layer.kv_heads // ranks)
         both = (heads + kv_heads) * layer.head_dim
@@ -131,17 +131,17 @@ def _seconds(parts: Sequence[Part]) -> float:
     return sum(span.seconds for _, _, span in parts)
 
 
-def _faster(forms: Iterable[Iterator[Part]]) -> list[Part]:
-    """The fastest of several forms of the same that the device has room for; InfeasibleError if there is none."""
-    found, refused = [], []
-    for form in forms:
-        try:
-            found.append(list(form))
-        except InfeasibleError as error:
-            refused.append(error)
-    if not found:
-        raise refused[0]
-    return min(found, key=_seconds)
+def _latent(layer: AttentionLayer, at: Setting, kv_b: LinearLayer, heads: int) -> list[Part]:
+    """The faster form of MLA; a prefill may do without the absorbed one, where that has no room on the device."""
+    expanded = list(_expanded(layer, at, kv_b))
+    try:
+        absorbed = list(_absorbed(layer, at, heads))
+    except InfeasibleError as error:
+        if at.q_len < at.kv_len:  # nobody decodes by expanding the whole cache
+            text = f"attention on latents (MLA), which decoding needs: {error}"
+            raise InfeasibleError(text, least=error.least, unit=error.unit) from None
+        return expanded
+    return min(expanded, absorbed, key=_seconds)
 
 
 def _expanded(layer: AttentionLayer, at: Setting, kv_b: LinearLayer) -> Iterator[Part]:

@@ -58,8 +58,8 @@ def _names_apart(plan: Plan) -> None:
     for axis in plan.axes:
         if axis.name not in axis.fields and axis.name in others:
             raise InputError(
-                f"zipped: a group of {', '.join(axis.fields)} is named {axis.name}; allowed: the name of one of them, or "
-                "one that is no field and no quantity"
+                f"zipped: a group of {', '.join(axis.fields)} is named {axis.name}; allowed: the name of one of them, "
+                "or one that is no field and no quantity"
             )
 
 
