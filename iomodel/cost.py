@@ -182,20 +182,26 @@ def cost(
 
 def tile_sizes(algorithm: str, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, int]:
     """A size for each tile that an algorithm takes; how it is launched (warps, stages) counts for nothing here."""
-    for name in given:
+    own: dict[str, Any] = {}
+    for name, size in given.items():
         if name in LAUNCH_NAMES:
-            as_integer(name, given[name])
-        elif name not in names:
-            raise UnknownNameError(f"tile of {algorithm}", name, names)
-    sizes: dict[str, int] = {}
-    for name in names:
-        if name in given:
-            sizes[name] = as_integer(name, given[name])
+            as_integer(name, size)
         else:
-            followed = FOLLOWS.get(name)
-            if followed not in sizes:
-                raise InputError(f"{name}: {algorithm} needs this tile; allowed: an integer from 1 up")
-            sizes[name] = sizes[followed]
+            own[name] = size
+    return {name: as_integer(name, size) for name, size in with_followers(algorithm, names, own).items()}
+
+
+def with_followers(algorithm: str, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Every tile that an algorithm takes, those that follow another as that one where they are not given."""
+    for name in given:
+        if name not in names:
+            raise UnknownNameError(f"tile of {algorithm}", name, names)
+    sizes: dict[str, Any] = {}
+    for name in names:
+        source, at = (given, name) if name in given else (sizes, FOLLOWS.get(name, name))
+        if at not in source:
+            raise InputError(f"{name}: {algorithm} needs this tile; allowed: an integer from 1 up")
+        sizes[name] = source[at]
     return sizes
 
 

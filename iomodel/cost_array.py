@@ -16,12 +16,12 @@ from iomodel.arrays.engine import exact_ratio
 from iomodel.arrays.engines import ENGINES
 from iomodel.arrays.integers import as_integers, at_place
 from iomodel.arrays.points import Points
-from iomodel.cost import Cost, cost, tally_for
+from iomodel.cost import Cost, cost, tally_for, with_followers
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.expressions import NUMBERS, check_kind, kind_of
 from iomodel.frozen import FrozenDict
 from iomodel.show import Shown, table
-from iomodel.symbols import FOLLOWS, LAUNCH_NAMES, TILES
+from iomodel.symbols import LAUNCH_NAMES, TILES
 from iomodel.workload import Attention, Mask
 
 Array = NDArray[Any]
@@ -65,8 +65,7 @@ class Moved(Mapping[str, Array]):
 
     def get(self, tensor: str, default: Any = None) -> Any:
         """What is moved of a tensor, or the default if the algorithm has none of this name."""
-        found = set(self)
-        return self[tensor] if tensor in found else default
+        return self[tensor] if tensor in self._points.tensors(self._side) else default
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._points.tensors(self._side))
@@ -263,7 +262,7 @@ def cost_array(
     scalars = {**more, **{name: _some(value) for name, value in numbers.items()}}
     _check_names(algorithm, called.first, scalars)
     tally, complete = tally_for(algorithm, called.first, scalars, tiled=bool(sizes))
-    tiles = _tiles(algorithm, tally.tiles, sizes)
+    tiles = with_followers(algorithm, tally.tiles, sizes)
     options = FrozenDict({**complete, **numbers})
     _check_splits(called, options, tiles)
     points = Points(tally.formulas, called, tiles, options, engine)
@@ -285,19 +284,6 @@ def _check_names(algorithm: str, first: Attention, options: Mapping[str, Any]) -
         if name not in taken:
             likely = [*Attention.model_fields, *SIDES, *taken, "block_q", "block_kv"]
             raise UnknownNameError(f"argument for {algorithm}", name, sorted(known), likely)
-
-
-def _tiles(algorithm: str, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    for name in given:
-        if name not in names:
-            raise UnknownNameError(f"tile of {algorithm}", name, names)
-    sizes: dict[str, Any] = {}
-    for name in names:
-        followed = FOLLOWS.get(name, name)
-        if name not in given and followed not in sizes:
-            raise InputError(f"{name}: {algorithm} needs this tile; allowed: integers from 1 up, or arrays of them")
-        sizes[name] = given[name] if name in given else sizes[followed]
-    return sizes
 
 
 def _check_splits(called: Calls, options: Mapping[str, Any], tiles: Mapping[str, Any]) -> None:

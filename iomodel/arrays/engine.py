@@ -35,7 +35,7 @@ def evaluated(compiled: Compiled, values: Sequence[Any], engine: str, seen: Seen
     varying = tuple(i for i, array in enumerate(arrays) if array.size != 1)
     if not varying:
         exact = compiled.scalars(*(int(array.item()) for array in arrays))
-        return [_narrowed(np.full(shape, value, dtype=object)) for value in exact]
+        return [narrowed(np.full(shape, value, dtype=object)) for value in exact]
     given: list[Any] = [
         aligned(array, len(shape)) if i in varying else int(array.item()) for i, array in enumerate(arrays)
     ]
@@ -59,7 +59,7 @@ def evaluated(compiled: Compiled, values: Sequence[Any], engine: str, seen: Seen
             if values_there.dtype == object and results[i].dtype != object:
                 results[i] = results[i].astype(object)
             results[i][part] = values_there
-    return [_narrowed(result) for result in results]
+    return [narrowed(result) for result in results]
 
 
 class Bounds:
@@ -135,10 +135,10 @@ def _one_by_one(compiled: Compiled, runner: Runner, inputs: Sequence[Any], wante
             result[i] = value
     for result, values in zip(results, found or (), strict=False):
         result[chosen] = values
-    return [_narrowed(result).reshape(shape) for result in results]
+    return [narrowed(result).reshape(shape) for result in results]
 
 
-def _narrowed(array: Array) -> Array:
+def narrowed(array: Array) -> Array:
     """int64 if every value fits."""
     if array.dtype != object:
         return array

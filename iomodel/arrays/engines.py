@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from iomodel.arrays.runners import Runner
-from iomodel.errors import InputError, UnknownNameError
+from iomodel.errors import InputError
 from iomodel.integral import Ratio
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ WARM = 2**14
 
 def runner_for(compiled: Compiled, varying: Sequence[int], points: int, engine: str) -> Runner:
     """The engine that is asked for, or the faster one; made once for the same inputs as arrays."""
-    if engine not in ENGINES:
-        raise UnknownNameError("engine", engine, ENGINES)
     if engine == "numba" and not numba_is_there():
         raise InputError("engine: 'numba' given, which is not installed; try: pip install 'iomodel[fast]'")
     there = (True, tuple(varying)) in compiled.memo and points >= WARM

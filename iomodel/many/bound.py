@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.arrays.calls import Calls
+from iomodel.arrays.engine import narrowed
 from iomodel.bounds import VALUES, best_bound, classes_of, counts_of
 from iomodel.expressions import kind_of
 
@@ -35,8 +36,3 @@ def bound_bytes(algorithm: str, calls: Calls, budget: Any, unit: str) -> Any:
     whole = [np.asarray(number).astype(object) for number in numbers]
     found = np.frompyfunc(best, len(whole), 1)(*whole)
     return narrowed(np.broadcast_to(np.asarray(found, dtype=object), shape))
-
-
-def narrowed(values: Any) -> Any:
-    """Python integers as int64, if they all fit."""
-    return values.astype(np.int64) if all(value < 2**63 for value in values.flat) else values
