@@ -10,6 +10,8 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.expressions import check_kind, check_options, kind_of, structural
 from iomodel.frozen import FrozenDict
+from iomodel.nest import Algorithm
+from iomodel.requirements import check_numbers
 from iomodel.show import Shown, table
 from iomodel.symbols import FOLLOWS, LAUNCH_NAMES
 from iomodel.tally import Tally, tally
@@ -30,7 +32,8 @@ class Cost(Shown):
     atomics : int
         Atomic additions to HBM [elements]; each is one of the reads and one of the writes as well.
     flops, useful_flops : int
-        Matrix FLOPs of the visited tiles, and of the visible pairs alone [FLOP].
+        Matrix FLOPs of the visited tiles, and of the visible pairs alone [FLOP]; the same where an algorithm
+        approximates attention.
     exps, tanhs, randoms : int
         Exponentials, hyperbolic tangents, random numbers [-].
     footprint_elements, footprint_bytes : int
@@ -129,17 +132,33 @@ class Cost(Shown):
 def tally_for(
     algorithm: str, workload: Attention | VarlenAttention, options: Mapping[str, Any], tiled: bool
 ) -> tuple[Tally, dict[str, Any]]:
-    """The compiled formulas for a workload, with the complete options."""
+    """The compiled formulas for a workload, with the complete options; raises where its numbers do not go together."""
     found, kind = find_algorithm(algorithm), kind_of(as_call(workload))
-    if not options and (known := kind.memo.get((found, tiled))) is not None:
-        return known  # type: ignore[no-any-return]
-    if kind.direction not in found.directions:
+    if found.approximates and not isinstance(workload, Attention):
+        raise InputError(f"workload: sequences of several lengths given; allowed: an Attention, for {found.name}")
+    answer: tuple[Tally, dict[str, Any]] | None = None if options else kind.memo.get((found, tiled))
+    if answer is None:
         check_kind(found, kind)
-    complete = check_options(found, options, tiled, kind.direction)
-    answer = tally(found.name, kind, structural(complete)), complete
-    if not options:
-        kind.memo[found, tiled] = answer
+        complete = check_options(found, options, tiled, kind.direction)
+        answer = tally(found.name, kind, structural(complete)), complete
+        if not options:
+            kind.memo[found, tiled] = answer
+    if found.requires:
+        check_requirements(found, workload, answer[1], {})
     return answer
+
+
+def check_requirements(
+    found: Algorithm, workload: Attention | VarlenAttention, options: Mapping[str, Any], sizes: Mapping[str, int]
+) -> None:
+    """Raise InputError where options, lengths and tiles do not go together."""
+    if not found.requires:
+        return
+    if isinstance(workload, Attention):
+        lengths: Mapping[str, int] = workload.numbers
+    else:
+        lengths = {"q_len": max(workload.q_lens), "kv_len": max(workload.kv_lens)}
+    check_numbers(found, {**lengths, "mask": as_call(workload).mask, **options, **sizes})
 
 
 def cost(
@@ -176,7 +195,7 @@ def cost(
     given = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     chosen, complete = tally_for(algorithm, workload, options, tiled=bool(given.keys() - LAUNCH_NAMES))
     sizes = tile_sizes(algorithm, chosen.tiles, given)
-    check_splits(workload, complete, sizes)
+    check_requirements(find_algorithm(algorithm), workload, complete, sizes)
     return cost_at(chosen, workload, sizes, complete)
 
 
@@ -203,16 +222,6 @@ def with_followers(algorithm: str, names: Sequence[str], given: Mapping[str, Any
             raise InputError(f"{name}: {algorithm} needs this tile; allowed: an integer from 1 up")
         sizes[name] = source[at]
     return sizes
-
-
-def check_splits(workload: Attention | VarlenAttention, options: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
-    """Raise InputError where there are more splits than key tiles to deal out."""
-    splits = options.get("splits", 1)
-    kv_len = workload.kv_len if isinstance(workload, Attention) else max(workload.kv_lens)
-    if splits > 1 and splits > (most := -(-kv_len // sizes["block_kv"])):
-        raise InputError(
-            f"splits: {splits} given; allowed: up to {most}, the tiles of {sizes['block_kv']} keys in {kv_len}"
-        )
 
 
 def cost_at(

@@ -17,11 +17,13 @@ from iomodel.arrays.engines import ENGINES
 from iomodel.arrays.integers import as_integers, at_place
 from iomodel.arrays.points import Points
 from iomodel.cost import Cost, cost, tally_for, with_followers
-from iomodel.errors import InputError, UnknownNameError
+from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.expressions import NUMBERS, check_kind, kind_of
 from iomodel.frozen import FrozenDict
+from iomodel.requirements import check_numbers
 from iomodel.show import Shown, table
-from iomodel.symbols import LAUNCH_NAMES, TILES
+from iomodel.symbols import LAUNCH_NAMES, NAME_OF, TILES
+from iomodel.validation import index as in_digits
 from iomodel.workload import Attention, Mask
 
 Array = NDArray[Any]
@@ -145,9 +147,10 @@ class CostArray(Shown):
         >>> bool(found.at(1).hbm_bytes == found.hbm_bytes[1])
         True
         """
-        place = tuple(int(i) if hasattr(i, "__index__") else -1 for i in index)
+        whole = [in_digits(i) for i in index]
+        place = tuple(i if isinstance(i, int) and not isinstance(i, bool) else -1 for i in whole)
         if len(place) != len(self.shape) or not all(0 <= i < n for i, n in zip(place, self.shape, strict=True)):
-            raise InputError(f"index: {index} given; allowed: one index for each axis of {self.shape}")
+            raise InputError(f"index: {shown(index)} given; allowed: one index for each axis of {self.shape}")
         sizes, options = (
             {name: at_place(value, place, self.shape) for name, value in given.items()}
             for given in (self.tiles, self.options)
@@ -261,10 +264,10 @@ def cost_array(
     called = calls(fields, {**sizes, **numbers}, late=True)
     scalars = {**more, **{name: _some(value) for name, value in numbers.items()}}
     _check_names(algorithm, called.first, scalars)
+    _check_numbers(algorithm, called, {**numbers, **sizes})
     tally, complete = tally_for(algorithm, called.first, scalars, tiled=bool(sizes))
     tiles = with_followers(algorithm, tally.tiles, sizes)
     options = FrozenDict({**complete, **numbers})
-    _check_splits(called, options, tiles)
     points = Points(tally.formulas, called, tiles, options, engine)
     return CostArray(algorithm, called, FrozenDict(tiles), options, points)
 
@@ -278,7 +281,7 @@ def _check_names(algorithm: str, first: Attention, options: Mapping[str, Any]) -
     """Raise UnknownNameError with the nearest of all that might have been meant."""
     found = find_algorithm(algorithm)
     check_kind(found, kind_of(first))
-    taken = {**found.takes(first.direction), "packed": False}
+    taken = {**found.takes(first.direction), **found.common}
     known = [*Attention.model_fields, *SIDES, *TILE_NAMES, *taken]
     for name in options:
         if name not in taken:
@@ -286,16 +289,12 @@ def _check_names(algorithm: str, first: Attention, options: Mapping[str, Any]) -
             raise UnknownNameError(f"argument for {algorithm}", name, sorted(known), likely)
 
 
-def _check_splits(called: Calls, options: Mapping[str, Any], tiles: Mapping[str, Any]) -> None:
-    splits = options.get("splits", 1)
-    if isinstance(splits, int) and splits == 1:
-        return
-    for name, value in {**called.numeric, **tiles, "splits": splits}.items():
-        if name in ("kv_len", "block_kv", "splits"):
-            as_integers(name, value)  # whatever its length
-    most = -(-called.fields["kv_len"] // tiles["block_kv"])
-    wrong = (splits > 1) & np.asarray(splits > most)
-    if np.any(wrong):
-        place = tuple(map(int, np.argwhere(np.broadcast_to(wrong, called.shape))[0]))
-        one, limit = at_place(splits, place, called.shape), at_place(np.asarray(most), place, called.shape)
-        raise InputError(f"splits: {one} given, at index {place}; allowed: up to {limit}, the tiles of keys")
+def _check_numbers(algorithm: str, called: Calls, given: Mapping[str, Any]) -> None:
+    """Raise InputError with the first place where options, lengths and tiles do not go together."""
+    found = find_algorithm(algorithm)
+    spoken = {NAME_OF[symbol] for requirement in found.requires for symbol in requirement.holds.free_symbols}
+    chosen = {**found.takes(called.first.direction), **given}
+    tiles = {name for name in spoken if name not in chosen and name in TILE_NAMES}  # missing: found out later
+    numbers = {name: chosen[name] if name in chosen else called.number(name) for name in spoken - tiles}
+    checked = {name: as_integers(name, value) for name, value in numbers.items()}  # whatever their length
+    check_numbers(found, {**chosen, "mask": called.first.mask, **checked})

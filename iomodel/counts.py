@@ -6,7 +6,7 @@ repeats it once a trip. A masked pair of loops covers and repeats what the mask 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 
 from sympy import Add, Expr, Integer, Max, Mul, Poly, ceiling
@@ -15,6 +15,7 @@ from iomodel.coverage import View
 from iomodel.nest import (
     Accumulate,
     Axis,
+    Cut,
     Elementwise,
     Fill,
     Guard,
@@ -52,7 +53,14 @@ SIZES: dict[str, Expr] = {
     "int64": Integer(8),
     "bool": Integer(1),
 }
-HOW_MANY: dict[Per, Expr] = {"head": B * H, "kv_head": B * H_kv, "heads": H, "batch": B, "call": Integer(1)}
+HOW_MANY: dict[Per, Expr] = {
+    "head": B * H,
+    "kv_head": B * H_kv,
+    "heads": H,
+    "kv_heads": H_kv,
+    "batch": B,
+    "call": Integer(1),
+}
 
 
 def elements(_dtype: str) -> Expr:
@@ -172,7 +180,7 @@ def footprint(nest: Nest, view: View, weight: Weight = elements) -> Expr:
 
 
 def _peak(kernel: Kernel, view: View, weight: Weight) -> Expr:
-    def inside(block: Kernel | Loop, path: Path, above: frozenset[Tensor]) -> Expr:
+    def inside(block: Kernel | Loop | Cut, path: Path, above: frozenset[Tensor]) -> Expr:
         here, have = (*path, block), set(above)
         own: Expr = Integer(0)  # all of them first: a buffer outlives the loops beside it
         for tensor, dtype, around in buffers(block.body, here):
@@ -195,9 +203,9 @@ def buffers(body: Sequence[object], path: Path) -> Iterator[tuple[Tensor, str, P
             yield from buffers(statement.body, path)
 
 
-def _inner_loops(body: Sequence[object], path: Path) -> Iterator[tuple[Loop, Path]]:
+def _inner_loops(body: Sequence[object], path: Path) -> Iterator[tuple[Loop | Cut, Path]]:
     for statement in body:
-        if isinstance(statement, Loop):
+        if isinstance(statement, Loop | Cut):
             yield statement, path
         elif isinstance(statement, Guard):
             yield from _inner_loops(statement.body, (*path, statement))
@@ -220,11 +228,13 @@ def allocations(nest: Nest, view: View, weight: Weight = elements, per: Iterable
 
 def _allocated(nest: Nest, weight: Weight, per: Iterable[Per]) -> list[Expr]:
     touched: dict[Tensor, list[tuple[int, bool]]] = {}
+    whole = {tensor.name: tensor for tensor in _in_hbm(nest) if not tensor.inside}
     for number, kernel in enumerate(nest):
         for statement, _ in walk((kernel,)):
             if isinstance(statement, READS + WRITES):
                 written = isinstance(statement, WRITES)
-                touched.setdefault(statement.tensor, []).append((number, written))
+                tensor = whole[statement.tensor.name] if _is_view(statement.tensor, whole) else statement.tensor
+                touched.setdefault(tensor, []).append((number, written))
         for tensor in kernel.keeps:
             touched.setdefault(tensor, []).append((number, False))
     end = len(nest) - 1
@@ -242,6 +252,19 @@ def _allocated(nest: Nest, weight: Weight, per: Iterable[Per]) -> list[Expr]:
         for number in range(first, last + 1):
             live[number].append(size)
     return [Add(*sizes) for sizes in live]
+
+
+def _in_hbm(nest: Nest) -> Iterator[Tensor]:
+    for statement, _ in walk(nest):
+        if isinstance(statement, READS + WRITES):
+            yield statement.tensor
+    for kernel in nest:
+        yield from kernel.keeps
+
+
+def _is_view(tensor: Tensor, whole: Mapping[str, Tensor]) -> bool:
+    """Whether a tensor is a view of the one that has its name, some of it or in another order."""
+    return tensor.inside and tensor.name in whole
 
 
 def peak_hbm(nest: Nest, view: View = View(), weight: Weight = elements) -> Expr:  # noqa: B008 - frozen

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from sympy import Expr, Integer, Max, Min, Mul, ceiling
+from sympy import Add, Expr, Integer, Max, Min, Mul, ceiling, count_ops, expand
 from sympy.core.symbol import Str
 
 from iomodel.floorsum import FloorSum
-from iomodel.masks import FULL, Band, Count, MaskKind, Tabulated, Tiled, Visits, visible_pairs, visits
-from iomodel.nest import Axis, Idle, Kernel, Live, Loop, Path, When, loops
+from iomodel.masks import CAUSAL, FULL, Band, Count, MaskKind, Tabulated, Tiled, Visits, visible_pairs, visits
+from iomodel.nest import Axis, Cut, Idle, Kernel, Live, Loop, Path, Piece, When, loops
 from iomodel.symbols import B, G, H, H_kv, N_k, p
 from iomodel.tensors import grouped, head, key, query
 
 ONE = Integer(1)
+PIECE_MASKS = {"full": FULL, "causal": CAUSAL, "window": MaskKind(left=True, right=True, causal=True)}
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,9 @@ class View:
         kernel = path[0]
         assert isinstance(kernel, Kernel)
         alone = any(isinstance(block, When) and block.unless and block.condition == grouped for block in path)
-        heads = {"head": B * (H_kv if self.packed or alone else H), "kv_head": B * H_kv, "call": ONE}
-        return heads[kernel.per]  # a head that shares its keys with no other is as good as its key/value head
+        shared = self.packed or alone  # a head that shares its keys with no other is as good as its key/value head
+        heads = {"head": B * (H_kv if shared else H), "kv_head": B * H_kv, "batch": B, "call": ONE}
+        return heads[kernel.per]
 
     def decided(self, condition: Expr) -> Expr:
         """1 or 0, or an expression that is: whether heads share keys depends on the packing."""
@@ -72,6 +75,11 @@ class View:
     def covered(self, axes: Iterable[Axis], path: Path, paged: bool = False) -> Expr:
         """Elements over `axes` that a statement touches in one run of the nest, conditions apart [elements]."""
         axes, around = set(axes), loops(path)
+        if (cut := _cut(path)) is not None:
+            inside = tuple(block for block in path if block is not cut)
+            each = ((piece, self.within(piece).covered(axes, inside, paged)) for piece in cut.pieces)
+            total = Add(*(piece.times * _sized(counted, piece) for piece, counted in each))
+            return min(total, expand(total), key=count_ops)  # what is the same in every row adds up to the whole
         factors, done = self._masked(axes, path, paged)
         for axis, loop in around.items():
             tiled = self.tiled(axis, loop.tile, paged)
@@ -81,12 +89,17 @@ class View:
         rest = sorted(axes - around.keys(), key=lambda axis: axis.name)
         return Mul(*factors, *(self.extent(axis, path, paged) for axis in rest))
 
+    def within(self, piece: Piece) -> View:
+        """How the nest is read on a piece, a call of its own."""
+        return replace(self, mask=PIECE_MASKS[piece.mask])
+
     def extent(self, axis: Axis, path: Path, paged: bool = False) -> Expr:
         """The rows of an axis that no loop walks [rows]; a single row of queries is of a single head."""
         around = loops(path)
         if axis == head and query in around and around[query].tile == ONE:
             return ONE
-        return self.tiled(axis, ONE, paged).moved
+        rows = self.tiled(axis, ONE, paged).moved
+        return rows if (cut := _cut(path)) is None else rows.xreplace(dict(cut.pieces[0].sizes))
 
     def first_trip(self, path: Path, axis: Axis) -> Path:
         """The path of what runs once where the masked loop over `axis` makes a trip at all."""
@@ -184,6 +197,22 @@ class View:
         if tiles == 0:
             return Integer(0)
         return ends - starts - last * beyond
+
+
+def _sized(counted: Expr, piece: Piece) -> Expr:
+    """A count at the sizes of a piece."""
+    return Mul(*(_factor_sized(factor, piece) for factor in Mul.make_args(counted)))
+
+
+@lru_cache(maxsize=4096)
+def _factor_sized(factor: Expr, piece: Piece) -> Expr:
+    """What a mask counts is a factor of many counts, and slow to rebuild."""
+    return factor.xreplace(dict(piece.sizes))
+
+
+def _cut(path: Path) -> Cut | None:
+    """The cut around a statement, if there is one."""
+    return next((block for block in path if isinstance(block, Cut)), None)
 
 
 def _about_keys(block: object) -> bool:

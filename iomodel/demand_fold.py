@@ -13,6 +13,7 @@ from iomodel.demand import SCORES
 from iomodel.execution import Execution
 from iomodel.nest import (
     Axis,
+    Cut,
     Elementwise,
     Exp,
     Guard,
@@ -62,6 +63,9 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[Folded, list
         around = loops(path)
         return around[axis].tile if axis in around else view.extent(axis, path)
 
+    def trips(blocks: Sequence[Loop | Cut]) -> Expr:
+        return view.covered((), (kernel, *blocks))
+
     def values(
         kinds: type | tuple[type, ...], only: frozenset[str] = frozenset(), where: Callable[[Path], bool] = bool
     ) -> Expr:
@@ -78,7 +82,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[Folded, list
 
     def once(path: Path) -> bool:
         """Whether a block does it once: no loop around it but those that deal out blocks."""
-        return bool(grid) and not set(loops(path).values()) - set(grid)
+        return bool(grid) and not {block for block in path if isinstance(block, Loop | Cut)} - set(grid)
 
     multiplied = [(leaf, path) for leaf, path in leaves if isinstance(leaf, MatMul)]
     counts: list[Expr] = []
@@ -93,8 +97,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[Folded, list
         if isinstance(leaf, Load) and multiplied and not once(path)
     ]
     bodies = {id(path[-1]): runs(path) for _, path in multiplied}
-    trips = [view.tiled(loop.axis, loop.tile).trips for loop in grid]
-    shared = [view.tiled(loop.axis, loop.tile).trips for loop in grid if loop.axis in execution.spread]
+    shared = [loop for loop in grid if isinstance(loop, Loop) and loop.axis in execution.spread]
     counts += [
         values((Exp, Tanh)),
         values(Exp, SCORES),
@@ -102,9 +105,9 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[Folded, list
         values(Random),
         Add(*staged),
         4 * atomics((kernel,), view),
-        view.instances((kernel,)) * Mul(*trips),
+        view.instances((kernel,)) * trips(grid),
         Add(*bodies.values()),
-        Mul(*shared),
+        trips(shared),
         values((Exp, Tanh), where=once) if multiplied else Integer(0),
     ]
     tensors = _tensors(kernel, view)
@@ -112,7 +115,9 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[Folded, list
         many = HOW_MANY[tensor.per]
         width = in_bytes(tensor.dtype)
         counts += [width * requested, width * many * Mul(*(axis.length for axis in tensor.axes)), many]
-    outer = next((loop for loop in grid if loop.axis in (query, key) and multiplied), None)
+    cut = any(isinstance(block, Cut) for block in grid)  # its blocks are those of many calls: which share is not known
+    walked = [loop for loop in grid if isinstance(loop, Loop) and loop.axis in (query, key) and multiplied]
+    outer = None if cut or not walked else walked[0]
     inner = _masked_inside(outer) if outer is not None else None
     sizes += [outer.tile if outer is not None else ONE, inner.tile if inner is not None else ONE]
     serial = frozenset(axis.name for axis in execution.serial)
@@ -139,21 +144,21 @@ def _flat(body: Sequence[Statement]) -> Iterator[Statement]:
             yield statement
 
 
-def _multiplies(loop: Loop) -> bool:
+def _multiplies(loop: Loop | Cut) -> bool:
     return any(isinstance(leaf, MatMul) for leaf, _ in walk((Kernel("", loop.body),)))
 
 
-def _grid(kernel: Kernel, execution: Execution) -> list[Loop]:
-    """The loops whose trips are thread blocks: the outermost ones down to the first buffer, and those declared so."""
-    found: list[Loop] = []
+def _grid(kernel: Kernel, execution: Execution) -> list[Loop | Cut]:
+    """The loops and pieces whose trips are thread blocks: the outermost down to the first buffer, and those declared so."""
+    found: list[Loop | Cut] = []
     body: Sequence[Statement] = kernel.body
     while True:
         statements = list(_flat(body))
-        inner = [statement for statement in statements if isinstance(statement, Loop)]
+        inner = [statement for statement in statements if isinstance(statement, Loop | Cut)]
         if any(isinstance(statement, Load | Hold) for statement in statements) or not inner:
             break
         loop = next((one for one in inner if _multiplies(one)), inner[-1])
-        if loop.masked or loop.axis in execution.serial:
+        if isinstance(loop, Loop) and (loop.masked or loop.axis in execution.serial):
             break
         found.append(loop)
         body = loop.body

@@ -8,7 +8,7 @@ from typing import Any
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.bounds import lower_bounds
 from iomodel.check import as_device
-from iomodel.cost import Cost, check_splits, cost_at, tally_for, tile_sizes
+from iomodel.cost import Cost, check_requirements, cost_at, tally_for, tile_sizes
 from iomodel.default_tiles import fastest_tiles
 from iomodel.errors import InputError, shown
 from iomodel.estimate_result import Estimate
@@ -84,7 +84,7 @@ def estimate(
         as_integer(name, size)
     tally, complete = tally_for(algorithm, call, options, tiled=bool(given.keys() - LAUNCH_NAMES))
     sizes = tile_sizes(algorithm, tally.tiles, given)
-    check_splits(call, complete, sizes)
+    check_requirements(find_algorithm(algorithm), call, complete, sizes)
     cost = cost_at(tally, call, sizes, complete)
     passes = _passes(algorithm, call, device, complete, sizes, parameters, known, execution)
     timed = [clock.fastest(tile, launch, footprint) for clock, tile, footprint in passes]
@@ -104,14 +104,14 @@ def _passes(
 ) -> list[tuple[Clock, dict[str, int], int]]:
     """Each direction by itself, with its own options, its tiles by their plain names, and their footprint."""
     directions = ("forward", "backward") if call.direction == "both" else (call.direction,)
-    found = []
+    declaration, found = find_algorithm(algorithm), []
     for direction in directions:
         one = call if direction == call.direction else call.model_copy(update={"direction": direction})
-        options = only_taken(find_algorithm(algorithm), direction, complete)
+        taken = only_taken(declaration, direction, complete)
         if direction == "forward" and call.direction == "both":
-            options |= find_algorithm(algorithm).saved
+            taken |= declaration.saved
+        tally, options = tally_for(algorithm, one, taken, tiled=bool(sizes))
         clock = clock_for(algorithm, one, device, options, parameters, known, execution)
-        tally, _ = tally_for(algorithm, one, options, tiled=bool(sizes))
         tile = {name: sizes[name] for name in tally.tiles}
         if direction == "backward" and call.direction == "both":
             tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in tally.tiles}

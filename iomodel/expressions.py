@@ -39,7 +39,8 @@ class Expressions:
     atomics : expression
         Atomic additions to HBM [elements]; each is one of the reads and one of the writes as well.
     flops, useful_flops : expression
-        Matrix FLOPs of the visited tiles, those of visible pairs alone [FLOP].
+        Matrix FLOPs of the visited tiles, those of visible pairs alone [FLOP]; the same where an algorithm
+        approximates attention, for then it chooses its pairs.
     exps, tanhs, randoms : expression
         Exponentials, hyperbolic tangents, random numbers [-].
     footprint, footprint_bytes : expression
@@ -231,8 +232,14 @@ def check_kind(found: Algorithm, kind: Kind) -> None:
     if kind.direction not in found.directions:
         allowed = ", ".join(found.directions)
         raise InputError(f"direction: {kind.direction!r} given; allowed: {allowed}, for {found.name} does no more")
+    masks = {"full": FULL, "causal": CAUSAL}
+    if found.masks and kind.mask not in [masks[name] for name in found.masks]:
+        given = next((name for name, mask in masks.items() if mask == kind.mask), "another")
+        allowed = " or ".join(map(repr, found.masks))
+        raise InputError(f"mask: {given!r} given; allowed: {allowed}, for {found.name} is defined for no other")
     for direction in _passes(kind.direction):
-        missing = found.without.get(direction, frozenset()) & set(kind.features)
+        lacked = FEATURES.keys() if found.approximates else found.without.get(direction, frozenset())
+        missing = lacked & set(kind.features)
         if missing:
             raise InputError(f"{min(missing)}: given; allowed: not with {found.name}, whose {direction} pass lacks it")
 
@@ -245,7 +252,7 @@ def check_options(
     found: Algorithm, options: Mapping[str, Any], tiled: bool = False, direction: str = "forward"
 ) -> dict[str, Any]:
     """All options of an algorithm, defaults filled in; errors name the option."""
-    allowed, whole = {**found.takes(direction), "packed": False}, {}
+    allowed, whole = {**found.takes(direction), **found.common}, {}
     for name, value in options.items():
         if name not in allowed:
             raise UnknownNameError(f"option of {found.name}", name, allowed)
@@ -253,7 +260,7 @@ def check_options(
             whole[name] = as_integer(name, value)
         elif type(value) is not type(allowed[name]):
             raise InputError(f"{name}: {shown(value)} given; allowed: {type(allowed[name]).__name__}")
-    chosen = {**allowed, **options, **whole}
+    chosen = {"packed": False, **allowed, **options, **whole}
     if direction == "both":
         for name, needed in found.saved.items():
             if options.get(name, needed) != needed:
@@ -267,7 +274,7 @@ def check_options(
 
 def only_taken(found: Algorithm, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the options that an algorithm knows in a direction."""
-    known = {**found.takes(direction), "packed": False}
+    known = {**found.takes(direction), **found.common}
     return {name: value for name, value in options.items() if name in known}
 
 
@@ -293,7 +300,8 @@ def declared(found: Algorithm, kind: Kind, options: Mapping[str, Any]) -> Nest:
     """The nest of a kind under the options; `packed` is how it is read, not how it is declared."""
     switches = {name: value for name, value in options.items() if name not in NUMBERS and name != "packed"}
     symbols = {name: BY_NAME[name] for name in NUMBERS & found.options.keys()}
-    passes = [dressed(found.nest(way, **switches, **symbols), kind.features) for way in _passes(kind.direction)]
+    causal = kind.mask == CAUSAL
+    passes = [dressed(found.nest(way, causal, **switches, **symbols), kind.features) for way in _passes(kind.direction)]
     if len(passes) == 1:
         return passes[0]
     return passes[0] + retiled(passes[1], {BY_NAME[name]: BY_NAME[f"bwd_{name}"] for name in ("block_q", "block_kv")})
@@ -341,7 +349,7 @@ def expressions(algorithm: str, mask: Mask = "full", direction: str = "forward",
 
 def _features(found: Algorithm, direction: str, options: dict[str, Any]) -> tuple[str, ...]:
     """Take the features out of the options: those that are on, or InputError where a call could not have them."""
-    allowed = {**found.takes(direction), "packed": False} if direction in found.directions else {}
+    allowed = {**found.takes(direction), **found.common} if direction in found.directions else {}
     for name, value in options.items():
         if allowed and name not in allowed and name not in FEATURES:
             raise UnknownNameError(f"option of {found.name}", name, [*allowed, *FEATURES])
@@ -360,9 +368,10 @@ def _features(found: Algorithm, direction: str, options: dict[str, Any]) -> tupl
 @lru_cache(maxsize=256)
 def formulas(name: str, kind: Kind, options: tuple[tuple[str, Any], ...]) -> Expressions:
     """The expressions of a kind, under the options that shape them."""
-    chosen = dict(options)
-    nest = declared(find_algorithm(name), kind, chosen)
+    chosen, found = dict(options), find_algorithm(name)
+    nest = declared(found, kind, chosen)
     view = View(kind.mask, chosen["packed"])
+    flops = counts.flops(nest, view)
     reads, writes = counts.moves(nest, view, counts.READS), counts.moves(nest, view, counts.WRITES)
     return Expressions(
         algorithm=name,
@@ -374,8 +383,8 @@ def formulas(name: str, kind: Kind, options: tuple[tuple[str, Any], ...]) -> Exp
         writes=_by_name(writes),
         hbm_bytes=Add(*(in_bytes(t.dtype) * expr for side in (reads, writes) for t, expr in side.items())),
         atomics=counts.atomics(nest, view),
-        flops=counts.flops(nest, view),
-        useful_flops=counts.useful_flops(nest, view),
+        flops=flops,
+        useful_flops=flops if found.approximates else counts.useful_flops(nest, view),
         exps=counts.function_values(nest, view, Exp),
         tanhs=counts.function_values(nest, view, Tanh),
         randoms=counts.function_values(nest, view, Random),

@@ -3,10 +3,13 @@
 The whole grammar::
 
     algorithm ::= [Kernel(title, [statement ...], per="head",       kernels run one after the other, once a query head,
-                          keeps=()) ...]                            a key/value head ("kv_head") or a "call"; `keeps`:
-                                                                    tensors that stay in HBM, for a later pass
+                          keeps=()) ...]                            a key/value head ("kv_head"), a sequence ("batch")
+                                                                    or a "call"; `keeps`: tensors that stay in HBM,
+                                                                    for a later pass
     statement ::= Loop(axis, tile, [statement ...], masked=False)   over the tiles of an axis; `masked`: only over
                                                                     those that the tile of the enclosing loop sees
+                | Cut([Piece(times, sizes, mask) ...],              on each piece of the call as on a call of its own:
+                      [statement ...])                              so many times, with these sizes for symbols
                 | Live(axis, [statement ...])                       only if the enclosing tile sees any of `axis`
                 | Idle(axis, [statement ...])                       only if it sees none of it
                 | When(condition, [statement ...], unless=False)    only if an expression is 1, not 0; or the reverse
@@ -25,7 +28,7 @@ The whole grammar::
 What a statement covers: the current tile of every axis that an enclosing loop walks, all of any other axis.
 A buffer (of `Load` or `Hold`) lives as long as the loop body that declares it. A loop over an axis that is a
 partition of another (`Axis.of`) shares the tiles of that axis out among its trips. Counts follow by folding over
-the nest (:mod:`iomodel.counts`); nothing here knows a mask, a machine or a number.
+the nest (:mod:`iomodel.counts`); nothing here knows a machine or a number, and a mask only where a piece has its own.
 """
 
 from __future__ import annotations
@@ -36,15 +39,15 @@ from functools import cached_property
 from inspect import signature
 from typing import Any, Literal
 
-from sympy import Expr
+from sympy import Expr, Min, Symbol, floor
 
 from iomodel.errors import IOModelError
 
 DType = Literal["io", "kv", "weight", "fp32", "int32", "int64", "bool"]
 """Width of an element: the workload's dtype, that of the K/V cache, of weights, 4 bytes, 4 bytes, 8 bytes, 1 byte."""
 
-Per = Literal["head", "kv_head", "heads", "batch", "call"]
-"""How many there are: B H, B H_kv, H, B, 1."""
+Per = Literal["head", "kv_head", "heads", "kv_heads", "batch", "call"]
+"""How many there are: B H, B H_kv, H, H_kv, B, 1."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ class Axis:
 class Tensor:
     """A tensor over its axes; there is one `per` query head, key/value head, and so on.
 
-    A `paged` tensor lies in whole pages along its key axis; one that is `inside` another is not allocated.
+    A `paged` tensor lies in whole pages along its key axis; one that is `inside` another, or a view of the one of the
+    same name, is not allocated.
     """
 
     name: str
@@ -195,6 +199,34 @@ class Loop(Block):
 
 
 @dataclass(frozen=True)
+class Piece:
+    """A part of the call that is worked on as a call of its own, and how many there are like it, -1 to take one away.
+
+    `sizes` are the lengths that it has in place of those of the whole call, as expressions over the whole call;
+    `mask` is the mask within it, "window" a causal one of W_l keys to the left.
+    """
+
+    times: Expr
+    sizes: Mapping[Symbol, Expr]
+    mask: Literal["full", "causal", "window"] = "full"
+
+    def __hash__(self) -> int:
+        return hash((self.times, frozenset(self.sizes.items()), self.mask))
+
+
+@dataclass(frozen=True)
+class Cut(Block):
+    """Run the body on every piece; buffers are as large as the first piece needs, so the largest comes first."""
+
+    pieces: Sequence[Piece]
+    body: Sequence[Statement]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pieces", tuple(self.pieces))
+        super().__post_init__()
+
+
+@dataclass(frozen=True)
 class Live(Block):
     """Run the body only where the tile of the enclosing loop sees some of `axis`."""
 
@@ -239,15 +271,15 @@ class Kernel(Block):
 
 Leaf = Load | Lookup | Store | Fill | Accumulate | Hold | MatMul | Elementwise
 Guard = Live | Idle | When
-Statement = Leaf | Loop | Guard
+Statement = Leaf | Loop | Cut | Guard
 Nest = tuple[Kernel, ...]
-Path = tuple[Kernel | Loop | Guard, ...]
+Path = tuple[Kernel | Loop | Cut | Guard, ...]
 
 
 def walk(nest: Nest) -> Iterator[tuple[Leaf, Path]]:
     """Every leaf of a nest with the blocks around it, outermost first, in program order."""
 
-    def inside(block: Kernel | Loop | Guard, path: Path) -> Iterator[tuple[Leaf, Path]]:
+    def inside(block: Kernel | Loop | Cut | Guard, path: Path) -> Iterator[tuple[Leaf, Path]]:
         here = (*path, block)
         for statement in block.body:
             if isinstance(statement, Block):
@@ -288,6 +320,8 @@ def check(nest: Nest) -> None:
             bound = isinstance(block, Live | Idle) or (isinstance(block, Loop) and block.masked)
             if bound and not loops(path[:i]):
                 raise DeclarationError(f"{kernel.title}: a mask needs an enclosing loop whose tiles do the seeing")
+            if isinstance(block, Cut):
+                _check_cut(kernel, block, path[:i])
         if sum(isinstance(block, Loop) and block.masked for block in path) > 1:
             raise DeclarationError(f"{kernel.title}: one masked loop lies inside another")
         if isinstance(statement, Load) and statement.after_first not in (None, *_masked(path)):
@@ -306,6 +340,17 @@ def check(nest: Nest) -> None:
             raise DeclarationError(f"{kernel.title}: {statement.tensor.name} is stored where no buffer holds it")
 
 
+def _check_cut(kernel: Kernel, cut: Cut, around: Path) -> None:
+    """Raise where what lies around a cut knows the sizes that its pieces change: it would be counted with theirs."""
+    changed = {symbol for piece in cut.pieces for symbol in piece.sizes}
+    walked = set().union(*(loop.axis.length.free_symbols | loop.tile.free_symbols for loop in loops(around).values()))
+    if any(isinstance(block, Cut | Live | Idle) for block in around) or _masked(around):
+        raise DeclarationError(f"{kernel.title}: a cut lies inside another, a guard or a masked loop")
+    if changed & walked:
+        names = ", ".join(sorted(map(str, changed & walked)))
+        raise DeclarationError(f"{kernel.title}: a cut changes {names}, which a loop around it walks")
+
+
 def _masked(path: Path) -> list[Axis]:
     return [block.axis for block in path if isinstance(block, Loop) and block.masked]
 
@@ -315,7 +360,7 @@ def _within(axis: Axis, path: Path) -> Path:
     return path[1 + next(i for i, block in enumerate(path) if isinstance(block, Loop) and block.axis == axis) :]
 
 
-def _guards(block: Kernel | Loop | Guard) -> bool:
+def _guards(block: Kernel | Loop | Cut | Guard) -> bool:
     return isinstance(block, Live | Idle)
 
 
@@ -324,7 +369,7 @@ def held(path: Path) -> set[Tensor]:
     return {statement.tensor for block in path for statement in _same_body(block) if isinstance(statement, Load | Hold)}
 
 
-def _same_body(block: Kernel | Loop | Guard) -> Iterator[Leaf | Loop]:
+def _same_body(block: Kernel | Loop | Cut | Guard) -> Iterator[Leaf | Loop | Cut]:
     """The statements of a body, those behind a guard included: a guard opens no scope of its own."""
     for statement in block.body:
         if isinstance(statement, Guard):
@@ -363,15 +408,50 @@ class Published:
     direction: str = "forward"
 
 
+@dataclass(frozen=True)
+class Requirement:
+    """What must hold between the numbers of a call, options and tiles included: `holds` is not negative.
+
+    The error names `field` and says what is `allowed`, a text with the names of numbers in braces; `most`, where there
+    is one, is the largest value that the field may have. It is required where the mask and the switches are as in
+    `given`.
+    """
+
+    field: str
+    holds: Expr
+    allowed: str
+    most: Expr | None = None
+    given: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def at_most(cls, symbol: Symbol, field: str, most: Expr, allowed: str, **given: Any) -> Requirement:
+        """The option of that symbol has a largest value."""
+        return cls(field, most - symbol, allowed, most, tuple(given.items()))
+
+    @classmethod
+    def same(cls, field: str, one: Expr, other: Expr, allowed: str, **given: Any) -> Requirement:
+        """Two numbers are equal."""
+        return cls(field, Min(one - other, other - one), allowed, given=tuple(given.items()))
+
+    @classmethod
+    def multiple(cls, field: str, number: Expr, of: Expr, allowed: str, **given: Any) -> Requirement:
+        """A number is a multiple of another."""
+        return cls(field, of * floor(number / of) - number, allowed, given=tuple(given.items()))
+
+
 @dataclass(frozen=True, eq=False)
 class Algorithm:
     """A named algorithm: how to declare its nests, where it is from, which bounds may speak of it.
 
     `declare` and `backward` take those of the options that they name, by keyword, and return the nest of a direction;
-    None where the algorithm has no such direction. `saved` are the options that the forward pass needs for a backward
-    pass to follow. `classes` names the classes of :mod:`iomodel.bounds` that the forward nest belongs to. `without`
-    names the features of a call (:mod:`iomodel.features`) that a direction does not have. `tiled_by` names the option
-    that giving tiles switches on, for an algorithm that also has a form without tiles.
+    None where the algorithm has no such direction. One that names `causal` is told whether the mask is the causal one.
+    `saved` are the options that the forward pass needs for a backward pass to follow. `classes` names the classes of
+    :mod:`iomodel.bounds` that the forward nest belongs to. `without` names the features of a call
+    (:mod:`iomodel.features`) that a direction does not have. `tiled_by` names the option that giving tiles switches on,
+    for an algorithm that also has a form without tiles. `requires` is what must hold between its numbers.
+
+    `approximates` says what an algorithm computes in place of attention, nothing for one that is exact. Such a one
+    takes none of the features, no packed rows, one sequence length a call, and only the `masks` that it names.
     """
 
     name: str
@@ -387,6 +467,9 @@ class Algorithm:
     published: tuple[Published, ...] = ()
     residency: Mapping[str, Any] = field(default_factory=dict)
     execution: Mapping[str, Any] = field(default_factory=dict)
+    requires: tuple[Requirement, ...] = ()
+    approximates: str = ""
+    masks: tuple[str, ...] = ()
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -406,13 +489,20 @@ class Algorithm:
                 direction, [self.declare, self.backward]
             )
             named = {name for declare in declares for name in signature(declare).parameters}
+            if len(self.directions) == 1:
+                named = set(self.options)  # a number need not be named: it stands in the nest as a symbol
             found[direction] = {name: default for name, default in self.options.items() if name in named}
         return found
 
-    def nest(self, direction: str = "forward", **options: Any) -> Nest:
+    @property
+    def common(self) -> dict[str, Any]:
+        """The options that are none of its own: how the rows of a group are read."""
+        return {} if self.approximates else {"packed": False}
+
+    def nest(self, direction: str = "forward", causal: bool = False, **options: Any) -> Nest:
         """The declaration of the forward or backward pass under these options, checked."""
         declare = self.declare if direction == "forward" else self.backward
-        chosen = {**self.options, **options}
+        chosen = {**self.options, **options, "causal": causal}
         nest: Nest = tuple(declare(**{name: chosen[name] for name in signature(declare).parameters}))
         check(nest)
         return nest

@@ -55,9 +55,11 @@ class Range:
         room = budget - occupied(low)
         if room < 0:
             return None
+        if high <= low:
+            return low
         # A footprint is affine in one tile, or a maximum of such: the first guess is nearly always right.
         slope = occupied(low + step) - occupied(low)
-        guess = min(high, low + room // slope * step)
+        guess = min(high, low + room // slope * step) if slope else high
         if occupied(guess) <= budget:
             low = guess
             high = min(high, guess + step)
@@ -85,7 +87,7 @@ class Problem:
 
     `base` is the part of the cost that no tile lessens; None says that the cost is separable. `strict` is the part of
     the cost to which the bounds of a staircase apply, None where they apply to all of it; `least_stream` is what
-    streams past one tile that covers the outer axis.
+    streams past one tile that covers the outer axis. Of an `irregular` cost nothing is known.
     """
 
     outer: Range
@@ -99,6 +101,7 @@ class Problem:
     least_stream: int = 0
     costs: Callable[[Any, int], Any] | None = None
     known: dict[Tile, int] = field(default_factory=dict)
+    irregular: bool = False
 
     def compute(self, outers: range, v: int) -> None:
         """Cost many tiles in one go, where `costs` does that on an array of outer sizes."""
@@ -112,12 +115,17 @@ class Problem:
         known = self.known.get((u, v))
         if known is None:
             if len(self.known) > LIMIT:
-                raise InputError(
-                    f"alignment: {self.outer.step} given; more than {LIMIT:,} tile sizes compete for the proof; "
-                    f"allowed: any, try {64 * self.outer.step}"
-                )
+                raise self.too_many()
             known = self.known[u, v] = self.cost(u, v)
         return known
+
+    def too_many(self) -> InputError:
+        """The error where more tiles compete than can be looked at."""
+        step = self.inner.step
+        return InputError(
+            f"alignment: {step} given; more than {LIMIT:,} tile sizes compete for the proof; allowed: any, "
+            f"try {64 * step}"
+        )
 
     @property
     def least_footprint(self) -> int:

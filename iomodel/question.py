@@ -15,10 +15,10 @@ from iomodel.counts import elements, in_bytes
 from iomodel.coverage import View
 from iomodel.errors import InputError
 from iomodel.expressions import Kind, declared
-from iomodel.nest import Nest
+from iomodel.nest import Axis, Nest
 from iomodel.problem import Problem, Range, Tile
 from iomodel.structure import TILE_ORDER, Part, parts
-from iomodel.symbols import FOLLOWS, NAME_OF
+from iomodel.symbols import B_1, BY_NAME, FOLLOWS, NAME_OF
 from iomodel.tally import Formulas, compile_formulas, total
 from iomodel.workload import Attention, VarlenAttention
 
@@ -59,7 +59,9 @@ class PartFormulas:
             cost=ask.total(self.traffic),
             footprint=footprint or ask.at_longest(self.footprint),
             budget=budget,
-            prefer_inner=TILE_ORDER.index(self.part.outer) < TILE_ORDER.index(self.part.inner),
+            prefer_inner=self.part.outer not in TILE_ORDER
+            or TILE_ORDER.index(self.part.outer) < TILE_ORDER.index(self.part.inner),
+            irregular=self.part.irregular,
             base=base,
             strict=strict,
             least_stream=least_stream,
@@ -74,6 +76,7 @@ class Asked:
 
     workload: Attention | VarlenAttention
     numbers: tuple[int, ...]
+    names: tuple[str, ...] = ()
 
     @cached_property
     def longest(self) -> Attention:
@@ -84,11 +87,15 @@ class Asked:
             update={"q_len": max(self.workload.q_lens), "kv_len": max(self.workload.kv_lens)}
         )
 
-    def lengths(self, extent: str, each: int) -> list[int]:
-        """The lengths that a tile along an extent cuts, in rows of `each` a position, longest first [rows]."""
-        w = self.workload
+    def lengths(self, axis: Axis, each: int) -> list[int]:
+        """The lengths that a tile along an axis cuts, in rows of `each` a position, longest first [rows]."""
+        w, extent = self.workload, NAME_OF.get(axis.length, "")
         many = {} if isinstance(w, Attention) else {"q_len": w.q_lens, "kv_len": w.kv_lens}
-        return sorted({length * each for length in many.get(extent, [self.longest.numbers[extent]])}, reverse=True)
+        point = {**self.longest.numbers, **dict(zip(self.names, self.numbers, strict=True))} if self.names else {}
+        longest = self.longest.numbers.get(extent) or int(
+            axis.length.xreplace({BY_NAME[name]: Integer(value) for name, value in point.items()})
+        )
+        return sorted({length * each for length in many.get(extent, [longest])}, reverse=True)
 
     def total(self, formula: Formulas) -> Callable[[int, int], int]:
         """The value of a formula at two tiles, summed over the sequences."""
@@ -161,8 +168,11 @@ def ranges_for(
     for formula in found.formulas:
         for symbol, axis in formula.part.axes.items():
             packed = view.rows(axis) != axis.length
-            rows, *shorter = ask.lengths(NAME_OF[axis.length], longest.group if packed else 1)
+            rows, *shorter = ask.lengths(axis, longest.group if packed else 1)
             name = NAME_OF[symbol]
+            if symbol == B_1:
+                ranges[name] = Range(1)
+                continue
             keys = name == "block_kv" or FOLLOWS.get(name) == "block_kv"
             step = steps if isinstance(steps, int) else steps[name]
             most = most_kv if name == "block_kv" else None

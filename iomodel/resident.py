@@ -122,7 +122,7 @@ def ways_for(
     as_residency(residency)
     device = as_device(hardware)
     tally, complete = tally_for(algorithm, workload, options, tiled=True)
-    ask = Asked(workload, tuple(complete[name] for name in tally.numbers))
+    ask = Asked(workload, tuple(complete[name] for name in tally.numbers), tally.numbers)
     kind, chosen = kind_of(workload), structural(complete)
     placed = placements(algorithm, ask.longest, device, residency, dict(chosen), kind)
     compiled = parts_for(algorithm, kind, chosen, tally.numbers, "B")

@@ -1,6 +1,6 @@
 """Least traffic over two tile sizes under a memory budget: exact, with few evaluations.
 
-Two shapes of cost are told apart, and each comes with the bound that proves the search complete.
+Three shapes of cost are told apart, and two come with the bound that proves the search complete.
 
 *Separable* (no mask in force): the cost is a non-decreasing function of the two trip counts; of those along every
 length, where sequences of different lengths are summed. For every outer tile the largest inner tile that fits is then
@@ -19,7 +19,9 @@ at (u, v) are
 So cost(u, v) >= base + max((cost(1, 1) - base) / u, least stream), which falls as u grows: walk u downwards and stop
 where that bound passes the best cost found.
 
-Order of preference, in both: traffic at most (1 + epsilon) of the least; then the larger `preferred` tile; then less
+*Irregular* (pieces of several lengths): nothing is known of the cost, so every tile that fits is looked at.
+
+Order of preference, in all: traffic at most (1 + epsilon) of the least; then the larger `preferred` tile; then less
 traffic; then the smaller footprint; then the smaller other tile.
 """
 
@@ -30,7 +32,7 @@ from fractions import Fraction
 from math import floor, inf
 
 from iomodel.problem import Problem, Tile
-from iomodel.walks import Separable, Staircase, Walk
+from iomodel.walks import Exhaustive, Separable, Staircase, Walk
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ def search(problem: Problem, epsilon: Fraction = Fraction(0), at_most: int | Non
 
     `at_most` is the limit on the cost in place of that which epsilon gives; it is not below the least.
     """
-    walk = Separable(problem) if problem.base is None else Staircase(problem)
+    walk: Walk = Staircase(problem) if problem.base is not None else Separable(problem)
+    if problem.irregular:
+        walk = Exhaustive(problem)
     top = problem.outer.largest(lambda u: problem.footprint(u, problem.inner.first), problem.budget)
     if top is None:
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import isfinite
 from typing import Any, Literal
 
 from iomodel.bounds import best_bound
@@ -21,7 +20,7 @@ from iomodel.residency import Residency
 from iomodel.search import Found, search
 from iomodel.solution import Solution
 from iomodel.symbols import BY_NAME, NAME_OF
-from iomodel.validation import as_integer
+from iomodel.validation import as_integer, finite
 from iomodel.workload import Attention, VarlenAttention
 
 
@@ -90,7 +89,7 @@ def solve(
     ({'block_q': 373, 'block_kv': 5}, 6291456, 'sram')
     """
     share = share_of(epsilon)
-    if objective not in ("traffic", "time"):
+    if not isinstance(objective, str) or objective not in ("traffic", "time"):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
     if objective == "time":
         if residency is None or epsilon:
@@ -115,7 +114,7 @@ def solve(
         raise UnknownNameError(f"tile of {algorithm}", "block_kv", tally.tiles)
     least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
     kind = kind_of(workload)
-    ask = Asked(workload, tuple(complete[name] for name in tally.numbers))
+    ask = Asked(workload, tuple(complete[name] for name in tally.numbers), tally.numbers)
     compiled = parts_for(algorithm, kind, structural(complete), tally.numbers, budget.unit)
     formulas = compiled.formulas
     view = View(kind.mask, complete["packed"])
@@ -136,6 +135,7 @@ def solve(
     total_least = cost.hbm_bytes - sum(result.bytes - result.least for result in found)
 
     def footprint(at: Mapping[str, int]) -> int:
+        at = {"no_tile": 1, **at}
         return max(
             problem.footprint(at[NAME_OF[formula.part.outer]], at[NAME_OF[formula.part.inner]])
             for problem, formula in zip(problems, formulas, strict=True)
@@ -185,6 +185,6 @@ def _runner_up(
 
 def share_of(epsilon: object) -> Fraction:
     """The share of traffic that may be given up, or InputError."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not isfinite(epsilon) or epsilon < 0:
+    if not finite(epsilon) or epsilon < 0:
         raise InputError(f"epsilon: {shown(epsilon)} given; allowed: a share of traffic from 0 up, such as 0.05")
     return Fraction(str(epsilon))  # the decimal that was written, not the nearest binary fraction

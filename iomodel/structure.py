@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from sympy import Symbol
+from sympy import Integer, Symbol
 
 from iomodel.masks import FULL, MaskKind
 from iomodel.nest import (
     Accumulate,
     Axis,
     Block,
+    Cut,
     DeclarationError,
     Fill,
     Idle,
@@ -29,9 +30,11 @@ from iomodel.nest import (
     loops,
     walk,
 )
-from iomodel.symbols import TILES
+from iomodel.symbols import B_1, TILES
 
 TILE_ORDER = [entry.symbol for entry in TILES]
+NO_AXIS = Axis("none", Integer(1))
+"""What the missing tile of a part with a single one cuts."""
 Role = Literal["fixed", "once a tile", "streamed", "area", "loose"]
 
 
@@ -48,6 +51,8 @@ class Part:
     masked : bool
         Whether the cost is no function of the trip counts alone: a mask bounds a loop, an axis is partitioned, or
         pages are looked up.
+    irregular : bool
+        Whether nothing is known of the cost: pieces of several lengths are cut into tiles.
     """
 
     nest: Nest
@@ -55,6 +60,7 @@ class Part:
     inner: Symbol
     axes: dict[Symbol, Axis]
     masked: bool
+    irregular: bool = False
 
     def only(self, *roles: Role) -> Nest:
         """The nest without the moves of other roles (:func:`role`)."""
@@ -105,13 +111,47 @@ def role(statement: Leaf, path: Path, outer: Axis, inner: Axis) -> Role:
     return "once a tile" if around.keys() <= axes | {outer} else "loose"
 
 
+def _sections(kernel: Kernel) -> dict[Symbol, Axis]:
+    """The tiles that pieces are as long as, by the axes whose lengths they are in place of."""
+    cuts = {block for _, path in walk((kernel,)) for block in path if isinstance(block, Cut)}
+    axes = {leaf_axis for leaf, _ in walk((kernel,)) for leaf_axis in _axes_of(leaf)}
+    return {
+        size: axis
+        for cut in cuts
+        for piece in cut.pieces
+        for symbol, size in piece.sizes.items()
+        for axis in axes
+        if size in TILE_ORDER and axis.length == symbol
+    }
+
+
+def _axes_of(leaf: Leaf) -> Iterator[Axis]:
+    if isinstance(leaf, Load | Store):
+        yield from leaf.tensor.axes
+
+
 def _tiles(kernel: Kernel) -> dict[Symbol, Axis]:
     return {
-        block.tile: block.axis
+        block.tile: _longest(block.axis, path)
         for _, path in walk((kernel,))
         for block in path
         if isinstance(block, Loop) and block.tile in TILE_ORDER
     }
+
+
+def _longest(axis: Axis, path: Path) -> Axis:
+    """An axis as long as the largest piece has it: a tile that covers that covers every piece."""
+    for block in path:
+        if isinstance(block, Cut):
+            length = axis.length.xreplace(dict(block.pieces[0].sizes))
+            return axis if length.free_symbols & {*TILE_ORDER} else replace(axis, length=length)
+    return axis
+
+
+def _lengths(kernel: Kernel) -> set[Symbol]:
+    """The tiles that say how long an axis is, as the number of chunks, which another kernel cuts."""
+    walked = {axis for _, path in walk((kernel,)) for axis in loops(path)}
+    return {symbol for axis in walked for symbol in axis.length.free_symbols if symbol in TILE_ORDER}
 
 
 def parts(nest: Nest, mask: MaskKind) -> tuple[list[Part], Nest]:
@@ -119,13 +159,13 @@ def parts(nest: Nest, mask: MaskKind) -> tuple[list[Part], Nest]:
     groups: list[tuple[set[Symbol], list[Kernel]]] = []
     fixed = []
     for kernel in nest:
-        tiles = set(_tiles(kernel))
+        tiles = {**_tiles(kernel), **_sections(kernel)}.keys() | _lengths(kernel)
         if not tiles:
             fixed.append(kernel)
             continue
         joined = [group for group in groups if group[0] & tiles]
         groups = [group for group in groups if not group[0] & tiles]
-        groups.append((tiles.union(*(g[0] for g in joined)), [k for g in joined for k in g[1]] + [kernel]))
+        groups.append((set(tiles).union(*(g[0] for g in joined)), [k for g in joined for k in g[1]] + [kernel]))
     return [_part(tuple(kernels), mask) for _, kernels in groups], tuple(fixed)
 
 
@@ -133,15 +173,21 @@ def _part(nest: Nest, mask: MaskKind) -> Part:
     axes: dict[Symbol, Axis] = {}
     for kernel in nest:
         axes.update(_tiles(kernel))
+    for kernel in nest:
+        axes.update(_sections(kernel))
     ordered = sorted(axes, key=TILE_ORDER.index)
-    if len(ordered) != 2:
-        raise DeclarationError(f"{nest[0].title}: the solver chooses tiles in pairs; found {ordered}")
+    if not 1 <= len(ordered) <= 2:
+        raise DeclarationError(f"{nest[0].title}: the solver chooses two tiles at a time; found {ordered}")
+    if len(ordered) == 1:  # the one there is streams, so that the largest is taken
+        ordered, axes = [B_1, *ordered], {**axes, B_1: NO_AXIS}
+    if any(isinstance(block, Cut) for _, path in walk(nest) for block in path):
+        return Part(nest, ordered[0], ordered[1], axes, masked=False, irregular=True)
     uneven = any(
         isinstance(statement, Lookup) or any(axis.of is not None for axis in loops(path))
         for statement, path in walk(nest)
     )
     pair = next(_masked_pairs(nest), None) if mask != FULL or uneven else None
-    outer, inner = pair or tuple(ordered)
+    outer, inner = pair or (ordered[0], ordered[1])
     return Part(nest, outer, inner, axes, pair is not None)
 
 

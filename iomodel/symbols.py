@@ -43,7 +43,14 @@ B_r_dQ, B_c_dQ, B_r_bwd, B_c_bwd = map(_positive, ("B_r_dQ", "B_c_dQ", "B_r_bwd"
 m_1, n_1, m_2, n_2, m_3, n_3 = map(_positive, ("m_1", "n_1", "m_2", "n_2", "m_3", "n_3"))
 m_4, n_4, m_5, n_5, m_6, n_6 = map(_positive, ("m_4", "n_4", "m_5", "n_5", "m_6", "n_6"))
 warps, stages = map(_positive, ("n_warps", "n_stages"))
+B_p, B_s, B_e = map(_positive, ("B_p", "B_s", "B_e"))
+k_p, r_phi, r_low, k_top = map(_positive, ("k", "r", "r_low", "k_top"))
+l_s, c_s = map(_positive, ("l_s", "c_s"))
+n_b, n_h, n_c = map(_positive, ("n_b", "n_h", "n_c"))
+l_cmp, s_cmp, l_slc, n_slc, w_loc = map(_positive, ("l_cmp", "s_cmp", "l_slc", "n_slc", "w_loc"))
+n_st, x_e = map(_positive, ("n_st", "x_e"))
 M, b, N = map(_positive, ("M", "b", "N"))
+B_1 = _positive("B_1")
 
 WORKLOAD = (
     Entry("batch", B, "sequences in the batch", "-"),
@@ -65,12 +72,31 @@ WORKLOAD = (
 OPTIONS = (
     Entry("splits", s, "parts into which the keys are split, each for a thread block of its own", "-"),
     Entry("dq_buffers", n_dQ, "buffers of dQ that a deterministic backward pass adds to", "-"),
+    Entry("projected", k_p, "rows that the keys are projected to", "rows"),
+    Entry("features", r_phi, "random features", "-"),
+    Entry("rank", r_low, "leading components that approximate scores are made of", "elements"),
+    Entry("top_k", k_top, "keys that are selected for a query", "keys"),
+    Entry("stride", l_s, "positions between two that a strided head sees, or of a section", "positions"),
+    Entry("summary", c_s, "positions at the end of a section that all later ones see", "positions"),
+    Entry("buckets", n_b, "buckets that positions are hashed into", "-"),
+    Entry("rounds", n_h, "rounds of hashing", "-"),
+    Entry("clusters", n_c, "clusters of queries and keys", "-"),
+    Entry("compress_block", l_cmp, "keys that are compressed to one", "keys"),
+    Entry("compress_stride", s_cmp, "keys between the starts of two compressed blocks", "keys"),
+    Entry("select_block", l_slc, "keys of a block that is selected whole", "keys"),
+    Entry("selected", n_slc, "blocks that are selected for a query", "-"),
+    Entry("local", w_loc, "keys of the sliding window, the query's own included", "keys"),
+    Entry("state", n_st, "elements of the state of a channel", "elements"),
+    Entry("expand", x_e, "channels for each element of the model width", "-"),
 )
 """Options of an algorithm that are numbers."""
 
 TILES = (
     Entry("block_q", B_r, "rows of a query tile", "rows"),
     Entry("block_kv", B_c, "rows of a key/value tile", "rows"),
+    Entry("block_proj", B_p, "rows of a tile of a projection", "rows"),
+    Entry("block_sum", B_s, "rows of a tile that a first or last pass sums over", "rows"),
+    Entry("block_channels", B_e, "channels of a tile", "elements"),
     Entry("dq_block_q", B_r_dQ, "rows of a query tile in a pass that makes dQ alone", "rows", "block_q"),
     Entry("dq_block_kv", B_c_dQ, "rows of a key/value tile in a pass that makes dQ alone", "rows", "block_kv"),
     Entry("bwd_block_q", B_r_bwd, "rows of a query tile of the backward pass, after a forward pass", "rows", "block_q"),
@@ -106,6 +132,7 @@ ANALYSIS = (
     Entry("sram_elements", M, "size of the on-chip memory", "elements"),
     Entry("least_block", b, "least size of the streamed tile", "rows"),
     Entry("length", N, "sequence length where queries and keys are as many", "rows"),
+    Entry("no_tile", B_1, "the second tile of kernels that have but one to choose: 1", "-"),
 )
 """What only leading terms and optima speak of."""
 

@@ -27,7 +27,7 @@ SUMS = ("hbm_bytes", "atomics", "flops", "useful_flops", "exps", "tanhs", "rando
 """Quantities that add up over sequences."""
 PEAKS = ("footprint", "footprint_bytes")
 """Quantities of which the largest counts: one thread block at a time has the chip."""
-ONCE: tuple[Per, ...] = ("call", "heads")
+ONCE: tuple[Per, ...] = ("call", "heads", "kv_heads")
 """What there is one of however many sequences a call has."""
 
 

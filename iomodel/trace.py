@@ -11,7 +11,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iomodel.cost import check_splits, tally_for, tile_sizes
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.algorithms import discovered
+from iomodel.cost import check_requirements, tally_for, tile_sizes
 from iomodel.errors import InputError, shown
 from iomodel.expressions import kind_of, structural
 from iomodel.frozen import FrozenDict
@@ -83,6 +85,7 @@ class Trace(Shown):
 
     def to_dict(self, events: int | None = None) -> dict[str, Any]:
         """Everything as plain data, ready for JSON; of the events only the first, if told how many."""
+        most = None if events is None else as_integer("events", events, least=0)
         return {
             "algorithm": self.algorithm,
             "workload": self.workload.to_dict(),
@@ -93,7 +96,7 @@ class Trace(Shown):
             "rates": dict(self.rates.__dict__),
             "summary": self.summary.to_dict(),
             "whole": self.whole.to_dict(),
-            "events": [event.to_dict() for event in islice(self.events, events)],
+            "events": [event.to_dict() for event in islice(self.events, most)],
         }
 
     def to_csv(self, path: str | PathLike[str], *, overwrite: bool = True) -> None:
@@ -107,6 +110,8 @@ class Trace(Shown):
             raise InputError(
                 f"csv: {shown(str(path))} cannot be written ({error.strerror}); allowed: the name of a new file"
             ) from None
+        except (TypeError, ValueError):  # no path at all, or one that no file can have
+            raise InputError(f"csv: {shown(path)} given; allowed: the name of a new file") from None
 
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = True) -> Figure:
         """Draw what is on chip over time, and the tiles of the score matrix in the order of their visits.
@@ -131,6 +136,7 @@ class Trace(Shown):
         """Return a table of the first events, then one of their sums, for the terminal."""
         from rich.console import Group
 
+        most = as_integer("most", most, least=0)
         on = f" on {self.rates.device}" if self.rates.device else ""
         first = f", the first {most:,}" if most < self.count else ""
         of = f"{self.count:,} events of {self.heads:,} of {self._run.heads:,} heads"
@@ -200,6 +206,9 @@ def trace(
     device = find_hardware(hardware) if isinstance(hardware, str) else hardware
     if not isinstance(device, Hardware | None):
         raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
+    if find_algorithm(algorithm).approximates:
+        exact = ", ".join(name for name, found in discovered().items() if not found.approximates)
+        raise InputError(f"algorithm: {algorithm} given; allowed: {exact}, for a trace knows no pieces of a call")
     given = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     if tiles is None and tally_for(algorithm, call, options, tiled=False)[0].tiles:
         if device is None:
@@ -207,7 +216,7 @@ def trace(
         given = dict(solve(algorithm, call, device, **options).tiles)
     tally, complete = tally_for(algorithm, call, options, tiled=bool(given.keys() - {entry.name for entry in LAUNCH}))
     sizes = tile_sizes(algorithm, tally.tiles, given)
-    check_splits(call, complete, sizes)
+    check_requirements(find_algorithm(algorithm), call, complete, sizes)
     rates = rates_of(device, call.dtype)
     run = _remembered(algorithm, call, FrozenDict(sizes), FrozenDict(complete), rates)
     number = _heads(heads, run.heads)
@@ -222,7 +231,7 @@ def trace(
 
 
 def _heads(given: object, every: int) -> int:
-    if given == "all":
+    if isinstance(given, str) and given == "all":
         return every
     number = as_integer("heads", given) if not isinstance(given, str) else 0
     if not 1 <= number <= every:

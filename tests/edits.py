@@ -11,6 +11,7 @@ from sympy import Expr, Integer, Mul, Poly, expand
 from iomodel.nest import (
     Accumulate,
     Block,
+    Cut,
     DType,
     Elementwise,
     Exp,
@@ -104,6 +105,23 @@ def in_block(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterat
             yield "opened", instead(*inner)
         case Loop(masked=True, body=inner):
             yield "unmasked", instead(replace(block, masked=False))
+        case Cut(pieces=pieces):
+            for at, piece in enumerate(pieces):
+                others = (pieces[:at], pieces[at + 1 :])
+                yield "a piece more", instead(replace(block, pieces=(*pieces, replace(piece, times=Integer(1)))))
+                if len(pieces) > 1:
+                    yield "a piece less", instead(replace(block, pieces=(*others[0], *others[1])))
+                for mask in {"full", "causal"} - {piece.mask} if any(map(bounded, block.body)) else ():
+                    changed = (*others[0], replace(piece, mask=mask), *others[1])  # type: ignore[arg-type]
+                    yield f"under the mask {mask}", instead(replace(block, pieces=changed))
+
+
+def bounded(statement: Statement) -> bool:
+    """Whether a mask bounds anything in a statement."""
+    if not isinstance(statement, Block):
+        return False
+    guards = isinstance(statement, Live | Idle) or (isinstance(statement, Loop) and statement.masked)
+    return guards or any(map(bounded, statement.body))
 
 
 def restated(block: Live) -> bool:
@@ -123,7 +141,7 @@ def in_leaf(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterato
         yield "doubled", instead(leaf, leaf)
     if isinstance(leaf, Hold):
         # Doubling is left out: a tensor has one buffer, so a second Hold of it declares what is there already.
-        other: DType = "io" if (leaf.dtype or leaf.tensor.dtype) == "fp32" else "fp32"
+        other: DType = "fp32" if (leaf.dtype or leaf.tensor.dtype) in ("io", "kv") else "io"
         for kind, changed in (("dropped", instead()), ("of another width", instead(replace(leaf, dtype=other)))):
             if not overshadowed(nest, changed, place):
                 yield kind, changed
@@ -230,8 +248,14 @@ def conditions(path: Path) -> set[tuple[Expr, bool]]:
 def sizes(path: Path) -> list[Expr]:
     """What is held around a statement, in elements and in bytes at each size of an element."""
     elements = size = Integer(0)
+    first = next((dict(block.pieces[0].sizes) for block in path if isinstance(block, Cut)), {})
     for tensor, (width, tiles) in live(path).items():
-        part = Mul(*(axis.length if tile is None else tile for axis, tile in zip(tensor.axes, tiles, strict=True)))
+        part = Mul(
+            *(
+                axis.length.xreplace(first) if tile is None else tile
+                for axis, tile in zip(tensor.axes, tiles, strict=True)
+            )
+        )
         elements += part
         size += part * {"fp32": Integer(4), "bool": Integer(1)}.get(width, e)
     return [elements, *(size.subs(e, width) for width in (1, 2, 4))]
@@ -240,6 +264,8 @@ def sizes(path: Path) -> list[Expr]:
 def never_below(term: Expr, other: Expr) -> bool:
     """Whether a polynomial is never below another at positive integers: no coefficient is negative counted from 1."""
     difference = expand(term - other)
+    if not difference.is_polynomial(*difference.free_symbols):
+        return False
     symbols = sorted(difference.free_symbols, key=str)
     moved = Poly(
         difference.subs({symbol: symbol + 1 for symbol in symbols}, simultaneous=True), *(symbols or [e])
@@ -277,6 +303,8 @@ def describe(statement: Any) -> str:
             return str(statement.title)
         case When():
             return f"When({'not ' if statement.unless else ''}{statement.condition})"
+        case Cut():
+            return f"Cut({len(statement.pieces)})"
         case Loop() | Live() | Idle():
             return f"{kind}({statement.axis.name})"
         case MatMul():

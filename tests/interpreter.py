@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,19 @@ from sympy import Expr, Symbol
 from iomodel.nest import (
     Accumulate,
     Axis,
+    Cut,
     Exp,
     Fill,
     Hold,
     Idle,
+    Kernel,
     Live,
     Load,
     Lookup,
     Loop,
     MatMul,
     Nest,
+    Piece,
     Random,
     Statement,
     Store,
@@ -33,7 +36,7 @@ from iomodel.nest import (
     Tensor,
     When,
 )
-from iomodel.symbols import B, G, H, H_kv, N_k, e, e_kv, p
+from iomodel.symbols import B, G, H, H_kv, N_k, N_q, W_l, e, e_kv, p
 from iomodel.tensors import grouped
 
 Extent = tuple[int, int]
@@ -83,7 +86,7 @@ class Machine:
         for kernel in nest:
             before, self.counters = self.counters, Counter()
             self.body(kernel, Here())
-            instances = {"head": heads, "kv_head": batch * self.values[H_kv], "call": 1}[kernel.per]
+            instances = {"head": heads, "kv_head": batch * self.values[H_kv], "batch": batch, "call": 1}[kernel.per]
             self.counters = before + Counter({name: n * instances for name, n in self.counters.items()})
             self.hold(kernel, Here(), {})
 
@@ -139,6 +142,12 @@ class Machine:
             case When():
                 if self.holds(statement):
                     self.body(statement, here)
+            case Cut(pieces=pieces):
+                for piece in pieces:
+                    within = replace(self.within(piece), counters=Counter())
+                    within.body(statement, here)
+                    for name, count in within.counters.items():
+                        self.counters[name] += self.size(piece.times) * count
             case Load(tensor=tensor, after_first=axis):
                 if axis is None or here.trips[axis] > 0:
                     self.counters[f"reads {tensor.name}"] += self.elements(tensor.axes, here, tensor.paged)
@@ -154,6 +163,19 @@ class Machine:
                 self.counters["flops"] += 2 * self.elements((m, n, k), here)
             case Exp(axes=axes) | Tanh(axes=axes) | Random(axes=axes):
                 self.counters[type(statement).__name__] += self.elements(axes, here)
+
+    def within(self, piece: Piece) -> Machine:
+        """The same counters on a piece of the call."""
+        values = {**self.values, **{symbol: self.size(size) for symbol, size in piece.sizes.items()}}
+        q_len, kv_len = values[N_q], values[N_k]
+        distance = np.arange(kv_len)[None, :] - np.arange(q_len)[:, None] - (kv_len - q_len)
+        seen = np.ones(distance.shape, dtype=bool)
+        if piece.mask != "full":
+            seen &= distance <= 0
+        if piece.mask == "window":
+            seen &= distance >= -values[W_l]
+        rows = np.repeat(seen, values[G], axis=0) if self.packed else seen
+        return replace(self, values=values, seen=rows)
 
     def elements(self, axes: tuple[Axis, ...], here: Here, paged: bool = False) -> int:
         count = 1
@@ -188,12 +210,14 @@ class Machine:
         for statement in self.declared(block):
             if isinstance(statement, Loop):
                 self.hold(statement, here.inside(statement, (0, self.size(statement.tile)), 0), live)
+            if isinstance(statement, Cut):
+                self.within(statement.pieces[0]).hold(statement, here, live)
 
     def moved(self, block: Any) -> Iterator[tuple[Tensor, bool]]:
         """The tensors that a kernel moves, in program order, and whether each is written."""
         for statement in self.declared(block):
             match statement:
-                case Loop():
+                case Loop() | Cut():
                     yield from self.moved(statement)
                 case Load(tensor=tensor) | Lookup(tensor=tensor):
                     yield tensor, False
@@ -203,18 +227,17 @@ class Machine:
     def peak_hbm(self, nest: Nest) -> tuple[int, int]:
         """Most elements and bytes allocated: inputs always, results from the first store, scratch to the last load."""
         uses: dict[Tensor, list[tuple[int, bool]]] = {}
-        for number, kernel in enumerate(nest):
-            for tensor, written in self.moved(kernel):
-                uses.setdefault(tensor, []).append((number, written))
-            for tensor in kernel.keeps:
-                uses.setdefault(tensor, []).append((number, False))
+        every = [(n, *use) for n, kernel in enumerate(nest) for use in [*self.moved(kernel), *kept(kernel)]]
+        whole = {tensor.name: tensor for _, tensor, _ in every if not tensor.inside}
+        for number, tensor, written in every:
+            uses.setdefault(whole.get(tensor.name, tensor) if tensor.inside else tensor, []).append((number, written))
         allocated = [[0, 0] for _ in nest]
         for tensor, found in uses.items():
             if tensor.inside:
                 continue
             batch, page = self.values[B], self.values[p]
             per = {"head": batch * self.values[H], "kv_head": batch * self.values[H_kv], "heads": self.values[H]}
-            size = {**per, "batch": batch, "call": 1}[tensor.per]
+            size = {**per, "kv_heads": self.values[H_kv], "batch": batch, "call": 1}[tensor.per]
             for axis in tensor.axes:
                 length = self.size(axis.length)
                 size *= -(-length // page) * page if tensor.paged and axis.name == "key" else length
@@ -225,3 +248,8 @@ class Machine:
                 allocated[number][0] += size
                 allocated[number][1] += size * self.width(tensor.dtype)
         return max(n for n, _ in allocated), max(n for _, n in allocated)
+
+
+def kept(kernel: Kernel) -> list[tuple[Tensor, bool]]:
+    """What a kernel leaves in HBM though it does not move it."""
+    return [(tensor, False) for tensor in kernel.keeps]

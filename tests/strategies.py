@@ -40,7 +40,11 @@ class Variant:
 
     @property
     def tiles(self) -> tuple[str, ...]:
-        return iomodel.expressions(self.algorithm, direction=self.direction, **self.options).tiles
+        every = [self.tiles_under(mask) for mask in algorithm(self.algorithm).masks or ("full",)]
+        return tuple(dict.fromkeys(name for names in every for name in names))
+
+    def tiles_under(self, mask: Any) -> tuple[str, ...]:
+        return iomodel.expressions(self.algorithm, mask, self.direction, **self.options).tiles
 
     @property
     def without(self) -> frozenset[str]:
@@ -63,7 +67,10 @@ def variants() -> list[Variant]:
     return sorted(found, key=str)
 
 
-VARIANTS = variants()
+EXACT = [name for name in iomodel.list_algorithms() if not algorithm(name).approximates]
+EVERY = variants()
+VARIANTS = [variant for variant in EVERY if not algorithm(variant.algorithm).approximates]
+APPROXIMATE = [variant for variant in EVERY if algorithm(variant.algorithm).approximates]
 FORWARD = [variant for variant in VARIANTS if variant.direction == "forward"]
 
 # What an option that is no switch may be; an option of another type needs a line here.
@@ -88,7 +95,10 @@ class Case:
 
 def run(name: str, w: iomodel.Attention, tiles: Mapping[str, int], options: Mapping[str, Any]) -> Run:
     """Run the reference kernel; that it computes attention is the matter of test_reference."""
-    told = {option: value for option, value in options.items() if option != algorithm(name).tiled_by}
+    known = {**algorithm(name).takes(w.direction), **algorithm(name).common}
+    told = {
+        option: value for option, value in options.items() if option in known and option != algorithm(name).tiled_by
+    }
     rows, keys = (w.batch, w.heads, w.q_len), (w.batch, w.kv_heads, w.kv_len)
     tensors = [np.ones((*rows, w.head_dim)), np.ones((*keys, w.head_dim)), np.ones((*keys, w.value_dim))]
     more = {**bounds(w), **tiles, **told, **({"extras": extras(w)} if w.features else {})}
@@ -159,8 +169,75 @@ def workloads(
     return testing.workloads(max_len=longest, masks=every, features=has, directions=[direction])
 
 
+SELF = {"sparse_transformer", "reformer", "routing_transformer", "nsa", "mamba1", "mamba2"}
+"""Algorithms of self-attention alone."""
+UNGROUPED = {"reformer", "mamba1"}
+"""Algorithms in which every query head has keys of its own."""
+# What an option that is a number may be, for a call; what the ones before it are may matter.
+DRAWN_FOR: dict[str, Any] = {
+    "projected": lambda w, _: st.integers(1, w.kv_len),
+    "features": lambda w, _: st.integers(1, w.kv_len),
+    "rank": lambda w, _: st.integers(1, w.head_dim),
+    "top_k": lambda w, _: st.integers(1, w.kv_len),
+    "stride": lambda w, on: (
+        st.sampled_from(divisors(w.q_len)) if on["fixed"] and on["second"] else st.integers(1, w.q_len)
+    ),
+    "summary": lambda _, on: st.integers(1, on["stride"]),
+    "buckets": lambda w, _: st.integers(1, w.q_len // 2).map(lambda half: 2 * half),
+    "rounds": lambda _w, _: st.integers(1, 3),
+    "clusters": lambda w, _: st.integers(1, w.q_len),
+    "compress_stride": lambda w, _: st.sampled_from(divisors(w.q_len)),
+    "compress_block": lambda w, on: st.integers(1, w.q_len // on["compress_stride"]).map(
+        lambda times: times * on["compress_stride"]
+    ),
+    "select_block": lambda w, on: st.sampled_from(
+        [size for size in divisors(w.q_len) if size % on["compress_stride"] == 0]
+    ),
+    "selected": lambda _w, _: st.integers(1, 5),
+    "local": lambda w, _: st.integers(1, w.q_len),
+    "state": lambda _w, _: st.integers(1, 4),
+    "expand": lambda _w, _: st.integers(1, 3),
+}
+
+
+def divisors(number: int) -> list[int]:
+    """What divides a number."""
+    return [size for size in range(1, number + 1) if number % size == 0]
+
+
+@st.composite
+def approximate_cases(draw: st.DrawFn, variant: Variant) -> Case:
+    """A call that an approximation answers, with options that go together."""
+    longest, least, most = draw(scales)
+    found, name = algorithm(variant.algorithm), variant.algorithm
+    mask = draw(st.sampled_from(found.masks))
+    alone = mask == "causal" or name in SELF
+    q_len = draw(st.integers(2 if name == "reformer" else 1, longest))
+    kv_heads, group = draw(st.integers(1, 2)), 1 if name in UNGROUPED else draw(st.integers(1, 3))
+    kv_len = q_len if alone else draw(st.integers(q_len if name == "loki" else 1, longest + 4))
+    w = iomodel.Attention(
+        batch=draw(st.integers(1, 2)),
+        heads=kv_heads * group,
+        kv_heads=kv_heads,
+        q_len=q_len,
+        kv_len=kv_len,
+        head_dim=draw(st.integers(1, 5)),
+        value_dim=draw(st.integers(1, 5)),
+        dtype=draw(dtypes),
+        mask=mask,
+    )
+    chosen = dict(variant.options)
+    for option, drawn in DRAWN_FOR.items():
+        if option in found.options:
+            chosen[option] = draw(drawn(w, chosen))
+    tiles = {tile: draw(st.integers(least, most)) for tile in variant.tiles_under(mask)}
+    return Case(name, w, tiles, chosen)
+
+
 @st.composite
 def cases(draw: st.DrawFn, variant: Variant, plain: bool = False) -> Case:
+    if algorithm(variant.algorithm).approximates:
+        return draw(approximate_cases(variant))
     longest, least, most = draw(scales)
     taken = algorithm(variant.algorithm).takes(variant.direction)
     options = {name: draw(DRAWN[type(default)]) for name, default in taken.items() if name not in variant.options}

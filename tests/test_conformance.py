@@ -19,10 +19,10 @@ from iomodel.bounds import FORMULAS
 from iomodel.features import FEATURES
 from iomodel.masks import TABULATED, Count
 from iomodel.nest import Published
-from iomodel.symbols import BY_NAME, OPTIONS, TILES, WORKLOAD
+from iomodel.symbols import BY_NAME, NAME_OF, OPTIONS, TILES, WORKLOAD
 from iomodel.tensors import split
 from iomodel.workload import CACHE_ONLY, Call, Mask
-from tests.strategies import DRAWN, VARIANTS, Variant, cases
+from tests.strategies import APPROXIMATE, DRAWN, DRAWN_FOR, EVERY, VARIANTS, Variant, cases
 
 ROOT = Path(__file__).parent.parent
 MASKS: list[Mask] = [
@@ -66,13 +66,16 @@ def test_there_are_algorithms() -> None:
 
 @each_way
 def test_it_has_a_reference_kernel(way: Way) -> None:
+    if algorithm(way.name).approximates:
+        assert {"Q", "K", "V", "right", "capacity"} <= parameters(way)
+        return
     taken = {"Q", "K", "V", "left", "right", "align", "seen", "packed"}
     assert taken | ({"dO", "saved"} if way.direction == "backward" else {"extras"}) <= parameters(way)
 
 
 @each_way
 def test_its_reference_kernel_is_told_every_tile_and_option(way: Way) -> None:
-    compared = [variant for variant in VARIANTS if (variant.algorithm, variant.direction) == way]
+    compared = [variant for variant in EVERY if (variant.algorithm, variant.direction) == way]
     tiles = {tile for variant in compared for tile in variant.tiles}
     options = set(algorithm(way.name).takes(way.direction)) - {algorithm(way.name).tiled_by}
     assert compared
@@ -96,10 +99,12 @@ def test_it_has_a_page(name: str) -> None:
 
 @each_way
 def test_it_is_compared_under_every_option(way: Way) -> None:
-    compared = [variant for variant in VARIANTS if (variant.algorithm, variant.direction) == way]
+    compared = [variant for variant in EVERY if (variant.algorithm, variant.direction) == way]
     for option, default in algorithm(way.name).takes(way.direction).items():
         if isinstance(default, bool):
             assert {variant.options[option] for variant in compared} == {False, True}
+        elif algorithm(way.name).approximates:
+            assert option in DRAWN_FOR
         else:
             assert type(default) in DRAWN
     for variant in compared:
@@ -108,6 +113,36 @@ def test_it_is_compared_under_every_option(way: Way) -> None:
 
 def test_a_night_compares_a_hundred_thousand_shapes() -> None:
     assert len(VARIANTS) * settings.get_profile("nightly").max_examples >= 100_000
+
+
+@pytest.mark.parametrize("variant", APPROXIMATE, ids=str)
+def test_an_approximation_keeps_to_the_alphabet(variant: Variant) -> None:
+    for mask in algorithm(variant.algorithm).masks:
+        stays_within(iomodel.expressions(variant.algorithm, mask, variant.direction, **variant.options))
+
+
+@each_algorithm
+def test_an_approximation_says_what_it_is(name: str) -> None:
+    """Which masks it takes; and nothing that only an exact algorithm has."""
+    found = algorithm(name)
+    if not found.approximates:
+        assert not found.masks
+        return
+    assert found.masks
+    assert set(found.masks) <= {"full", "causal"}
+    assert found.directions == ("forward",)
+    assert not (found.classes or found.without or found.saved or found.tiled_by)
+
+
+@each_algorithm
+def test_its_requirements_say_what_is_allowed(name: str) -> None:
+    found = algorithm(name)
+    for requirement in found.requires:
+        names = {NAME_OF[symbol] for symbol in requirement.holds.free_symbols}
+        assert requirement.field in names
+        told = dict.fromkeys([*names, "most"], 1)
+        assert "{" not in requirement.allowed.format(**told)
+        assert {field for field, _ in requirement.given} <= {*found.options, "mask"}
 
 
 @each_variant
@@ -157,7 +192,8 @@ def stays_within(e: iomodel.Expressions) -> None:
 
 @pytest.mark.parametrize(("name", "form"), PUBLISHED, ids=[f"{name}: {form.cite}" for name, form in PUBLISHED])
 def test_a_published_form_is_the_derived_total(name: str, form: Published) -> None:
-    found = iomodel.expressions(name, "full", form.direction, **form.options)
+    masks: Any = algorithm(name).masks or ("full",)
+    found = iomodel.expressions(name, masks[0], form.direction, **form.options)
     derived = found.subs(batch=1, heads=1, kv_heads=1, group=1)
     assert expand(derived.hbm_elements - form.elements) == 0
     assert form.elements.free_symbols <= set(BY_NAME.values())
@@ -181,7 +217,7 @@ def test_its_published_forms_are_of_its_directions(name: str) -> None:
 def test_its_classes_have_bounds(name: str) -> None:
     """A class is one of forward passes: the bounds speak of no other."""
     found = algorithm(name)
-    assert bool(found.classes) == ("forward" in found.directions)
+    assert bool(found.classes) == ("forward" in found.directions and not found.approximates)
     assert found.classes <= FORMULAS.keys()
 
 

@@ -17,7 +17,7 @@ from iomodel.algorithms import discovered
 from iomodel.nest import Algorithm, DeclarationError, Hold, Kernel, Live, Load, Loop, MatMul, Store
 from iomodel.problem import Problem, Range
 from iomodel.search import Found, search
-from iomodel.symbols import B_c, B_r
+from iomodel.symbols import B_c, B_r, m_1
 from iomodel.tensors import K, O, Q, S, V, depth, key, query, value
 from tests.oracle import Question, exhaustive
 
@@ -168,10 +168,23 @@ def test_an_algorithm_that_no_staircase_bound_covers_is_searched_in_full(mask: o
 
 
 def test_tiles_are_chosen_in_pairs() -> None:
-    lonely = Algorithm("lonely", "", "", lambda: [Kernel("lonely", [Loop(query, B_r, [Load(Q), Store(Q)])])])
-    discovered()["lonely"] = lonely
+    crowded = Loop(query, B_r, [Loop(key, B_c, [Loop(depth, m_1, [Load(Q), Load(K), Store(Q)])])])
+    discovered()["crowded"] = Algorithm("crowded", "", "", lambda: [Kernel("crowded", [crowded])])
     try:
-        with pytest.raises(DeclarationError, match=r"lonely: the solver chooses tiles in pairs; found \[B_r\]"):
-            iomodel.solve("lonely", iomodel.Attention(q_len=7, head_dim=2), sram_bytes=100)
+        with pytest.raises(DeclarationError, match=r"crowded: the solver chooses two tiles at a time; found"):
+            iomodel.solve("crowded", iomodel.Attention(q_len=7, head_dim=2), sram_bytes=100)
+    finally:
+        del discovered()["crowded"]
+
+
+def test_a_tile_that_is_alone_is_as_large_as_fits() -> None:
+    """Its size costs nothing here: Q is read and written once."""
+    discovered()["lonely"] = Algorithm(
+        "lonely", "", "", lambda: [Kernel("lonely", [Loop(query, B_r, [Load(Q), Store(Q)])])]
+    )
+    try:
+        found = iomodel.solve("lonely", iomodel.Attention(q_len=70, head_dim=2), sram_elements=100)
+        assert dict(found.tiles) == {"block_q": 50}
+        assert found.cost.hbm_elements == 2 * 70 * 2
     finally:
         del discovered()["lonely"]

@@ -21,7 +21,7 @@ from iomodel.testing import HBM, SRAM, Machine, SRAMOverflowError, assert_traffi
 from iomodel.testing.drawn_masks import KINDS
 from iomodel.testing.machine import WIDTHS
 from iomodel.workload import CACHE_ONLY
-from tests.strategies import VARIANTS, Variant, cases
+from tests.strategies import EXACT, VARIANTS, Variant, cases
 
 TILE = {"block_q": 16, "block_kv": 8}
 DIRECTIONS: list[Any] = ["forward", "backward", "both"]
@@ -211,7 +211,7 @@ def test_masks_fit_the_lengths(kind: Any, data: st.DataObject) -> None:
     assert iomodel.Attention(q_len=q_len, kv_len=kv_len, head_dim=1, mask=mask).mask == mask
 
 
-@pytest.mark.parametrize("name", iomodel.list_algorithms())
+@pytest.mark.parametrize("name", EXACT)
 @settings(max_examples=4)
 @given(data=st.data())
 def test_an_algorithm_takes_its_calls_and_tiles(name: str, data: st.DataObject) -> None:

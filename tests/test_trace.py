@@ -27,7 +27,7 @@ from iomodel.tracing.rates import Rates
 from iomodel.tracing.sight import Sight, Table, sight_of
 from tests import interpreter
 from tests.reference.masks import visible
-from tests.strategies import VARIANTS, Case, bounds, cases, data_masks, fraction_of_examples, mask_kinds, masks
+from tests.strategies import EXACT, VARIANTS, Case, bounds, cases, data_masks, fraction_of_examples, mask_kinds, masks
 from tests.test_nests import CORNERS, Scene, points, scenes
 
 SUMS = ("atomics", "flops", "exps", "tanhs", "randoms", "hbm_bytes", "hbm_elements")
@@ -59,7 +59,7 @@ def added(events: Iterable[Event]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", iomodel.list_algorithms())
+@pytest.mark.parametrize("name", EXACT)
 @fraction_of_examples(16)
 @given(data=st.data())
 def test_a_trace_adds_up_to_the_cost(name: str, data: st.DataObject) -> None:

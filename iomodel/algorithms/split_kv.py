@@ -22,6 +22,7 @@ from iomodel.nest import (
     Loop,
     MatMul,
     Published,
+    Requirement,
     Scores,
     Sink,
     Store,
@@ -76,6 +77,9 @@ ALGORITHM = Algorithm(
     "in FlashAttention-2, arXiv:2307.08691 (2023), Algorithm 1",
     declare=declare,
     options={"splits": 1, "lse": True},
+    requires=(
+        Requirement.at_most(s, "splits", ceiling(N_k / B_c), "up to {most}, the tiles of {block_kv} keys in {kv_len}"),
+    ),
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
     residency={"forward": (FORWARD,)},
     execution={"forward": replace(PIPELINED, spread=(split,))},

@@ -37,6 +37,10 @@ MEANINGS = {
     "dropout_pass": "P is dropped out in a kernel of its own, which stores a mask",
     "packed": "the query heads that share keys are rows of one tile",
     **{entry.name: entry.meaning for entry in OPTIONS},
+    "shared": "one matrix projects keys and values",
+    "carry": "the state comes from HBM and goes back there",
+    "fixed": "the fixed pattern, not the strided one",
+    "second": "the second factor of the pattern, not the first",
 }
 """What the algorithms' options do; an option without a line here is named all the same."""
 
@@ -48,7 +52,7 @@ def takers(name: str) -> str:
     'flash2 backward'
     """
     if all(name not in algorithm(taker).options for taker in list_algorithms()):
-        return "every algorithm"  # how a nest is read, whatever it declares
+        return "every exact algorithm"  # how a nest is read, whatever it declares
     found = []
     for taker in list_algorithms():
         ways = [way for way in algorithm(taker).directions if way != "both"]
@@ -135,6 +139,7 @@ BUDGET = [
 OBJECTIVE = option(
     "objective", "traffic (default), proven; or time on the device.", "Solver", "NAME", ("traffic", "time")
 )
+APPROXIMATE = switch("approximate", "List those too that approximate attention, marked; none is the best.", "Solver")
 RESIDENCY = [
     option(
         "residency",

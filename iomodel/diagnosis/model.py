@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.cost import Cost, check_splits, cost_at, tally_for, tile_sizes
+from iomodel.cost import Cost, check_requirements, cost_at, tally_for, tile_sizes
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.estimate import assembled, estimate
 from iomodel.estimate_result import Estimate
@@ -85,7 +85,7 @@ def modelled(change: Change, device: Hardware) -> Modelled:
 def _cost(change: Change, given: Mapping[str, int]) -> Cost:
     tally, complete = tally_for(change.algorithm, change.workload, change.options, tiled=True)
     sizes = tile_sizes(change.algorithm, tally.tiles, given)
-    check_splits(change.workload, complete, sizes)
+    check_requirements(find_algorithm(change.algorithm), change.workload, complete, sizes)
     return cost_at(tally, change.workload, sizes, complete)
 
 

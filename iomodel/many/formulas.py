@@ -159,9 +159,11 @@ def _part(found: PartFormulas) -> PartArrays:
 def many_parts(
     name: str, kind: Kind, options: tuple[tuple[str, Any], ...], numbers: tuple[str, ...], unit: str
 ) -> ManyParts | None:
-    """The parts of an algorithm over arrays, compiled once; None where a count has no formula."""
+    """The parts of an algorithm over arrays, compiled once; None where they are searched one call at a time."""
     found = parts_for(name, kind, options, numbers, unit)
     if any(formula.nodes for part in found.formulas for formula in (part.traffic, part.footprint, part.strict)):
+        return None
+    if find_algorithm(name).approximates:
         return None
     chosen = dict(options)
     view = View(kind.mask, chosen["packed"])

@@ -38,7 +38,7 @@ def workloads(
     Parameters
     ----------
     algorithm : str, optional
-        Leave out the features and directions that this one does not have.
+        Leave out the features and directions that this one does not have; one that is exact.
     max_len : int
         The most queries and the most keys a head [rows].
     max_width : int
@@ -71,6 +71,8 @@ def workloads(
     names = known_features(features)
     if algorithm is not None:
         found = find_algorithm(algorithm)
+        if found.approximates:
+            raise InputError(f"algorithm: {algorithm} given; allowed: one that is exact, for its sizes must go together")
         left = [way for way in ways if way in found.directions]
         if not left:
             raise InputError(
@@ -115,6 +117,7 @@ def algorithms(*, direction: Direction = "forward", features: Iterable[str] = ()
     found = [
         name
         for name in list_algorithms()
+        if not find_algorithm(name).approximates
         if (way == "forward" or not set(wanted) & set(CACHE_ONLY))
         and way in find_algorithm(name).directions
         and not any(find_algorithm(name).without.get(part, frozenset()) & set(wanted) for part in passes)
