@@ -1,0 +1,42 @@
+"""The page put together: one file that holds its style, its scripts and its data."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+COMPUTES = ("arithmetic", "solve", "call", "walk")
+"""The scripts that know nothing of a page."""
+DRAWS = ("drawing", "results", "tilemap", "curves", "animation", "form", "main")
+"""Those that draw it."""
+
+
+def static(name: str) -> str:
+    """A file of the page."""
+    return (files("iomodel.explorer") / "static" / name).read_text(encoding="utf-8")
+
+
+def script(names: tuple[str, ...]) -> str:
+    """Some scripts as one, in a scope of their own."""
+    body = "\n".join(static(f"{name}.js") for name in names)
+    return f'"use strict";\n(() => {{\n{body}\n}})();'
+
+
+def page(data: dict[str, Any]) -> str:
+    """The HTML of the page with these data."""
+    packed = gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)
+    parts = {
+        "style": static("page.css"),
+        "version": escape(str(data["version"])),
+        "data": b64encode(packed).decode("ascii"),
+        "script": script((*COMPUTES, *DRAWS)),
+    }
+    html = static("page.html")
+    for name, text in parts.items():
+        before, after = html.split(f"{{{{{name}}}}}")
+        html = before + text + after
+    return html

@@ -1,0 +1,98 @@
+// Traffic against SRAM with the lower bounds, and the roofline with the call on it.
+
+const PATIENCE = 900; // how long the curve may take [ms]
+
+// SRAM sizes to solve for: from what the least tile needs to where more saves nothing, an even number an octave.
+function budgetsFor(call, least, each) {
+  const low = Math.max(256, Number(least)), high = Math.max(4 * low, 16 * Number(call.budget));
+  const found = new Set([Number(call.budget)]);
+  for (let at = Math.log2(low); at <= Math.log2(high) + 1e-9; at += 1 / each) found.add(Math.ceil(2 ** at));
+  return [...found].filter((size) => size <= 2 ** 40).sort((a, b) => a - b);
+}
+
+function solvedCurve(call) {
+  const least = solve(call, 0n, call.alignment).least;
+  const began = performance.now();
+  const points = [];
+  for (const size of budgetsFor(call, least, 3)) {
+    if (performance.now() - began > PATIENCE) return { points, cut: true };
+    const found = solve(call, BigInt(size), call.alignment);
+    if (!found.feasible) continue;
+    const bytes = call.exact([call.set.counts.hbm_bytes[0]], found.tiles)[0];
+    points.push([size, Number(bytes)]);
+    if (found.binding === "extent" && size > Number(call.budget)) break;
+  }
+  return { points, cut: false };
+}
+
+function drawTraffic(host, view) {
+  const { call, counts } = view;
+  if (!call.parts.length || view.solved.why) return note(host, bindingText(view));
+  const { points, cut } = solvedCurve(call);
+  if (!points.length) return note(host, "No size of SRAM could be solved for in time.");
+  const low = points[0][0] / 1.15, high = Math.max(points.at(-1)[0], Number(call.budget)) * 1.15;
+  const bounds = {};
+  for (let i = 0; i <= 80; i++) {
+    const size = low * (high / low) ** (i / 80);
+    for (const [name, value] of Object.entries(call.lowerBounds(size))) (bounds[name] ??= []).push([size, value]);
+  }
+  const most = Math.max(...points.map(([, bytes]) => bytes), Number(counts.hbm_bytes)) * 1.4;
+  const floor = Math.min(...Object.values(bounds.compulsory).map(([, value]) => value), ...points.map(([, bytes]) => bytes)) / 1.6;
+  const { inside, toX, toY, box } = axes(host, {
+    x: [low, high], y: [floor, most],
+    xTicks: powersOfTwo(low, high, box4(host)), yTicks: decades(floor, most, 7),
+    xText: memory, yText: (value) => short(value, "B").replace(".00", "").replace(/\.(\d)0 /, ".$1 "),
+    xLabel: "SRAM for one block", yLabel: "HBM traffic",
+    label: `HBM traffic of ${call.state.algorithm} against the SRAM for one block, with lower bounds`,
+  });
+  const budget = toX(Number(call.budget));
+  inside.append(svg("line", { x1: budget, x2: budget, y1: box.top, y2: box.bottom, class: "device" }));
+  const drawn = [];
+  Object.entries(bounds).forEach(([name, line]) => {
+    const shown = line.filter(([, value]) => value >= floor / 10);
+    const kind = name === "compulsory" ? "bound compulsory" : `bound bound-${drawn.length % 3}`;
+    if (!shown.some(([, value]) => value >= floor)) return;
+    inside.append(path(shown.map(([x, y]) => [toX(x), toY(y)]), { class: kind }));
+    drawn.push([kind, name === "compulsory" ? "compulsory traffic" : `lower bound, class ${name}`]);
+  });
+  const steps = points.flatMap(([x, y], i) => (i ? [[toX(x), toY(points[i - 1][1])], [toX(x), toY(y)]] : [[toX(x), toY(y)]]));
+  steps.push([box.right, steps.at(-1)[1]]);
+  inside.append(path(steps, { class: "solved" }));
+  for (const [x, y] of points) inside.append(svg("circle", { cx: toX(x), cy: toY(y), r: 2.6, class: "dot" }));
+  const [x, y] = [toX(Number(counts.footprint_bytes)), toY(Number(counts.hbm_bytes))];
+  if (view.tiled) inside.append(svg("path", { d: `M${x - 6},${y}L${x},${y - 6}L${x + 6},${y}L${x},${y + 6}Z`, class: "here" }));
+  legend(host, [["solved", `${call.state.algorithm}, best tiles`], ...drawn, ["device", `${memory(call.budget)}, the budget`]]);
+  host.append(element("p", { class: "note" }, `The diamond is the call at its tiles.${cut ? " The curve ends where it took too long; a larger alignment is faster." : ""}`));
+}
+
+const box4 = (host) => (host.clientWidth < 420 ? 4 : 8);
+
+function drawRoofline(host, view) {
+  const { call, counts } = view;
+  const { name, hbm, l2, peak } = call.hardware;
+  const top = peak[call.state.dtype];
+  if (!hbm || !top) {
+    return note(host, `${hbm ? `compute.peak.${call.state.dtype}` : "memory.hbm.bandwidth"}: ${name} lacks it; a roofline needs it. Choose another dtype or GPU.`);
+  }
+  const ridge = top.value / hbm.value, at = view.intensity;
+  const low = Math.min(ridge / 40, at / 4), high = Math.max(ridge * 40, at * 4);
+  const rate = (intensity) => Math.min(top.value, intensity * hbm.value);
+  const y = [rate(low) / 1.5, top.value * 2.2];
+  const { inside, toX, toY } = axes(host, {
+    x: [low, high], y, xTicks: decades(low, high, 7), yTicks: decades(...y, 7),
+    xText: (value) => (value < 1e3 ? String(Number(value.toPrecision(2))) : short(value, "").replace(".00", "").trim()),
+    yText: (value) => short(value, "FLOP/s").replace(".00", "").replace(/\.(\d)0 /, ".$1 ").replace(/FLOP\/s$/, ""),
+    xLabel: "arithmetic intensity [FLOP/B]", yLabel: "matrix rate [FLOP/s]",
+    label: `Roofline of ${name} for ${call.state.dtype}; the call has ${at.toPrecision(4)} FLOP/B`,
+  });
+  const roof = (bandwidth) => [[low, low * bandwidth], [top.value / bandwidth, top.value], [high, top.value]].map(([a, b]) => [toX(a), toY(b)]);
+  if (l2) inside.append(path(roof(l2.value), { class: "roof l2" }));
+  inside.append(path(roof(hbm.value), { class: "roof" }));
+  inside.append(svg("line", { x1: toX(ridge), x2: toX(ridge), y1: toY(y[0]), y2: toY(top.value), class: "device" }));
+  inside.append(svg("line", { x1: toX(at), x2: toX(at), y1: toY(y[0]), y2: toY(rate(at)), class: "drop" }));
+  inside.append(svg("circle", { cx: toX(at), cy: toY(rate(at)), r: 7, class: "here" }));
+  legend(host, [["roof", `HBM ${short(hbm.value, "B/s")}, ${call.state.dtype} peak ${short(top.value, "FLOP/s")}`], ...(l2 ? [["roof l2", `L2 ${short(l2.value, "B/s")}`]] : []), ["device", `ridge point ${ridge.toPrecision(4)} FLOP/B`]]);
+  const bound = at < ridge ? "left of the ridge point: HBM bandwidth binds" : "right of the ridge point: the matrix units bind";
+  const doubt = [hbm, top].some((figure) => figure.unverified) ? " A figure of this device is unverified." : "";
+  host.append(element("p", { class: "note" }, `The dot is the call, ${bound}; at most ${short(rate(at), "FLOP/s")}, which is the roof and no measurement.${doubt}`));
+}

@@ -1,0 +1,199 @@
+// The page: a state, the link that says it, and the pictures of it.
+
+class Page {
+  constructor(data) {
+    this.calls = new Calls(data);
+    this.form = new Form(this.calls, (change, field) => this.change(change, field));
+    this.map = new TileMap(byId("map"), (tiles) => this.change(tiles), say);
+    this.animation = new Animation(byId("animation"), say);
+    this.state = this.calls.complete({});
+    this.call = this.calls.call(this.state);
+  }
+
+  start() {
+    byId("form-details").open = window.innerWidth > 820; // on a phone the answer comes first
+    const wrong = this.read();
+    if (wrong) this.show();
+    if (wrong) this.form.fault(wrong);
+    window.addEventListener("hashchange", () => {
+      if (location.hash.slice(1) === this.written) return;
+      const fault = this.read();
+      if (fault) this.form.fault(fault);
+    });
+    let wide = window.innerWidth;
+    window.addEventListener("resize", () => {
+      if (window.innerWidth === wide) return;
+      wide = window.innerWidth;
+      clearTimeout(this.later);
+      this.later = setTimeout(() => this.draw(), 150);
+    });
+  }
+
+  // Take the state of the link; what is wrong with it, or null.
+  read() {
+    try {
+      const pairs = location.hash.slice(1).split("&").filter(Boolean).map((pair) => {
+        const at = pair.indexOf("=");
+        if (at < 0) throw new FieldError("link", `${shown(pair)} given; allowed: field=value, with & between them`);
+        return [pair.slice(0, at), decoded(pair.slice(0, at), pair.slice(at + 1))];
+      });
+      const names = pairs.map(([name]) => name);
+      const twice = names.find((name, i) => names.indexOf(name) !== i);
+      if (twice) throw new FieldError(twice, "given twice; allowed: once");
+      this.take(this.calls.complete(Object.fromEntries(pairs)));
+      return null;
+    } catch (error) {
+      if (error instanceof FieldError || error instanceof TooManyTiles) return error;
+      throw error;
+    }
+  }
+
+  // A change that the form made: options of another algorithm are dropped, a mask that it does not take is replaced.
+  change(given, field = null) {
+    const wanted = { ...this.state, ...given };
+    if (field === "algorithm" || field === "direction") {
+      for (const name of this.calls.tileNames()) wanted[name] = AUTO;
+      const ways = Object.keys(this.calls.data.algorithms[wanted.algorithm].directions);
+      if (!ways.includes(wanted.direction)) wanted.direction = ways[0];
+      const known = this.calls.defaults(wanted.algorithm, wanted.direction);
+      const tiles = this.calls.tileNames();
+      for (const name of Object.keys(wanted)) if (!(name in known) && !tiles.includes(name)) delete wanted[name];
+      for (const [name, { allowed }] of Object.entries(this.calls.data.algorithms[wanted.algorithm].directions[wanted.direction].switches)) {
+        if (wanted[name] !== undefined && !allowed.includes(wanted[name] === "on")) delete wanted[name];
+      }
+      Object.assign(wanted, { ...known, ...wanted });
+    }
+    const tries = field === "algorithm" || field === "direction"
+      ? [{}, { packed: "off" }, ...MASK_NAMES.map((mask) => ({ mask, packed: "off" })), { mask: "full", packed: "off", kv_len: AUTO }, { mask: "causal", packed: "off", kv_len: AUTO }]
+      : [{}];
+    let fault = null;
+    for (const more of tries) {
+      try {
+        this.take(this.calls.complete({ ...wanted, ...more }));
+        if (Object.keys(more).length) say(`${wanted.algorithm} does not take what was chosen; now ${Object.entries(more).map(([k, v]) => `${k} = ${v}`).join(", ")}`);
+        return;
+      } catch (error) {
+        if (!(error instanceof FieldError || error instanceof TooManyTiles)) throw error;
+        fault ??= error;
+      }
+    }
+    this.form.fault(fault);
+  }
+
+  take(state) {
+    const call = this.calls.call(state);
+    const view = this.viewOf(state, call);
+    this.state = state;
+    this.call = call;
+    this.view = view;
+    this.written = this.calls.link(state, call);
+    history.replaceState(null, "", `#${this.written}`);
+    this.form.show(state, call);
+    this.draw();
+    say(`${call.algorithm.title}: ${short(view.counts.hbm_bytes, "B")} of HBM traffic, ${view.intensity.toPrecision(3)} FLOP/B, tiles ${tilesText(view.tiles)}`);
+  }
+
+  show() {
+    this.take(this.state);
+  }
+
+  // All figures of a call: the best tiles, those that are given in their place, the counts.
+  viewOf(state, call) {
+    const solved = this.solved(call);
+    const smallest = Object.fromEntries(call.set.tiles.map((name) => [name, call.alignment]));
+    const tiles = { ...smallest, ...(solved.tiles ?? {}), ...call.chosen };
+    const counts = call.counts(tiles);
+    const intensity = Number(counts.flops) / Number(counts.hbm_bytes);
+    return { state, call, solved, tiles, counts, intensity, tiled: call.set.tiles.length > 0 };
+  }
+
+  solved(call) {
+    const none = { feasible: false, tiles: {}, least: 0n };
+    if (!call.parts.length) return none;
+    try {
+      return solve(call, call.budget, call.alignment);
+    } catch (error) {
+      const given = call.set.tiles.every((name) => name in call.chosen);
+      if (given && (error instanceof FieldError || error instanceof TooManyTiles)) return { ...none, why: error.message };
+      throw error; // there are no tiles to count at
+    }
+  }
+
+  draw() {
+    const { view } = this;
+    byId("what").textContent = `${view.call.algorithm.title}, ${view.state.direction}, on ${view.call.hardware.name}: ${tilesText(view.tiles)}`;
+    byId("about").textContent = `${view.call.algorithm.approximates ? `Not exact attention: ${view.call.algorithm.approximates}. ` : ""}${view.call.algorithm.cite}.`;
+    drawCards(view);
+    drawFootprint(view);
+    drawCounts(view);
+    drawFormulas(view);
+    this.map.show(view);
+    drawRoofline(byId("roofline"), view);
+    this.animation.show(view);
+    clearTimeout(this.curve);
+    this.curve = setTimeout(() => drawTraffic(byId("traffic"), view), 0); // after the first picture
+  }
+}
+
+function decoded(field, text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new FieldError(field, `${shown(text)} given; allowed: text as a link writes it`);
+  }
+}
+
+let spoken = null;
+function say(text) {
+  clearTimeout(spoken);
+  spoken = setTimeout(() => { byId("live").textContent = text; }, 60);
+}
+
+function theme() {
+  const root = document.documentElement, button = byId("theme");
+  const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
+  const tell = () => { button.setAttribute("aria-pressed", String(dark())); };
+  button.addEventListener("click", () => {
+    root.dataset.theme = dark() ? "light" : "dark";
+    tell();
+    window.iomodel?.page.draw();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { tell(); window.iomodel?.page.draw(); });
+  tell();
+}
+
+async function copyLink() {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    say("The link is copied.");
+    byId("copy").textContent = "Link copied";
+  } catch {
+    byId("copy").textContent = "Copy it from the address bar";
+  }
+  setTimeout(() => { byId("copy").textContent = "Copy link"; }, 2500);
+}
+
+async function unpacked() {
+  const text = byId("data").textContent.trim();
+  const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+async function begin() {
+  theme();
+  byId("copy").addEventListener("click", copyLink);
+  if (typeof DecompressionStream === "undefined") {
+    throw new Error("this browser is too old: Chromium 80, Firefox 113 or Safari 16.4 is needed");
+  }
+  const page = new Page(await unpacked());
+  window.iomodel = { page, calls: page.calls, solve, Walker };
+  page.start();
+  document.documentElement.dataset.ready = String(Math.round(performance.now()));
+}
+
+begin().catch((error) => {
+  byId("fault").hidden = false;
+  byId("fault").textContent = `The page could not start: ${error.message}`;
+  throw error;
+});
