@@ -149,7 +149,7 @@ def _multiplies(loop: Loop | Cut) -> bool:
 
 
 def _grid(kernel: Kernel, execution: Execution) -> list[Loop | Cut]:
-    """The loops and pieces whose trips are thread blocks: the outermost down to the first buffer, and those declared so."""
+    """The loops and pieces whose trips are thread blocks: the outermost to the first buffer, and those declared so."""
     found: list[Loop | Cut] = []
     body: Sequence[Statement] = kernel.body
     while True:

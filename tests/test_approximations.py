@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -15,7 +16,7 @@ import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.symbols import BY_NAME, N_k, N_q
-from tests.strategies import APPROXIMATE, Variant, cases, fraction_of_examples
+from tests.strategies import APPROXIMATE, Variant, bounds, cases, fraction_of_examples
 
 NAMES = sorted({variant.algorithm for variant in APPROXIMATE})
 each_variant = pytest.mark.parametrize("variant", APPROXIMATE, ids=str)
@@ -35,6 +36,21 @@ OPTIONS: dict[str, dict[str, int]] = {
 
 def call(name: str, mask: str | None = None, **more: Any) -> iomodel.Attention:
     return iomodel.Attention(**{**CALL, "mask": mask or algorithm(name).masks[0], **more})
+
+
+@each_variant
+@fraction_of_examples(4)
+@given(data=st.data())
+def test_its_reference_kernel_computes_what_the_paper_defines(variant: Variant, data: st.DataObject) -> None:
+    """The counting kernel against the naive form, with random input."""
+    case = data.draw(cases(variant))
+    w, kernel = case.workload, import_module(f"tests.reference.{case.algorithm}")
+    draw = np.random.default_rng(data.draw(st.integers(0, 99))).standard_normal
+    keys = (w.batch, w.kv_heads, w.kv_len)
+    tensors = draw((w.batch, w.heads, w.q_len, w.head_dim)), draw((*keys, w.head_dim)), draw((*keys, w.value_dim))
+    asked = {**bounds(w), **{name: value for name, value in case.options.items() if name != "packed"}}
+    expected = kernel.naive(*tensors, **asked)
+    np.testing.assert_allclose(kernel.run(*tensors, **asked, **case.tiles).O, expected, rtol=1e-9, atol=1e-12)
 
 
 @each_variant
@@ -186,7 +202,7 @@ def test_lengths_of_self_attention_agree() -> None:
 def test_nsa_that_selects_everything_reads_what_flash2_reads(
     blocks: int, size: int, group: int, widths: tuple[int, int]
 ) -> None:
-    """A position at a time for the whole group: flash2 with packed rows, a position a query tile, a block a key tile."""
+    """A position at a time for the whole group: packed flash2, a position a query tile, a block a key tile."""
     n = blocks * size
     w = iomodel.Attention(q_len=n, heads=2 * group, kv_heads=2, head_dim=widths[0], value_dim=widths[1], mask="causal")
     options = {"compress_stride": 1, "compress_block": 1, "select_block": size, "local": n}

@@ -131,7 +131,7 @@ def test_an_approximation_says_what_it_is(name: str) -> None:
     assert found.masks
     assert set(found.masks) <= {"full", "causal"}
     assert found.directions == ("forward",)
-    assert not (found.classes or found.without or found.saved or found.tiled_by)
+    assert not any([found.classes, found.without, found.saved, found.tiled_by])
 
 
 @each_algorithm

