@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from iomodel.cost import cost as cost
     from iomodel.cost_array import CostArray as CostArray
     from iomodel.cost_array import cost_array as cost_array
+    from iomodel.crossings.result import Crossover as Crossover
+    from iomodel.crossings.result import Crossovers as Crossovers
+    from iomodel.crossovers import crossovers as crossovers
     from iomodel.decoder.layout import Layout as Layout
     from iomodel.decoder.result import StepTime as StepTime
     from iomodel.decoder.search import crossover_context as crossover_context
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from iomodel.estimate_result import Estimate as Estimate
     from iomodel.evaluate import evaluate as evaluate
     from iomodel.execution import Execution as Execution
+    from iomodel.explore import explore as explore
     from iomodel.expressions import Expressions as Expressions
     from iomodel.expressions import expressions as expressions
     from iomodel.fleet import fleet as fleet
@@ -87,6 +91,8 @@ _PUBLIC = {
     "compare_time": ("TimeComparison",),
     "cost": ("Cost", "cost"),
     "cost_array": ("CostArray", "cost_array"),
+    "crossings.result": ("Crossover", "Crossovers"),
+    "crossovers": ("crossovers",),
     "decoder.step": ("step",),
     "decoder.layout": ("Layout",),
     "decoder.result": ("StepTime",),
@@ -98,6 +104,7 @@ _PUBLIC = {
     "estimate_result": ("Estimate",),
     "evaluate": ("evaluate",),
     "execution": ("Execution",),
+    "explore": ("explore",),
     "expressions": ("Expressions", "expressions"),
     "fleet": ("fleet",),
     "planning.fleet_result": ("Fleet",),

@@ -15,12 +15,15 @@ import typer
 from iomodel.algorithms import list_algorithms
 from iomodel.commands import values
 from iomodel.commands.calibrate import calibrate
+from iomodel.commands.crossover import crossover
 from iomodel.commands.diagnose import diagnose
 from iomodel.commands.estimate import estimate, judge
+from iomodel.commands.explore import explore
 from iomodel.commands.masks import mask as typed_mask
 from iomodel.commands.model import model
 from iomodel.commands.options import (
     ALGORITHM,
+    APPROXIMATE,
     BUDGET,
     DEVICE,
     KIND,
@@ -121,7 +124,7 @@ def cost(algorithm: Algorithm, *, json: Json = False, **given: Any) -> None:
 
 
 @app.command()
-@with_options(WORKLOAD, BUDGET, [OBJECTIVE], ALGORITHM)
+@with_options(WORKLOAD, BUDGET, [OBJECTIVE, APPROXIMATE], ALGORITHM)
 def compare(*, json: Json = False, **given: Any) -> None:
     """Solve every algorithm and list them side by side, least traffic first, or the fastest.
 
@@ -131,7 +134,8 @@ def compare(*, json: Json = False, **given: Any) -> None:
     from iomodel.compare import compare as solve_all
 
     chosen = values.options(given, list_algorithms())
-    emit(solve_all(values.workload(given), **values.budget(given), **chosen), json)
+    beside = bool(given["approximate"])
+    emit(solve_all(values.workload(given), **values.budget(given), approximate=beside, **chosen), json)
 
 
 @app.command()
@@ -194,8 +198,10 @@ def hardware(
         emit({device: found.to_dict() for device, found in every_device().items()} if json else overview(), json)
 
 
+app.command()(crossover)
 app.command()(estimate)
 app.command()(judge)
+app.command()(explore)
 app.command()(diagnose)
 app.command()(calibrate)
 app.command()(trace)

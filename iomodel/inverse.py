@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import numpy as np
-
-from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.cost import tile_sizes
+from iomodel.crossings.answer import pair_of
+from iomodel.crossings.axes import axis_for
+from iomodel.crossings.contenders import contenders
+from iomodel.crossings.curves import Asked
+from iomodel.crossings.looking import Range, every
+from iomodel.crossovers import LONGEST, curve_for
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
-from iomodel.evaluate import evaluate
-from iomodel.expressions import NUMBERS, check_kind, expressions, kind_of, only_taken
 from iomodel.masks import Count
 from iomodel.solution import Solution
 from iomodel.solve import solve
@@ -19,8 +19,6 @@ from iomodel.validation import as_integer, as_mapping
 from iomodel.workload import Attention, VarlenAttention, as_attention
 
 Unit = Literal["bytes", "elements"]
-LONGEST = 10**7
-"""The longest length that `crossover` looks at: it counts every one up to there."""
 
 
 def least_sram(
@@ -70,8 +68,11 @@ def least_sram(
     (48991, {'block_q': 373, 'block_kv': 1})
     """
     limit = as_integer("hbm_bytes", hbm_bytes)
-    if unit not in ("bytes", "elements"):
+    if not isinstance(unit, str) or unit not in ("bytes", "elements"):
         raise UnknownNameError("unit", unit, ["bytes", "elements"])
+    for name in ("hardware", "sram_bytes", "sram_elements"):
+        if name in options:
+            raise InputError(f"{name}: given; allowed: none, for the least amount of memory is what is looked for")
 
     def at(amount: int) -> Solution:
         if unit == "bytes":
@@ -114,8 +115,9 @@ def crossover(
 ) -> int | None:
     """The self-attention length from which one algorithm moves fewer HBM bytes than another, at given tiles.
 
-    Every length from 1 to `up_to` is counted exactly, all at once. An algorithm takes those of the tiles and options
-    that it knows; one that knows none of the tiles (standard attention) makes its ideal passes.
+    The short answer to one of the questions of :func:`crossovers`. Every length from 1 to `up_to` is counted exactly,
+    all at once. An algorithm takes those of the tiles and options that it knows; one that knows none of the tiles
+    (standard attention) makes its ideal passes.
 
     Parameters
     ----------
@@ -145,34 +147,17 @@ def crossover(
     >>> iomodel.crossover("flash1", "standard", w, {"block_q": 64, "block_kv": 32})
     """
     workload = as_attention(workload)
-    if as_integer("up_to", up_to) > LONGEST:
+    up_to = as_integer("up_to", up_to)
+    if up_to > LONGEST:
         raise InputError(f"up_to: {up_to} given; allowed: at most {LONGEST}")
-    lengths = np.arange(1, up_to + 1, dtype=np.int64)
     given = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    sizes = {name: as_integer(str(name), size) for name, size in given.items()}
-    formulas, points, known = [], [], set()
-    for name in (challenger, incumbent):
-        found = find_algorithm(name)
-        kind = kind_of(workload)
-        check_kind(found, kind)
-        taken = found.takes(kind.direction)
-        chosen = only_taken(found, kind.direction, options)
-        features = dict.fromkeys(kind.features, True)
-        numbers = {key: default for key, default in taken.items() if key in NUMBERS}
-        formula = expressions(name, workload.mask, kind.direction, **features, **{**numbers, **chosen})
-        if formula.hbm_bytes.has(Count):
-            raise InputError(
-                f"mask: {shown(workload.mask)} given; allowed: full, or without pages causal or a Window, "
-                "for other counts follow no formula in the length"
-            )
-        formulas.append(formula.hbm_bytes)
-        known |= {*chosen, *formula.tiles}
-        followed = tile_sizes(name, formula.tiles, {tile: sizes[tile] for tile in formula.tiles if tile in sizes})
-        points.append({**workload.numbers, **followed, "q_len": lengths, "kv_len": lengths})
-    for name in {**sizes, **options}:
-        if name not in known:
-            raise UnknownNameError(f"tile or option of {challenger} and {incumbent}", name, sorted(known))
-    first, second = (evaluate(formula, point) for formula, point in zip(formulas, points, strict=True))
-    worse = np.flatnonzero(~(first < second))
-    least = int(lengths[worse[-1]]) + 1 if worse.size else 1
-    return least if least <= up_to else None
+    axis = axis_for("length", workload)
+    found = contenders([challenger, incumbent], workload, given, options, twice=True)
+    if any(one.formulas.hbm_bytes.has(Count) for one in found):
+        raise InputError(
+            f"mask: {shown(workload.mask)} given; allowed: full, or without pages causal or a Window, "
+            "for other counts follow no formula in the length"
+        )
+    curves = [curve_for(Asked(one, workload, axis, "bytes"), None, {}) for one in found]
+    seen = every(curves, Range(1, up_to, 1), lambda items, _: iter(items))
+    return pair_of(seen, 0, 1, (challenger, incumbent), 1).lasting

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from iomodel.errors import InputError, shown
+from iomodel.progress import watched
 from iomodel.sweeps.block import compute
 from iomodel.sweeps.check import checked
 from iomodel.sweeps.dataset import dataset, import_xarray
 from iomodel.sweeps.plan import Plan, read_plan
-from iomodel.sweeps.run import each, watched, workers
+from iomodel.sweeps.run import each, workers
 from iomodel.sweeps.store import finish, opened, prepare
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ def sweep(
     34619392
     """
     import_xarray()
+    if not isinstance(progress, bool):
+        raise InputError(f"progress: {shown(progress)} given; allowed: True or False")
     plan = planned(algorithm, quantities=quantities, zipped=zipped, solve=solve, chunk=chunk, **fields)
     return run(plan, store, scheduler, progress)[0]
 
@@ -94,7 +97,7 @@ def planned(
 ) -> Plan:  # fmt: skip
     """The plan of a sweep, checked; the arguments are those of :func:`sweep`."""
     if not isinstance(solve, bool):
-        raise InputError(f"solve: {solve!r} given; allowed: True or False")
+        raise InputError(f"solve: {shown(solve)} given; allowed: True or False")
     return checked(read_plan(algorithm, quantities, zipped, chunk, solve, fields))
 
 

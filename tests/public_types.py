@@ -25,6 +25,11 @@ def timed_device() -> iomodel.Hardware:
     return iomodel.Hardware(**data)
 
 
+def crossed() -> iomodel.Crossovers:
+    """Two algorithms at tiles, with a formula."""
+    return iomodel.crossovers(["flash2", "flash1"], W, tiles={"block_q": 48, "block_kv": 100}, limit=300)
+
+
 MADE: dict[str, Callable[[], Any]] = {
     "Attention": lambda: W,
     "VarlenAttention": lambda: iomodel.VarlenAttention(q_lens=[3, 20], head_dim=8, mask="causal"),
@@ -40,6 +45,8 @@ MADE: dict[str, Callable[[], Any]] = {
     "Solution": lambda: iomodel.solve("flash2", W, GPU, residency="gpu"),
     "Check": lambda: iomodel.check("flash2", W, GPU, TILES),
     "Comparison": lambda: iomodel.compare(W, sram_bytes=20_000),
+    "Crossover": lambda: crossed().pairs[0],
+    "Crossovers": crossed,
     "TimeComparison": lambda: iomodel.compare(W, GPU, objective="time"),
     "Estimate": lambda: iomodel.estimate("flash2", W, GPU, TILES),
     "Diagnosis": lambda: iomodel.diagnose("flash2", W, GPU, 1e-3, TILES),

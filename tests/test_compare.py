@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import iomodel
+from iomodel.algorithms import algorithm
 from iomodel.compare import answering
 
 WIDTH = 64
@@ -87,3 +88,54 @@ def test_by_time_the_fastest_comes_first_and_each_is_its_own_estimate() -> None:
 def test_by_time_only_hardware_has_a_say(given: dict[str, Any]) -> None:
     with pytest.raises(iomodel.InputError, match="objective: 'time' given with"):
         iomodel.compare(iomodel.Attention(q_len=64, head_dim=64), objective="time", **given)
+
+
+BESIDE = [name for name in iomodel.list_algorithms() if algorithm(name).approximates]
+
+
+@pytest.mark.skipif(not BESIDE, reason="every algorithm is exact")
+@pytest.mark.parametrize("objective", ["traffic", "time"])
+def test_an_approximation_is_listed_where_wanted_and_never_the_best(objective: Any) -> None:
+    w = iomodel.Attention(q_len=2048, head_dim=64)
+    exact = iomodel.compare(w, "h100-sxm5", objective=objective)
+    beside = iomodel.compare(w, "h100-sxm5", objective=objective, approximate=True)
+    rows = exact.solutions if objective == "traffic" else exact.estimates
+    all_rows = beside.solutions if objective == "traffic" else beside.estimates
+    assert not {row.algorithm for row in rows} & set(BESIDE)
+    assert exact.best_approximate is None
+    assert not exact.approximates
+    assert [row for row in all_rows if row.algorithm not in BESIDE] == list(rows)
+    assert beside.best == exact.best
+    assert beside.best_approximate is not None
+    assert beside.best_approximate.algorithm in BESIDE
+    assert beside.best_approximate == next(row for row in all_rows if row.algorithm in BESIDE)
+    assert beside.relative(beside.best_approximate) > 0
+    plain = beside.to_dict()
+    assert plain["best_approximate"] == beside.best_approximate.algorithm
+    assert plain["approximates"] == {name: algorithm(name).approximates for name in beside.approximates}
+    assert f"~ {beside.best_approximate.algorithm}" in str(beside)
+    assert "~" not in str(exact)
+
+
+@pytest.mark.skipif("linformer" not in BESIDE, reason="there is no linformer")
+def test_an_approximation_that_does_not_answer_is_left_out() -> None:
+    """256 rows are projected to, and 100 keys are fewer; with more keys than queries it is no self-attention."""
+    for w, missing in (
+        (iomodel.Attention(q_len=100, head_dim=64), "linformer"),
+        (iomodel.Attention(q_len=300, kv_len=400, head_dim=64), "reformer"),
+        (iomodel.Attention(q_len=300, head_dim=64, bias=True), "linformer"),
+        (iomodel.VarlenAttention(q_lens=[300, 400], head_dim=64), "linformer"),
+    ):
+        found = iomodel.compare(w, sram_bytes=200_000, approximate=True)
+        named = {solution.algorithm for solution in found.solutions} | {unfit.algorithm for unfit in found.infeasible}
+        assert missing not in named
+        assert "flash2" in named
+    projected = iomodel.compare(iomodel.Attention(q_len=100, head_dim=64), sram_bytes=200_000, approximate=True,
+                                projected=16)  # fmt: skip
+    assert "linformer" in projected.approximates
+    with pytest.raises(iomodel.UnknownNameError, match="'projected' is unknown"):
+        iomodel.compare(iomodel.Attention(q_len=100, head_dim=64), sram_bytes=200_000, projected=16)
+    with pytest.raises(iomodel.InputError, match="approximate: 1 given"):
+        iomodel.compare(LONG, sram_bytes=200_000, approximate=1)  # type: ignore[call-overload]
+    with pytest.raises(iomodel.InfeasibleError, match="none"):
+        iomodel.compare(LONG, sram_elements=3, approximate=True)

@@ -11,9 +11,9 @@ import iomodel
 from iomodel.cli import main
 from iomodel.commands.sweep import _scheduler
 from iomodel.errors import SpecError
+from iomodel.progress import watched
 from iomodel.sweep import sweep
 from iomodel.sweeps.file import plan_file
-from iomodel.sweeps.run import watched
 
 pytest.importorskip("xarray")
 pytest.importorskip("zarr")
@@ -176,7 +176,7 @@ def test_the_bar_is_drawn_on_a_terminal_where_work_is_long(monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert list(watched(iter("abc"), 3, wanted=True)) == ["a", "b", "c"]
     short = capsys.readouterr()
-    monkeypatch.setattr("iomodel.sweeps.run.SHORT", -1.0)
+    monkeypatch.setattr("iomodel.progress.SHORT", -1.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert list(watched(iter("abc"), 3, wanted=True)) == ["a", "b", "c"]
     long = capsys.readouterr()

@@ -10,6 +10,9 @@ from typing import Any
 PIPE_WIDTH = 120
 """Columns of a table that does not go to a terminal, unless COLUMNS says otherwise."""
 
+LONGEST = 300
+"""What the option parser says repeats what was typed, however long that is [characters]."""
+
 
 class ReaderLeftError(Exception):
     """Whoever read our output has stopped; no OSError, which the option parser would answer with its own exit."""
@@ -57,7 +60,8 @@ def complain(message: object) -> None:
 
 def usage_fault(error: Any) -> str:
     """The one line for an error of the option parser: what is wrong and where the allowed names stand."""
-    message = error.format_message().rstrip(".")
+    message = str(error.format_message()).rstrip(".")
+    message = message if len(message) <= LONGEST else f"{message[: LONGEST - 3]}..."
     context = getattr(error, "ctx", None)
     if context is None:
         return str(message)

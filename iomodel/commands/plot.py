@@ -1,4 +1,4 @@
-"""The pictures of the command line: `iomodel plot roofline | traffic | feasible | breakdown`."""
+"""The pictures of the command line: `iomodel plot roofline | traffic | feasible | breakdown | crossover`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from iomodel.algorithms import list_algorithms
+from iomodel.commands import crossover as crossings
 from iomodel.commands import values
 from iomodel.commands.numbers import integer, sizes
 from iomodel.commands.options import ALGORITHM, BUDGET, DEVICE, LAUNCHED, RESIDENCY, TILE, WORKLOAD, Algorithm, Json
@@ -108,6 +109,19 @@ def feasible(algorithm: Algorithm, *, json: Json = False, **given: Any) -> None:
         return feasible_tiles(algorithm, values.workload(given), marks={"given": tile} if tile else {}, **more)
 
     _drawn(given, json, draw)
+
+
+@app.command()
+@with_options(*crossings.GROUPS, FILE)
+def crossover(algorithms: crossings.Contenders, *, json: Json = False, **given: Any) -> None:
+    """Draw what algorithms move, compute or take over a length, and mark where another becomes the least.
+
+    Example:
+      iomodel plot crossover flash1 standard --head-dim 64 --block-q 64 --block-kv 64 --output crossover.svg
+    """
+    from iomodel.plots import crossover as draw
+
+    _drawn(given, json, lambda: draw(crossings.found(algorithms, given)))
 
 
 def _estimates(algorithms: list[str], given: dict[str, Any]) -> list[Any]:

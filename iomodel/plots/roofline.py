@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from iomodel.errors import InputError, shown
@@ -13,6 +12,7 @@ from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, MARKERS, figure, legend, plain, subtitle
 from iomodel.plots.estimated import Estimated, is_estimate, name_of
 from iomodel.plots.roofs import Roofs, roofs
+from iomodel.validation import finite
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +55,7 @@ class Point:
         if not isinstance(ends, tuple) or len(ends) != 2:
             raise InputError(f"interval: {shown(ends)} given; allowed: two numbers, such as (90.0, 400.0)")
         for name, value in (*given.items(), *(("interval", end) for end in ends)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value <= 0:
+            if not finite(value) or value <= 0:
                 raise InputError(f"{name}: {shown(value)} given; allowed: a number above 0")
         if not ends[0] <= self.intensity <= ends[1]:
             raise InputError(f"interval: {shown(ends)} given; allowed: around intensity = {self.intensity}")

@@ -68,7 +68,7 @@ def roofs(hardware: Hardware | str, dtype: str = "bf16") -> Roofs:
     (295, 335200000000000.0)
     """
     device = as_device(hardware)
-    if dtype not in get_args(DType):
+    if not isinstance(dtype, str) or dtype not in get_args(DType):
         raise UnknownNameError("dtype", dtype, get_args(DType))
     figures = {path: found for path, found in device.quantities.items() if isinstance(found, Quantity)}
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from time import monotonic
 from typing import Any, TypeVar
 
 from iomodel.errors import InputError, shown
@@ -19,8 +17,6 @@ AHEAD = 3
 """Chunks handed out for each that is computed at a time: enough to keep a cluster busy, few enough to hold."""
 PATIENCE = 10.0
 """How long a scheduler may take to answer [s]."""
-SHORT = 1.0
-"""A run that ends sooner shows no bar [s]."""
 
 
 def import_distributed() -> Any:
@@ -82,20 +78,3 @@ def each(
 def _done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
     for future in wait(waiting, return_when=FIRST_COMPLETED).done:
         yield waiting.pop(future), future.result()
-
-
-def watched(found: Iterable[Item], total: int, wanted: bool) -> Iterator[Item]:
-    """The same items, with a bar on a terminal's stderr where they take their time."""
-    if not wanted or not sys.stderr.isatty():
-        yield from found
-        return
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    began = monotonic()
-    with Progress(*Progress.get_default_columns()[:2], MofNCompleteColumn(), TimeRemainingColumn(),
-                  console=Console(stderr=True), transient=True, disable=False) as bar:  # fmt: skip
-        task = bar.add_task("chunks", total=total, visible=False)
-        for item in found:
-            bar.update(task, advance=1, visible=monotonic() - began > SHORT)
-            yield item

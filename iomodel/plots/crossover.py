@@ -1,0 +1,137 @@
+"""Curves of algorithms over a length, a width, the batch or the memory, with the points where they cross."""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import TYPE_CHECKING, Any
+
+from iomodel.crossings.metrics import METRICS
+from iomodel.crossings.result import Crossovers
+from iomodel.crossings.tables import at_which_tiles
+from iomodel.errors import InputError, shown
+from iomodel.plots import words
+from iomodel.plots.canvas import COLOURS, GREY, MARKERS, figure, legend, log_ticks, plain, subtitle
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+APART = 1.25
+"""How far the next crossing that is marked lies above the one before, as a factor [-]."""
+
+
+def crossover(found: Crossovers) -> Figure:
+    """Draw what each algorithm moves, computes or takes, and where another becomes the least.
+
+    Parameters
+    ----------
+    found : Crossovers
+        What :func:`iomodel.crossovers` gives.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Both axes are logarithmic. A ring marks the points at which another is least than at the one before, but for
+        those close above another; a dotted line, where there is a formula, its value.
+
+    Raises
+    ------
+    InputError
+        Something else is given; matplotlib is missing.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> from iomodel import plots
+    >>> w = iomodel.Attention(q_len=1, head_dim=64)
+    >>> found = iomodel.crossovers(["flash1", "standard"], w, tiles={"block_q": 64, "block_kv": 64})
+    >>> picture = plots.crossover(found)  # doctest: +SKIP
+    """
+    if not isinstance(found, Crossovers):
+        raise InputError(f"found: {shown(found)} given; allowed: what iomodel.crossovers gives")
+    name, unit = METRICS[found.metric]
+    made = figure(f"{name[0].upper()}{name[1:]}: {', '.join(found.labels)}", height=4.3 + 0.2 * len(found.labels))
+    axes = made.add_subplot()
+    plain(axes)
+    axes.set(xscale="log", yscale="log")
+    subtitle(axes, f"{_call(found)}; {at_which_tiles(found)}")
+    for number, (label, values) in enumerate(found.values.items()):
+        drawn = [(x, y) for x, y in zip(found.points, values, strict=True) if y]
+        style = "--" if found.contenders[number].found.approximates else "-"
+        axes.plot(*zip(*drawn, strict=True) if drawn else ([], []), color=COLOURS[number % len(COLOURS)],
+                  marker=MARKERS[number % len(MARKERS)], markersize=3.5, linewidth=1.5, linestyle=style, zorder=3,
+                  label=label + (" (approximate)" if style == "--" else ""), gid=f"curve {label}")  # fmt: skip
+    _mark(axes, found)
+    _formulas(axes, found)
+    _ticks(axes, found, unit if unit != "-" else "", name)
+    legend(made, 2)
+    return made
+
+
+def _call(found: Crossovers) -> str:
+    """The call without what is varied."""
+    text = words.call(found.workload)
+    w = found.workload
+    lengths, queries, keys = f"{w.q_len:,} queries x {w.kv_len:,} keys", f"{w.q_len:,} queries", f"{w.kv_len:,} keys"
+    said = {"length": "as many keys as queries", "q_len": keys, "kv_len": queries}.get(found.over, lengths)
+    width = f"d = {w.head_dim}" + (f", d_v = {w.value_dim}" if w.value_dim != w.head_dim else "")
+    text = text.replace(lengths, said)
+    if found.over == "batch":
+        return text.removeprefix(f"batch {w.batch}, ")
+    return text.replace(f"{width}, ", "") if found.over == "head_dim" else text
+
+
+def _mark(axes: Any, found: Crossovers) -> None:
+    """A ring at each point where another is least, on the curve of the new one."""
+    written = 0.0
+    for first, _, least in [run for run in found.winners[1:] if run[2]]:
+        value = _value(found, least[0], first)
+        if value is None or first < APART * written:
+            continue  # too close to the one before to be read
+        written = first
+        axes.plot([first], [value], marker="o", markersize=9, markerfacecolor="none", markeredgecolor="black",
+                  linestyle="none", zorder=4, gid=f"change {first}")  # fmt: skip
+        axes.annotate(f"{first:,}", (first, value), xytext=(5, -12), textcoords="offset points", fontsize=8,
+                      color="black", zorder=5)  # fmt: skip
+
+
+def _value(found: Crossovers, label: str, point: int) -> float | None:
+    """The value at a point by the straight line between its neighbours on the logarithmic axes."""
+    known = [(x, y) for x, y in zip(found.points, found.values[label], strict=True) if y]
+    below, above = ([p for p in known if p[0] <= point], [p for p in known if p[0] >= point])
+    if not below or not above:
+        return None
+    (x0, y0), (x1, y1) = below[-1], above[0]
+    share = 0.0 if x0 == x1 else (log(point) - log(x0)) / (log(x1) - log(x0))
+    return exp((1 - share) * log(y0) + share * log(y1))
+
+
+def _formulas(axes: Any, found: Crossovers) -> None:
+    """A dotted line a formula within the range, once a pair."""
+    known: set[frozenset[str]] = set()
+    for pair in found.pairs:
+        both = frozenset((pair.challenger, pair.incumbent))
+        if pair.formula is None or both in known or not found.start <= pair.formula.value <= found.limit:
+            continue
+        known.add(both)
+        axes.axvline(pair.formula.value, color=GREY, linewidth=1.1, linestyle=":", zorder=1,
+                     label=f"formula, {pair.challenger} = {pair.incumbent}: {pair.formula.value:,.4g}",
+                     gid=f"formula {pair.challenger} {pair.incumbent}")  # fmt: skip
+
+
+def _ticks(axes: Any, found: Crossovers, unit: str, name: str) -> None:
+    """Round numbers on both axes."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    low, high = axes.get_ylim()
+    factor, scaled = words.scale(max(high / 10, low), unit)
+    axes.yaxis.set_major_locator(FixedLocator([factor * tick for tick in log_ticks(low / factor, high / factor)]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / factor:,.4g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_ylabel(f"{name} [{scaled}]" if scaled else name, fontsize=10)
+    powers = [2**k for k in range(found.start.bit_length() - 1, found.limit.bit_length() + 1)]
+    axes.xaxis.set_major_locator(FixedLocator(powers[:: 1 + len(powers) // 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(found.start / 1.1, max(found.limit, found.start + 1) * 1.1)
+    of = f" [{found.axis.unit}]" if found.axis.unit != "-" else ""
+    axes.set_xlabel(f"{found.axis.meaning}, ${found.axis.symbol}${of}", fontsize=10)
