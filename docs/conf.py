@@ -4,18 +4,28 @@ import os
 import sys
 from pathlib import Path
 
-ROOT = str(Path(__file__).resolve().parent.parent)
-sys.path.insert(0, ROOT)  # autodoc
+DOCS = Path(__file__).resolve().parent
+ROOT = str(DOCS.parent)
+sys.path[:0] = [ROOT, str(DOCS / "_ext")]  # autodoc; our own extensions
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))  # notebook kernels
 
 project = "iomodel"
 author = "iomodel contributors"
 project_copyright = "iomodel contributors"
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "gallery",
+    "mathml",
+    "notebook_downloads",
+]
 exclude_patterns = ["_build", "jupyter_execute"]
 
-myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 nb_execution_mode = "force"
@@ -31,5 +41,21 @@ napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "iomodel"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/favicon.svg"
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "light_logo": "logo-light.svg",
+    "dark_logo": "logo-dark.svg",
+    "sidebar_hide_name": True,
+    "light_css_variables": {"color-brand-primary": "#0072B2", "color-brand-content": "#0067A0"},
+    "dark_css_variables": {"color-brand-primary": "#56B4E9", "color-brand-content": "#6CBFEC"},
+}

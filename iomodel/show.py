@@ -34,7 +34,8 @@ def as_text(renderable: Any, width: int = 120) -> str:
     from rich.console import Console
 
     stream = StringIO()
-    Console(file=stream, width=width, color_system=None, force_terminal=False).print(renderable)
+    # In Jupyter rich would display the text, and leave the stream empty.
+    Console(file=stream, width=width, color_system=None, force_terminal=False, force_jupyter=False).print(renderable)
     return "\n".join(line.rstrip() for line in stream.getvalue().rstrip().splitlines())
 
 

@@ -1,11 +1,14 @@
 """The documentation says what the code says."""
 
+import importlib
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import iomodel
+import iomodel.plots
 from iomodel import symbols, tensors
 from iomodel.nest import Tensor
 
@@ -115,14 +118,36 @@ def test_every_page_of_the_algorithms_is_of_an_algorithm() -> None:
 
 
 def test_every_page_is_in_the_contents() -> None:
-    assert sorted(f"{entry}.md" for entry in toctree("index.md")) == sorted(
-        {page.name for page in DOCS.glob("*.md")} - {"index.md"} | {"algorithms/index.md"}
-    )
+    own = {f"{folder}/{entry}" for folder in ("algorithms", "api") for entry in _entries(folder)}
+    listed = toctree("index.md")
+    assert len(listed) == len(set(listed))
+    assert {*listed, *own} == {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES} - {"index"}
+
+
+def _entries(folder: str) -> list[str]:
+    """What the page of a folder lists, by file name."""
+    page = "algorithms/index.md" if folder == "algorithms" else "api.md"
+    return [entry.removeprefix(f"{folder}/") for entry in toctree(page)]
+
+
+def test_every_page_is_in_the_lists_of_the_index() -> None:
+    linked = re.findall(r"\]\(([\w/-]+)\.md", section_of_pages())
+    assert set(toctree("index.md")) <= set(linked)
+
+
+def section_of_pages() -> str:
+    return read("index.md").partition("## The pages")[2]
 
 
 def test_api_page_covers_the_public_names() -> None:
-    documented = re.findall(r"^\.\. auto\w+:: iomodel\.(\w+)(?:\(\))?$", read("api.md"), re.MULTILINE)
+    text = "".join(read(f"{page}.md") for page in ("api", *toctree("api.md")))
+    documented = re.findall(r"^\.\. auto\w+:: iomodel\.(\w+)(?:\(\))?$", text, re.MULTILINE)
     assert sorted(documented) == sorted(iomodel.__all__)
+
+
+def test_api_page_covers_the_pictures() -> None:
+    documented = re.findall(r"^\.\. auto\w+:: iomodel\.plots\.(\w+)$", read("api/pictures.md"), re.MULTILINE)
+    assert sorted(documented) == sorted(iomodel.plots.__all__)
 
 
 CLAIMS = [(heading, text) for heading, text in sections(read("claims.md")) if table(text)]
@@ -154,3 +179,55 @@ def test_links_between_pages_exist() -> None:
         if not (page.parent / target).exists()
     ]
     assert not broken
+
+
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.md"))
+CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.stem)
+def test_a_notebook_asks_a_question_and_ends_with_an_exercise(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.search(rf"^# {page.stem[0]}\. ", text, re.MULTILINE)
+    assert "**The question:**" in text
+    exercise = text.partition("## Exercise\n")[2]
+    solutions = [cell for cell in CELL.findall(exercise) if cell.startswith(":tags: [hide-cell]\n")]
+    assert solutions
+    assert CELL.findall(exercise) == solutions
+    assert any("assert" in solution for solution in solutions)
+
+
+@pytest.fixture
+def layers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    return importlib.import_module("layers")
+
+
+def test_the_picture_of_the_layers_has_every_layer(layers: Any) -> None:
+    stack = layers.contracts()["Imports point one way"]
+    bands = layers.bands(stack)
+    assert list(bands) == list(layers.BANDS.values())[::-1]
+    assert [layer for band in bands.values() for layer in band] == stack
+    assert all(bands.values())
+
+
+def test_the_picture_of_the_imports_has_every_module_after_what_it_imports(layers: Any) -> None:
+    graph = layers.imports()
+    ordered = layers.order(graph)
+    place = {name: i for i, name in enumerate(ordered)}
+    assert sorted(ordered) == sorted(graph)
+    assert {"iomodel.counts", "iomodel.coverage", "iomodel.nest"} <= graph.keys()
+    assert {"iomodel.coverage", "iomodel.nest", "iomodel.symbols"} <= graph["iomodel.counts"]
+    assert not [(name, other) for name in graph for other in graph[name] if place[other] > place[name]]
+
+
+def test_a_downloaded_notebook_reads_without_the_other_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    nbformat = pytest.importorskip("nbformat")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    portable = importlib.import_module("notebook_downloads").portable
+    solution = nbformat.v4.new_code_cell("1 + 1", metadata={"tags": ["hide-cell"]})
+    text = nbformat.v4.new_markdown_cell("See [theory](../theory.md#the-solver) and [papers](https://arxiv.org).")
+    made = portable(nbformat.v4.new_notebook(cells=[text, nbformat.v4.new_code_cell("x"), solution]))
+    assert made.cells[0].source == "See theory and [papers](https://arxiv.org)."
+    assert [cell.metadata.get("jupyter", {}).get("source_hidden", False) for cell in made.cells] == [False, False, True]

@@ -66,3 +66,11 @@ def test_a_device_with_an_unverified_budget_says_so() -> None:
     w = iomodel.Attention(q_len=100, head_dim=8)
     assert "unverified" in str(iomodel.solve("flash2", w, "apple-m1"))
     assert "unverified" not in str(iomodel.solve("flash2", w, "h100-sxm5"))
+
+
+def test_in_a_notebook_a_result_is_text_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rich displays whatever is printed in a notebook, even what is printed to a stream."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    cost = iomodel.cost("flash2", iomodel.Attention(q_len=8, head_dim=4), {"block_q": 4, "block_kv": 4})
+    assert "reads Q" in str(cost)
+    assert "reads Q" in cost._repr_html_()
