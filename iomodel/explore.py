@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import overload
 
@@ -11,6 +11,7 @@ from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.errors import InputError, shown
 from iomodel.hardware import hardware as find_hardware
 from iomodel.hardware import list_hardware
+from iomodel.output_file import writable, written
 
 SUFFIXES = (".html", ".htm")
 
@@ -82,41 +83,14 @@ def explore(
         algorithm(name)
     for device in devices:
         find_hardware(device)
-    target = None if path is None else writable(path, overwrite=overwrite)
+    target = None if path is None else writable(path, SUFFIXES, overwrite=overwrite)
     from iomodel.explorer.page import page  # all formulas, which no other question needs
     from iomodel.explorer.payload import payload
 
     html = page(payload(names, devices, progress))
     if target is None:
         return html
-    try:
-        target.write_text(html, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"output: {shown(str(target))} cannot be written ({error.strerror}); allowed: a file in a directory that "
-            "may be written to"
-        ) from None
-    return target
-
-
-def writable(path: str | PathLike[str], *, overwrite: bool) -> Path:
-    """The file that a page may go to, looked at before anything is computed."""
-    try:
-        target = Path(fspath(path))
-    except TypeError:
-        raise InputError(f"output: {shown(path)} given; allowed: the path of a .html file") from None
-    if "\0" in str(target) or target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"output: {shown(str(target))} given; allowed: a file that ends in {' or '.join(SUFFIXES)}")
-    if not target.parent.is_dir():
-        raise InputError(
-            f"output: {shown(str(target))} cannot be written ({target.parent} is no directory); allowed: a file in a "
-            "directory that is there"
-        )
-    if target.is_dir() or (target.exists() and not overwrite):
-        kind = "is a directory" if target.is_dir() else "is there already"
-        hint = "" if target.is_dir() else ", or --force (overwrite=True) to replace it"
-        raise InputError(f"output: {shown(str(target))} {kind}; allowed: another name{hint}")
-    return target
+    return written(target, html.encode(), overwrite=overwrite)
 
 
 def _several(field: str, given: Sequence[str] | None, every: list[str]) -> list[str]:

@@ -91,9 +91,9 @@ class Asked:
         """The lengths that a tile along an axis cuts, in rows of `each` a position, longest first [rows]."""
         w, extent = self.workload, NAME_OF.get(axis.length, "")
         many = {} if isinstance(w, Attention) else {"q_len": w.q_lens, "kv_len": w.kv_lens}
-        point = {**self.longest.numbers, **dict(zip(self.names, self.numbers, strict=True))} if self.names else {}
-        longest = self.longest.numbers.get(extent) or int(
-            axis.length.xreplace({BY_NAME[name]: Integer(value) for name, value in point.items()})
+        point = {**self.longest.numbers, **dict(zip(self.names, self.numbers, strict=bool(self.names)))}
+        longest = self.longest.numbers.get(extent) or max(
+            1, int(axis.length.xreplace({BY_NAME[name]: Integer(value) for name, value in point.items()}))
         )
         return sorted({length * each for length in many.get(extent, [longest])}, reverse=True)
 

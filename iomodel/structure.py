@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from sympy import Integer, Symbol
+from sympy import Integer, Max, Symbol
 
 from iomodel.masks import FULL, MaskKind
 from iomodel.nest import (
@@ -111,12 +111,18 @@ def role(statement: Leaf, path: Path, outer: Axis, inner: Axis) -> Role:
     return "once a tile" if around.keys() <= axes | {outer} else "loose"
 
 
-def _sections(kernel: Kernel) -> dict[Symbol, Axis]:
-    """The tiles that pieces are as long as, by the axes whose lengths they are in place of."""
+def _union(axes: Sequence[Axis]) -> Axis:
+    """What a tile cuts that cuts several lengths: as long as the longest, for which of them that is numbers say."""
+    lengths = tuple(dict.fromkeys(axis.length for axis in axes))
+    return axes[-1] if len(lengths) == 1 else replace(axes[-1], length=Max(*lengths))
+
+
+def _sections(kernel: Kernel) -> set[tuple[Symbol, Axis]]:
+    """The tiles that pieces are as long as, with the axes whose lengths they are in place of."""
     cuts = {block for _, path in walk((kernel,)) for block in path if isinstance(block, Cut)}
     axes = {leaf_axis for leaf, _ in walk((kernel,)) for leaf_axis in _axes_of(leaf)}
     return {
-        size: axis
+        (size, axis)
         for cut in cuts
         for piece in cut.pieces
         for symbol, size in piece.sizes.items()
@@ -130,9 +136,9 @@ def _axes_of(leaf: Leaf) -> Iterator[Axis]:
         yield from leaf.tensor.axes
 
 
-def _tiles(kernel: Kernel) -> dict[Symbol, Axis]:
+def _tiles(kernel: Kernel) -> dict[tuple[Symbol, Axis], None]:
     return {
-        block.tile: _longest(block.axis, path)
+        (block.tile, _longest(block.axis, path)): None
         for _, path in walk((kernel,))
         for block in path
         if isinstance(block, Loop) and block.tile in TILE_ORDER
@@ -159,7 +165,7 @@ def parts(nest: Nest, mask: MaskKind) -> tuple[list[Part], Nest]:
     groups: list[tuple[set[Symbol], list[Kernel]]] = []
     fixed = []
     for kernel in nest:
-        tiles = {**_tiles(kernel), **_sections(kernel)}.keys() | _lengths(kernel)
+        tiles = {tile for tile, _ in (*_tiles(kernel), *_sections(kernel))} | _lengths(kernel)
         if not tiles:
             fixed.append(kernel)
             continue
@@ -170,11 +176,8 @@ def parts(nest: Nest, mask: MaskKind) -> tuple[list[Part], Nest]:
 
 
 def _part(nest: Nest, mask: MaskKind) -> Part:
-    axes: dict[Symbol, Axis] = {}
-    for kernel in nest:
-        axes.update(_tiles(kernel))
-    for kernel in nest:
-        axes.update(_sections(kernel))
+    every = [pair for cut in (_tiles, _sections) for kernel in nest for pair in cut(kernel)]
+    axes = {tile: _union([axis for other, axis in every if other == tile]) for tile, _ in every}
     ordered = sorted(axes, key=TILE_ORDER.index)
     if not 1 <= len(ordered) <= 2:
         raise DeclarationError(f"{nest[0].title}: the solver chooses two tiles at a time; found {ordered}")

@@ -256,7 +256,7 @@ def test_a_file_is_written_and_not_replaced(tmp_path: Path) -> None:
     [
         ({"path": "page.txt"}, r"output: 'page.txt' given; allowed: a file that ends in .html or .htm"),
         ({"path": "none/page.html"}, r"output: .* \(none is no directory\)"),
-        ({"path": 3}, r"output: 3 given; allowed: the path of a .html file"),
+        ({"path": 3}, r"output: 3 given; allowed: the path of a .html or .htm file"),
         ({"path": "a\0.html"}, r"output: .* given"),
         ({"algorithms": "flash2"}, r"algorithms: 'flash2' given; allowed: a list of names"),
         ({"algorithms": []}, r"algorithms: \[\] given"),

@@ -171,6 +171,7 @@ class Around:
     masked: Axis | None = None
     guarded: bool = False  # inside the masked loop: then no load waits for its first trip
     cut: bool = False
+    whole: bool = False  # no cuts at all
 
     def inside(self, axis: Axis, bound: bool) -> Around:
         masked = axis if bound else self.masked
@@ -239,7 +240,7 @@ def bodies(draw: st.DrawFn, around: Around) -> list[Statement]:
     walked = around.walked
     for _ in range(draw(st.integers(1, 3))):
         kinds = ["leaf"] * 5 + ["when"]
-        if not (around.cut or around.masked or around.guarded or {query, key, split} & set(walked)):
+        if not (around.cut or around.whole or around.masked or around.guarded or {query, key, split} & set(walked)):
             kinds += ["cut"]
         if len(walked) < 4:
             kinds += ["loop"] * 4 + (["live", "idle"] if walked else [])
@@ -296,7 +297,8 @@ def parts(draw: st.DrawFn, around: Around) -> list[Statement]:
 
 
 @st.composite
-def scenes(draw: st.DrawFn) -> Scene:
+def scenes(draw: st.DrawFn, whole: bool = False) -> Scene:
+    """Any nest; only what a trace runs, if calls are `whole`."""
     tabulated = draw(st.integers(0, 3)) == 0
     kind = MaskKind(tabulated=True) if tabulated else draw(mask_kinds)
     pers: st.SearchStrategy[Per] = st.sampled_from(get_args(Per))
@@ -306,11 +308,12 @@ def scenes(draw: st.DrawFn) -> Scene:
         paged = key in axes and not tabulated and draw(st.booleans())
         tensors.append(Tensor(f"T{i}", axes, draw(dtypes), draw(pers), paged, draw(st.booleans())))
     condition = draw(st.sampled_from(CONDITIONS))
-    launched: st.SearchStrategy[Per] = st.sampled_from(["head", "head", "kv_head", "batch", "call"])
+    pers_of_kernels: list[Per] = ["head", "head", "kv_head", "call"]
+    launched = st.sampled_from(pers_of_kernels if whole else [*pers_of_kernels, "batch"])
     kernels = [
         Kernel(
             f"kernel {i}",
-            draw(bodies(Around(tensors, condition, set()))),
+            draw(bodies(Around(tensors, condition, set(), whole=whole))),
             draw(launched),
             tuple(draw(st.lists(st.sampled_from(tensors), max_size=1))),
         )

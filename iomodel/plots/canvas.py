@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import cache
 from io import BytesIO
 from math import ceil, floor, log10
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from iomodel import output_file
 from iomodel.errors import InputError, shown
+from iomodel.output_file import written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,32 +136,9 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = True) -
     metadata = {"Title": figure.get_suptitle()} | ({"Date": None} if form == "svg" else {})
     data = BytesIO()
     figure.savefig(data, format=form, dpi=DPI, metadata=metadata)
-    try:
-        with target.open("wb" if overwrite else "xb") as file:
-            file.write(data.getvalue())
-    except OSError as error:
-        raise InputError(
-            f"output: {shown(str(target))} cannot be written ({error.strerror}); allowed: a file in a directory that "
-            "is there and may be written to"
-        ) from None
-    return target
+    return written(target, data.getvalue(), overwrite=overwrite)
 
 
 def writable(path: str | PathLike[str], *, overwrite: bool) -> Path:
     """The file that a picture may go to, looked at before anything is computed."""
-    try:
-        target = Path(fspath(path))
-    except TypeError:
-        raise InputError(f"output: {shown(path)} given; allowed: the path of a .png or .svg file") from None
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"output: {shown(str(target))} given; allowed: a file that ends in {' or '.join(SUFFIXES)}")
-    if not target.parent.is_dir():
-        raise InputError(
-            f"output: {shown(str(target))} cannot be written ({target.parent} is no directory); allowed: a file in a "
-            "directory that is there"
-        )
-    if target.is_dir() or (target.exists() and not overwrite):
-        kind = "is a directory" if target.is_dir() else "is there already"
-        hint = "" if target.is_dir() else ", or --force (overwrite=True) to replace it"
-        raise InputError(f"output: {shown(str(target))} {kind}; allowed: another name{hint}")
-    return target
+    return output_file.writable(path, SUFFIXES, overwrite=overwrite)
