@@ -23,6 +23,8 @@ from iomodel.solve import solve
 from iomodel.symbols import LAUNCH_NAMES
 from iomodel.workload import Attention, VarlenAttention
 
+STARTS = (1, 2, 4, 8)
+"""The smallest tiles, so many times, from which it is tried too."""
 LARGEST = 1024
 """The largest power of two that is tried for a tile of which nothing larger is known to be of use [rows]."""
 
@@ -40,7 +42,7 @@ def fastest_tiles(
     Those of least time where the algorithm's kernels are declared for the device; of least traffic in its on-chip
     memory otherwise; none for standard attention, whose operands then make one ideal pass. An approximation has kernels
     whose tiles cost no traffic, but blocks that run side by side: from the tiles of least traffic, powers of two are
-    tried one tile after the other until none is faster.
+    tried one tile after the other until none is faster, and the same from small tiles.
     """
     return _remembered(algorithm, call, device, parameters, execution, tuple(sorted(options.items())))
 
@@ -93,18 +95,24 @@ def _quicker(
         return sum(kernel.seconds for kernel in clock.fastest(tiles, {}, footprint).kernels)
 
     step = budget_of(device, None, None, None).alignment
-    best = {name: start[name] for name in tally.tiles}
-    least, changed = seconds(best), True
-    while changed:
-        changed = False
-        for name in best:
-            size = step
-            while size <= max(LARGEST, start[name]):
-                found = seconds({**best, name: size})
-                if found < least:
-                    least, changed, best = found, True, {**best, name: size}
-                size *= 2
-    return FrozenDict(best)
+
+    def descended(best: dict[str, int]) -> tuple[float, dict[str, int]]:
+        least, changed = seconds(best), True
+        while changed:
+            changed = False
+            for name in best:
+                size = step
+                while size <= max(LARGEST, start[name]):
+                    found = seconds({**best, name: size})
+                    if found < least:
+                        least, changed, best = found, True, {**best, name: size}
+                    size *= 2
+        return least, best
+
+    # All kernels share an SM by the largest footprint: a descent from large tiles alone would not leave them.
+    points = [{name: start[name] for name in tally.tiles}]
+    points += [dict.fromkeys(tally.tiles, step * times) for times in STARTS]
+    return FrozenDict(min((descended(point) for point in points), key=lambda found: found[0])[1])
 
 
 def _both(

@@ -234,9 +234,10 @@ def check_kind(found: Algorithm, kind: Kind) -> None:
         raise InputError(f"direction: {kind.direction!r} given; allowed: {allowed}, for {found.name} does no more")
     masks = {"full": FULL, "causal": CAUSAL}
     if found.masks and kind.mask not in [masks[name] for name in found.masks]:
-        given = next((name for name, mask in masks.items() if mask == kind.mask), "another")
+        other = "one of data" if kind.mask.tabulated else "a window"
+        given = next((repr(name) for name, mask in masks.items() if mask == kind.mask), other)
         allowed = " or ".join(map(repr, found.masks))
-        raise InputError(f"mask: {given!r} given; allowed: {allowed}, for {found.name} is defined for no other")
+        raise InputError(f"mask: {given} given; allowed: {allowed}, for {found.name} is defined for no other")
     for direction in _passes(kind.direction):
         lacked = FEATURES.keys() if found.approximates else found.without.get(direction, frozenset())
         missing = lacked & set(kind.features)
@@ -260,7 +261,9 @@ def check_options(
             whole[name] = as_integer(name, value)
         elif type(value) is not type(allowed[name]):
             raise InputError(f"{name}: {shown(value)} given; allowed: {type(allowed[name]).__name__}")
-    chosen = {"packed": False, **allowed, **options, **whole}
+    chosen = {**allowed, **options, **whole}
+    if found.approximates and chosen["packed"]:
+        raise InputError(f"packed: True given; allowed: False, for {found.name} has no rows of a group in one tile")
     if direction == "both":
         for name, needed in found.saved.items():
             if options.get(name, needed) != needed:
@@ -275,7 +278,8 @@ def check_options(
 def only_taken(found: Algorithm, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the options that an algorithm knows in a direction."""
     known = {**found.takes(direction), **found.common}
-    return {name: value for name, value in options.items() if name in known}
+    taken = {name: value for name, value in options.items() if name in known}
+    return {**taken, "packed": False} if found.approximates and "packed" in taken else taken
 
 
 def known_options(algorithms: Iterable[str], direction: str | None = None) -> dict[str, Any]:

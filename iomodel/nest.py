@@ -497,7 +497,7 @@ class Algorithm:
     @property
     def common(self) -> dict[str, Any]:
         """The options that are none of its own: how the rows of a group are read."""
-        return {} if self.approximates else {"packed": False}
+        return {"packed": False}
 
     def nest(self, direction: str = "forward", causal: bool = False, **options: Any) -> Nest:
         """The declaration of the forward or backward pass under these options, checked."""

@@ -36,14 +36,14 @@ def check_numbers(found: Algorithm, numbers: Mapping[str, Any]) -> None:
             continue  # always allowed, and most often the default: no array is gone through for it
         if all(isinstance(numbers[name], int) for name in names):
             if holds.scalars(*(numbers[name] for name in names))[0] < 0:
-                raise _error(requirement, numbers, "")
+                raise _error(found, requirement, numbers, "")
             continue
         slack = np.asarray(holds.arrays(*(numbers[name] for name in names))[0])
         wrong = np.argwhere(slack < 0)
         if len(wrong):
             place = tuple(map(int, wrong[0]))
             at = {name: int(np.broadcast_to(numbers[name], slack.shape)[place]) for name in names}
-            raise _error(requirement, {**numbers, **at}, f", at index {place}")
+            raise _error(found, requirement, {**numbers, **at}, f", at index {place}")
 
 
 def met(found: Algorithm, numbers: Mapping[str, Any]) -> Any:
@@ -82,10 +82,12 @@ def _compiled(requirement: Requirement) -> tuple[tuple[str, ...], Compiled, Comp
     return names, holds, most
 
 
-def _error(requirement: Requirement, numbers: Mapping[str, Any], place: str) -> InputError:
+def _error(found: Algorithm, requirement: Requirement, numbers: Mapping[str, Any], place: str) -> InputError:
     names, _, most = _compiled(requirement)
     told = dict(numbers)
     if most is not None:
         told["most"] = most.scalars(*(numbers[name] for name in names))[0]
     given = numbers[requirement.field]
+    if given == found.options.get(requirement.field):
+        given = f"{given}, the default,"
     return InputError(f"{requirement.field}: {given} given{place}; allowed: {requirement.allowed.format(**told)}")

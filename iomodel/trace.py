@@ -110,7 +110,7 @@ class Trace(Shown):
             raise InputError(
                 f"csv: {shown(str(path))} cannot be written ({error.strerror}); allowed: the name of a new file"
             ) from None
-        except (TypeError, ValueError):  # no path at all, or one that no file can have
+        except Exception:  # no path at all, or one that no file can have
             raise InputError(f"csv: {shown(path)} given; allowed: the name of a new file") from None
 
     def plot(self, path: str | PathLike[str] | None = None, *, overwrite: bool = True) -> Figure:
@@ -208,7 +208,7 @@ def trace(
         raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
     if find_algorithm(algorithm).approximates:
         exact = ", ".join(name for name, found in discovered().items() if not found.approximates)
-        raise InputError(f"algorithm: {algorithm} given; allowed: {exact}, for a trace knows no pieces of a call")
+        raise InputError(f"algorithm: {algorithm} given; allowed: {exact}, for what approximates is not traced")
     given = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     if tiles is None and tally_for(algorithm, call, options, tiled=False)[0].tiles:
         if device is None:

@@ -161,12 +161,14 @@ class Exhaustive(Walk):
         super().__init__(problem)
         inner, outer = problem.inner, problem.outer
         fitting: list[tuple[range, int]] = []
+        many = 0
         for v in range(inner.first, inner.last + 1, inner.step):
             top = outer.largest(lambda u, v=v: problem.footprint(u, v), problem.budget)  # type: ignore[misc]
             if top is None:
                 break  # a larger inner tile occupies more
             fitting.append((range(outer.first, top + 1, outer.step), v))
-            if sum(len(outers) for outers, _ in fitting) > LIMIT:
+            many += len(fitting[-1][0])
+            if many > LIMIT:
                 raise problem.too_many()
         for outers, v in fitting:
             problem.compute(outers, v)

@@ -227,3 +227,16 @@ def test_a_requirement_is_no_matter_of_order() -> None:
     assert BY_NAME["projected"] in e.flops.free_symbols
     given_there = iomodel.expressions("linformer", projected=16)
     assert given_there.flops == e.flops.subs(BY_NAME["projected"], Integer(16))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_asks_again(name: str) -> None:
+    """What a result says of tiles and options is what was asked; and a diagnosis knows it too."""
+    w, options = call(name), OPTIONS.get(name, {})
+    solved = iomodel.solve(name, w, "h100-sxm5", **options)
+    assert iomodel.cost(name, w, solved.tiles, **solved.cost.options) == solved.cost
+    arrays = iomodel.cost_array(name, **{**CALL, "q_len": [64, 128]}, mask=w.mask, **solved.tiles, **options)
+    assert arrays.at(0) == solved.cost
+    assert iomodel.diagnose(name, w, "h100-sxm5", 1e-3, tiles=solved.tiles, **options).to_dict()
+    found = iomodel.estimate(name, w, "h100-sxm5", **options)
+    assert found.seconds <= iomodel.estimate(name, w, "h100-sxm5", solved.tiles, **options).seconds

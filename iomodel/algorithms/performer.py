@@ -91,7 +91,10 @@ ALGORITHM = Algorithm(
     declare=declare,
     options={"features": 128, "carry": False},
     requires=(
-        Requirement.at_most(r_phi, "features", N_k, "up to kv_len = {kv_len}, for with more the sums outgrow the keys"),
+        *(
+            Requirement.at_most(r_phi, "features", N_k, "up to kv_len = {kv_len}, for more outgrow the keys", **given)
+            for given in ({"mask": "full"}, {"mask": "causal", "carry": False})
+        ),
         Requirement.same("kv_len", N_k, N_q, "q_len = {q_len}, for the scan goes over both", mask="causal"),
     ),
     approximates="attention with r positive random features of Q and K in place of exp(q k)",
