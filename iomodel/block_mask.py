@@ -13,7 +13,7 @@ from pydantic import PlainSerializer, PlainValidator
 from iomodel.bits import packed, transposed, union
 from iomodel.errors import InputError, shown
 from iomodel.tabulated import Runs, Tabulated, TileCounts, exact, runs
-from iomodel.validation import Count
+from iomodel.validation import Count, as_integer
 
 _ALLOWED = "allowed: a 2-D table of True and False (or 1 and 0), by blocks of queries and blocks of keys"
 
@@ -81,6 +81,7 @@ class BlockMask(Tabulated):
 
     def check(self, q_len: int, kv_len: int) -> None:
         """Raise InputError unless the table has one row for each block of queries, one column for each of keys."""
+        q_len, kv_len = as_integer("q_len", q_len), as_integer("kv_len", kv_len)
         needed = -(-q_len // self.block_q), -(-kv_len // self.block_kv)
         if self.blocks.shape != needed:
             raise InputError(

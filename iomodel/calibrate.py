@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,6 +13,7 @@ from iomodel.calibration.measure import Report, measure
 from iomodel.calibration.result import Calibration, assembled
 from iomodel.errors import InputError, shown
 from iomodel.hardware import Hardware
+from iomodel.validation import finite
 
 LONGEST = 86400
 """The largest budget [s]."""
@@ -56,6 +56,10 @@ def calibrate(
     ...
     iomodel.errors.UnknownNameError: only: 'hbn' is unknown; did you mean 'hbm'? allowed: hbm, l2, gemm, ...
     """
+    if not isinstance(progress, bool):
+        raise InputError(f"progress: {shown(progress)} given; allowed: True or False")
+    if not isinstance(only, Iterable):
+        raise InputError(f"only: {shown(only)} given; allowed: names of experiments, such as ['hbm']")
     names = [only] if isinstance(only, str) else list(only)
     chosen((), names)
     check_budget(budget)
@@ -84,10 +88,9 @@ def calibrated(
 
 def check_budget(budget: object) -> float:
     """The budget as a number of seconds, or InputError."""
-    real = isinstance(budget, int | float) and not isinstance(budget, bool)
-    if not real or not math.isfinite(budget) or not 0 < budget <= LONGEST:  # type: ignore[arg-type, operator]
+    if not finite(budget) or not 0 < budget <= LONGEST:
         raise InputError(f"budget: {shown(budget)} given; allowed: seconds, above 0 and up to {LONGEST}, such as 60")
-    return float(budget)  # type: ignore[arg-type]
+    return float(budget)
 
 
 @contextmanager

@@ -161,7 +161,7 @@ def excess(tried: Check) -> float:
 
 def as_residency(residency: object) -> None:
     """Raise UnknownNameError unless this names or is a residency."""
-    if residency != "gpu" and not isinstance(residency, Residency):
+    if not isinstance(residency, Residency) and not (isinstance(residency, str) and residency == "gpu"):
         raise UnknownNameError("residency", residency, ["gpu", "an iomodel.Residency"])
 
 

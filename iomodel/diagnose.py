@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from iomodel.check import as_device
@@ -20,7 +19,7 @@ from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.parameters import DEFAULT, Parameters
 from iomodel.show import Shown
-from iomodel.validation import as_integer
+from iomodel.validation import as_integer, finite
 from iomodel.workload import Attention, as_attention
 
 
@@ -225,7 +224,7 @@ def diagnose(
 
 
 def _time(seconds: object) -> float:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not isfinite(seconds) or seconds <= 0:
+    if not finite(seconds) or seconds <= 0:
         raise InputError(f"seconds: {shown(seconds)} given; allowed: a time above 0 in seconds, such as 0.000183")
     return float(seconds)
 

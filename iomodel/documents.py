@@ -74,6 +74,7 @@ class Documents(Tabulated):
 
     def check(self, q_len: int, kv_len: int) -> None:
         """Raise InputError unless the documents fill the queries, and the keys."""
+        q_len, kv_len = as_integer("q_len", q_len), as_integer("kv_len", kv_len)
         if not self.total == q_len == kv_len:
             raise InputError(
                 f"mask: documents of {self.total} positions given for q_len = {q_len} and kv_len = {kv_len}; "

@@ -63,6 +63,9 @@ def shown(value: object, limit: int = 60) -> str:
     """
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # an int beyond the interpreter's limit on digits
-        text = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else "a value"
+    except Exception:  # an int beyond the interpreter's limit on digits, lists in lists, a __repr__ that fails
+        bits = value.bit_length() if isinstance(value, int) else 0
+        text = f"an integer of {bits} bits" if bits > 10_000 else f"a value of type {type(value).__name__}"
+    if not text.isprintable():  # what a __repr__ of its own leaves in
+        text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -7,13 +7,17 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Symbol, fraction
+from sympy import Add, Expr, Integer, Max, Min, Mul, Pow, Rational, Symbol, ceiling, floor, fraction, preorder_traversal
 
 from iomodel.compiled import Compiled
 from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.floorsum import FloorSum
 from iomodel.masks import Count
 from iomodel.symbols import BY_NAME, NAME_OF
 from iomodel.validation import as_mapping
+
+KNOWN = (Symbol, Integer, Rational, Add, Mul, Pow, floor, ceiling, Max, Min, FloorSum)
+"""What a formula is made of; nothing else is written as Python."""
 
 
 def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
@@ -56,19 +60,29 @@ def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
     given = {_symbol(key): _integers(_symbol(key), value) for key, value in values.items()}
     numerator, denominator = fraction(formula)
     if denominator.free_symbols:  # a ratio of counts, such as intensity
-        return evaluate(numerator, values) / evaluate(denominator, values)
+        below = evaluate(denominator, values)
+        if not np.all(below):
+            raise InputError(f"formula: {shown(formula)} divides by 0 at these values; allowed: other values")
+        return evaluate(numerator, values) / below
     compiled = _compiled(formula)
     for symbol in compiled.inputs:
         if symbol not in given:
             raise InputError(f"{NAME_OF.get(symbol, symbol)}: no value given for {symbol}; the formula needs it")
     point = [given[symbol] for symbol in compiled.inputs]
-    if all(isinstance(value, int) for value in point):
-        return compiled.scalars(*point)[0]
-    return compiled.arrays(*point)[0]
+    try:
+        if all(isinstance(value, int) for value in point):
+            return compiled.scalars(*point)[0]
+        return compiled.arrays(*point)[0]
+    except ArithmeticError as error:  # what is no count
+        raise InputError(f"formula: {shown(formula)} at these values: {error}; allowed: counts") from None
 
 
 @lru_cache(maxsize=256)
 def _compiled(formula: Expr) -> Compiled:
+    for node in preorder_traversal(formula):
+        if not isinstance(node, KNOWN):
+            allowed = "symbols, integers, sums, products, powers, floor, ceiling, Min, Max"
+            raise InputError(f"formula: {shown(node)} in it; allowed: {allowed}")
     return Compiled([formula])
 
 
@@ -84,7 +98,7 @@ def _integers(symbol: Symbol, value: Any) -> Any:
     name = NAME_OF.get(symbol, str(symbol))
     try:
         array = np.asarray(value)
-    except ValueError:  # ragged
+    except Exception:  # ragged; nested too deep; an __array__ that fails
         raise InputError(f"{name}: {shown(value)} given; allowed: integers, or arrays of them") from None
     whole = array.dtype.kind in "iu" or (
         array.dtype == object and all(isinstance(x, int) and not isinstance(x, bool) for x in array.flat)

@@ -39,11 +39,22 @@ class Execution:
     spread: tuple[Axis, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.cite, str):
+            raise InputError(f"cite: {shown(self.cite)} given; allowed: a text")
+        for name in ("serial", "spread"):
+            if not _all(Axis, getattr(self, name)):
+                raise InputError(f"{name}: {shown(getattr(self, name))} given; allowed: a tuple of axes")
+        if not isinstance(self.phases, tuple | list) or not all(_all(str, phase) for phase in self.phases):
+            raise InputError(f"phases: {shown(self.phases)} given; allowed: a tuple of tuples of resources")
         named = [resource for phase in self.phases for resource in phase]
         unknown = [resource for resource in named if resource not in get_args(Resource)]
         if unknown or len(set(named)) < len(named):
             allowed = ", ".join(get_args(Resource))
             raise InputError(f"phases: {shown(unknown or named)} given; allowed: each at most once of {allowed}")
+
+
+def _all(kind: type, value: object) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(one, kind) for one in value)
 
 
 PIPELINED = Execution(

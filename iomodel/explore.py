@@ -98,4 +98,7 @@ def _several(field: str, given: Sequence[str] | None, every: list[str]) -> list[
         return every
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise InputError(f"{field}: {shown(given)} given; allowed: a list of names, such as {every[:1]}")
+    for one in given:
+        if not isinstance(one, str):
+            raise InputError(f"{field}: {shown(one)} given; allowed: names, such as {every[:1]}")
     return list(dict.fromkeys(given))

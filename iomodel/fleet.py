@@ -131,6 +131,8 @@ def _devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
         if not prices:
             raise InputError("hardware: none given; allowed: devices to choose from, or prices of some")
         hardware = list(prices)
+    if not isinstance(hardware, Hardware | str | Iterable):
+        raise InputError(f"hardware: {shown(hardware)} given; allowed: a device, or a list of devices to choose from")
     given = [hardware] if isinstance(hardware, Hardware | str) else list(hardware)
     if not given:
         raise InputError("hardware: an empty list given; allowed: at least one device")
@@ -145,6 +147,8 @@ def _name(device: Hardware) -> str:
 def _layouts(layouts: Iterable[Layout] | None, service: Service, device: Hardware, most: int) -> list[Layout]:
     if layouts is None:
         return default_layouts(service, device, most)
+    if not isinstance(layouts, Iterable):
+        raise InputError(f"layouts: {shown(layouts)} given; allowed: a list of iomodel.Layout")
     found = list(layouts)
     for layout in found:
         if not isinstance(layout, Layout):

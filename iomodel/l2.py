@@ -24,6 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.errors import InputError
+
+MOST_WAVES = 2**24
+"""Waves of blocks are looked at one by one; so many take some seconds."""
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -70,6 +75,11 @@ class Grid:
     @cached_property
     def waves(self) -> tuple[Any, Any, Any]:
         """For each wave: its blocks, the sets that it touches, whether the next one goes on with its last set."""
+        if self.blocks > MOST_WAVES * self.slots:
+            raise InputError(
+                f"batch, heads, q_len: {self.blocks:,} thread blocks follow from them; allowed with an L2: "
+                f"up to {MOST_WAVES * self.slots:,}"
+            )
         start = np.arange(0, self.blocks, self.slots, dtype=np.int64)
         end = np.minimum(start + self.slots, self.blocks)
         return end - start, (end - 1) // self.sharers - start // self.sharers + 1, end % self.sharers != 0

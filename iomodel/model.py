@@ -16,6 +16,7 @@ from iomodel.models.json import parse_json
 from iomodel.models.layers import MLP, DecoderLayer
 from iomodel.models.spec import ModelSpec
 from iomodel.specfile import parse, read_bytes, read_shipped, spec_names
+from iomodel.validation import as_mapping
 
 __all__ = ["MLP", "AttentionLayer", "DecoderLayer", "ModelSpec", "list_models", "model"]
 
@@ -56,7 +57,7 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
     """
     given = name_or_path_or_dict
     if isinstance(given, Mapping):
-        return _from_data(dict(given), "")
+        return _from_data(as_mapping("model", given, "what a config.json holds"), "")
     if isinstance(given, os.PathLike):
         return _from_file(given)
     if not isinstance(given, str):
@@ -80,11 +81,14 @@ def _shipped(name: str) -> ModelSpec:
 
 
 def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
-    name = os.fsdecode(path)
+    try:
+        name = os.fsdecode(path)
+    except Exception:  # a path that does not say what it is
+        raise SpecError(f"{shown(path)}: cannot be read: no path of a file") from None
     try:
         inside = Path(name) / "config.json"
         target = str(inside) if inside.is_file() else name
-    except ValueError:  # a null byte
+    except (OSError, ValueError):  # a name too long, a null byte
         target = name
     content, where = read_bytes(target)
     if target.lower().endswith(".json"):

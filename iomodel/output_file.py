@@ -29,9 +29,15 @@ def writable(path: str | PathLike[str], suffixes: Sequence[str], *, overwrite: b
             f"output: {shown(str(target))} cannot be written ({target.parent} is no directory); allowed: a file in a "
             "directory that is there"
         )
-    if target.is_dir() or (target.exists() and not overwrite):
-        kind = "is a directory" if target.is_dir() else "is there already"
-        hint = "" if target.is_dir() else ", or --force (overwrite=True) to replace it"
+    try:
+        folder, there = target.is_dir(), target.exists()
+    except OSError as error:
+        raise InputError(
+            f"output: {shown(str(target))} cannot be written ({error.strerror}); allowed: another name"
+        ) from None
+    if folder or (there and not overwrite):
+        kind = "is a directory" if folder else "is there already"
+        hint = "" if folder else ", or --force (overwrite=True) to replace it"
         raise InputError(f"output: {shown(str(target))} {kind}; allowed: another name{hint}")
     return target
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from iomodel.errors import shown
 from iomodel.units import Kind
-from iomodel.validation import Model
+from iomodel.validation import Model, no_endless
 
 UNVERIFIED = "from-memory"
 """The source key of figures that nobody has checked against a document."""
@@ -53,6 +53,7 @@ class Group(Model):
                     near = get_close_matches(str(shown(key)).strip("'"), allowed, n=1, cutoff=0.5)
                     hint = f"did you mean {near[0]!r}? " if near else ""
                     raise ValueError(f"unknown key {shown(key)}; {hint}allowed: {', '.join(allowed)}")
+            no_endless(data)
         return data
 
 

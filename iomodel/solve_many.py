@@ -93,7 +93,7 @@ def solve_many(
     (array([187, 373]), array([24117248, 12582912]))
     """
     share = share_of(epsilon)
-    if infeasible not in ("raise", "mark"):
+    if not isinstance(infeasible, str) or infeasible not in ("raise", "mark"):
         raise UnknownNameError("infeasible", infeasible, ["raise", "mark"])
     given = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
     given |= {"min_block_kv": min_block_kv, **{name: options[name] for name in sorted(NUMBERS & options.keys())}}

@@ -15,6 +15,8 @@ from iomodel.errors import SpecError, shown
 
 LARGEST_FILE = 2**20
 """The largest file read [B]."""
+LONGEST_NAME = 300
+"""The longest path that an error repeats in full [characters]."""
 DEEPEST = 16
 """The deepest nesting read [levels]."""
 MOST = 10_000
@@ -139,8 +141,11 @@ def read_user(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
 
 def read_bytes(path: str | os.PathLike[str]) -> tuple[bytes, str]:
     """The content of the user's file, and its name as errors show it."""
-    name = os.fsdecode(path)
-    where = name if name.isprintable() else shown(name)
+    try:
+        name = os.fsdecode(path)
+    except Exception:  # no path, or one that does not say what it is
+        raise SpecError(f"{shown(path)}: cannot be read: no path of a file") from None
+    where = name if name.isprintable() and len(name) <= LONGEST_NAME else shown(name, LONGEST_NAME)
     try:
         file = Path(name)
         if not file.is_file() and file.exists():

@@ -74,7 +74,7 @@ class Tabulated(Model):
         InputError
             The axis is unknown, a size no positive integer, or the mask made for other lengths.
         """
-        if outer not in ("query", "key"):
+        if not isinstance(outer, str) or outer not in ("query", "key"):
             raise UnknownNameError("outer", outer, ["query", "key"])
         u, v, group = as_integer("u", u), as_integer("v", v), as_integer("group", group)
         self.check(q_len, kv_len)

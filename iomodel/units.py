@@ -73,7 +73,10 @@ class Kind:
                 raise ValueError(f"the number must be finite, given {shown(raw)}")
             raw = Fraction(repr(float(raw)))
         else:
-            raw = Fraction(operator.index(raw))
+            try:
+                raw = Fraction(operator.index(raw))
+            except Exception:  # an array of several; an __index__ that fails
+                raise ValueError(f"a number is needed, given {shown(raw)}; write {self.example}") from None
         return self._checked(raw * self._factor(unit), raw, unit)
 
     def _factor(self, unit: object) -> Fraction:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Annotated, Any
+from math import isfinite
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -12,6 +13,12 @@ from iomodel.errors import InputError, shown
 
 LARGEST = 10**18
 """The largest length or count accepted: far above any use, and small enough to compute with."""
+LONGEST_KEY = 60
+"""The longest key that an error repeats in full [characters]."""
+MOST_ITEMS = 2**20
+"""Values of a range that a field looks at one by one."""
+MOST_FAULTS = 8
+"""Faults that one error tells of; a list of a thousand entries that are all wrong has as many."""
 
 
 def index(value: object) -> object:
@@ -20,7 +27,7 @@ def index(value: object) -> object:
         return value
     try:
         return operator.index(value)
-    except TypeError:  # an array of several
+    except Exception:  # an array of several; an __index__ that fails
         return value
 
 
@@ -31,12 +38,35 @@ Distance = Annotated[int, BeforeValidator(index), Field(strict=True, ge=0, le=LA
 """A non-negative integer up to LARGEST."""
 
 
+def finite(value: object) -> TypeGuard[int | float]:
+    """Whether this is a number, no bool, that a float can hold.
+
+    >>> finite(0.5), finite(10**400), finite(float("nan"))
+    (True, False, False)
+    """
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:
+        return False
+
+
+def no_endless(data: Mapping[Any, Any]) -> None:
+    """ValueError for a field that is a very long range: each item that is wrong would be an error of its own."""
+    for name, value in data.items():
+        if isinstance(value, range) and value[MOST_ITEMS:]:
+            raise ValueError(f"{_key(name)}: {shown(value)} given; allowed: up to {MOST_ITEMS:,} values")
+
+
 class Model(BaseModel):
     """A frozen model whose constructor raises InputError: one line for every field at fault."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     def __init__(self, /, **data: Any) -> None:
+        try:
+            no_endless(data)
+        except ValueError as error:
+            raise InputError(str(error)) from None
         try:
             self.__pydantic_validator__.validate_python(data, self_instance=self)
         except ValidationError as error:
@@ -65,13 +95,23 @@ def describe(error: ValidationError, root: str = "") -> str:
     for fault in error.errors(include_url=False):
         if fault["type"] == "default_factory_not_called":
             continue  # the field that it would follow is at fault, and named
-        path = ".".join([root] * bool(root) + [str(part) for part in fault["loc"]])
+        path = ".".join([root] * bool(root) + [_key(part) for part in fault["loc"]])
         message = "not given, but required" if fault["type"] == "missing" else fault["msg"]
         message = message.removeprefix("Value error, ")
         given = "" if fault["type"] in ("missing", "value_error") else f", given {shown(fault['input'])}"
+        if not path and fault["type"].startswith("string_"):
+            path = "name of a field"  # one that no text can hold
         named = path and not message.startswith(f"{path}: ")
         lines.append(f"{path}: {message}{given}" if named else message + given)
-    return "; ".join(dict.fromkeys(lines))
+    every = list(dict.fromkeys(lines))
+    more = [f"and {len(every) - MOST_FAULTS:,} more such faults"] * (len(every) > MOST_FAULTS)
+    return "; ".join([*every[:MOST_FAULTS], *more])
+
+
+def _key(part: object) -> str:
+    """A step of the path to a fault: a name of ours, a place, or a key that a file or a caller made up."""
+    text = str(part)
+    return text if text.isprintable() and len(text) <= LONGEST_KEY else shown(text)
 
 
 def as_mapping(name: str, value: object, example: str) -> dict[str, Any]:
@@ -83,7 +123,10 @@ def as_mapping(name: str, value: object, example: str) -> dict[str, Any]:
     iomodel.errors.InputError: tiles: 128 given; allowed: a mapping, such as {'block_q': 128}
     """
     if isinstance(value, Mapping):
-        return dict(value)
+        try:
+            return dict(value)
+        except Exception:  # a mapping that does not give what it says it has
+            pass
     raise InputError(f"{name}: {shown(value)} given; allowed: a mapping, such as {example}")
 
 

@@ -82,7 +82,7 @@ def _lengths(given: Any) -> tuple[int, ...]:
     """Many positive integers, checked all at once."""
     try:
         array = np.asarray(given)
-    except ValueError:  # ragged
+    except Exception:  # ragged; nested too deep; an __array__ that fails
         array = np.empty((0, 0))
     switches = () if isinstance(given, np.ndarray) or array.ndim != 1 else (n for n in given if isinstance(n, bool))
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or any(True for _ in switches):

@@ -409,3 +409,26 @@ def test_the_picture_has_the_curves_and_the_crossings(tmp_path: Any) -> None:
     line_typed = f"plot crossover flash1 flash2 --head-dim 64 --block-q 48 --block-kv 100 --limit 300 --output {path}"
     assert main(line_typed.split()) == 0
     assert path.read_text().startswith("<?xml")
+
+
+def test_an_algorithm_may_meet_itself() -> None:
+    """At other tiles: each has letters of its own in the formula, 4 N^2 / 128 against 4 B of LSE a row here."""
+    w = iomodel.Attention(q_len=1, head_dim=1)
+    small = ("flash2", {"block_q": 64, "block_kv": 64, "lse": False})
+    found = iomodel.crossovers([small, ("flash2", {"block_q": 128, "block_kv": 64})], w, limit=2000)
+    assert found.pairs[1].lasting == 193
+    assert found.pairs[0].formula is not None
+    assert found.pairs[0].formula.value == 128
+
+
+def test_fewer_keys_than_splits_leave_points_out() -> None:
+    w = iomodel.Attention(q_len=1, head_dim=16)
+    found = iomodel.crossovers(["flash2", "split_kv:splits=4"], w, sram_elements=3000, limit=40)
+    assert found.to_dict()["missing"]
+
+
+def test_nothing_beyond_the_largest_length_is_asked() -> None:
+    tiles = {"block_q": 64, "block_kv": 64}
+    w = iomodel.Attention(q_len=1, head_dim=1)
+    found = iomodel.crossovers(["flash1", "flash2"], w, tiles=tiles, start=10**18, limit=10**18)
+    assert "10^18" not in str(found) or found.to_dict()

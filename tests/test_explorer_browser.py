@@ -210,6 +210,17 @@ def test_a_wrong_number_in_the_form_is_said_beside_it(opened: Any) -> None:
     assert shown.tab.is_hidden("#fault")
 
 
+@pytest.mark.parametrize("name", ["mamba1", "reformer", "two_pass"])
+def test_a_page_of_one_algorithm_starts_with_a_call_that_it_answers(browser: Any, tmp_path: Path, name: str) -> None:
+    """One that takes other masks, heads or directions than the first call of other pages has."""
+    file = tmp_path / "one.html"
+    file.write_text(page(payload([name], ["h100-sxm5"])))
+    shown = Opened(browser, file, "constructor=1")
+    assert shown.said == []
+    assert "constructor" in shown.text("body")  # a name that every object inherits is no field
+    assert shown.state["algorithm"] == name
+
+
 def test_an_algorithm_that_takes_less_is_chosen_all_the_same(opened: Any) -> None:
     shown = opened("mask=causal&packed=on")
     shown.tab.select_option("#field-algorithm", "linformer")

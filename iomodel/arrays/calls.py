@@ -179,7 +179,7 @@ def _words(name: str, value: Any) -> Any:
         return value
     try:
         array = np.asarray(value if isinstance(value, list | tuple | np.ndarray) else 0)
-    except ValueError:  # ragged
+    except Exception:  # ragged; nested too deep
         array = np.empty(())
     names = array.astype(object)
     if not array.ndim or not all(isinstance(one, str) for one in names.flat):

@@ -42,8 +42,10 @@ def as_integers(name: str, value: Any, least: int = 1, late: bool = False) -> An
 def _array(name: str, value: Any, least: int) -> Any:
     try:
         array = np.asarray(value)
-    except ValueError:  # ragged
+    except Exception:  # ragged; nested too deep; an __array__ that fails
         raise InputError(f"{name}: {shown(value)} given; {allowed(least)}, or an array of them") from None
+    if array.ndim > MOST_AXES:
+        raise InputError(f"{name}: an array of {array.ndim} axes given; allowed: up to {MOST_AXES}")
     listed = isinstance(value, list | tuple) and array.dtype != object
     elements = np.asarray(value, dtype=object) if listed else array
     if elements.dtype == object:

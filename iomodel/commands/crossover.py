@@ -38,6 +38,8 @@ VARIED = [
 ]
 MEMORY = [known for known in BUDGET if known.name in ("hardware", "sram_bytes", "sram_elements", "alignment")]
 GROUPS = (VARIED, WORKLOAD, MEMORY, LAUNCHED, TILE, ALGORITHM)
+UNKNOWN = ("q_len", "head_dim")
+"""Not asked for where it is what is to vary that is wrong."""
 LENGTHS = {"length": ("q_len",), "q_len": ("q_len",), "head_dim": ("head_dim",)}
 """Fields that a call needs and that the question itself replaces."""
 
@@ -57,7 +59,8 @@ def found(algorithms: list[str], given: dict[str, Any]) -> Any:
     from iomodel.crossovers import crossovers
 
     over = given["over"] if given["over"] is not None else "length"
-    typed = {**given, **{name: "1" for name in LENGTHS.get(over, ()) if given[name] is None}}
+    replaced = LENGTHS.get(over, ()) if over in AXES else UNKNOWN
+    typed = {**given, **{name: "1" for name in replaced if given[name] is None}}
     if given["q_lens"] is not None:
         raise InputError("q_lens: given; allowed: sequences of one length, --q-len, or --over length")
     fields = {name: given[name] for name in ("over", "metric", "exhaustive") if given[name] is not None}

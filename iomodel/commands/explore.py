@@ -49,7 +49,7 @@ def explore(
         _shown(make(algorithms=algorithms, hardware=hardware, progress=True), port, not no_browser)
         return
     path = make(
-        given["output"] or DEFAULT,
+        DEFAULT if given["output"] is None else given["output"],
         algorithms=algorithms,
         hardware=hardware,
         overwrite=bool(given["force"]),

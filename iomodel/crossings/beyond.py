@@ -20,6 +20,7 @@ from iomodel.crossings.metrics import COUNTS
 from iomodel.floorsum import FloorSum
 from iomodel.masks import Count
 from iomodel.symbols import BY_NAME
+from iomodel.validation import LARGEST
 
 LARGEST_PERIOD = 1 << 16
 """The longest period for which all classes are looked at."""
@@ -88,6 +89,8 @@ def for_ever(first: Curve, second: Curve, limit: int, sign: int, step: int = 1) 
     degree, period = max(shape.degree for shape in known), lcm(*(shape.period for shape in known))
     period = lcm(period, step) // step
     if period > LARGEST_PERIOD:
+        return False
+    if limit + step * (degree + 1) * period > LARGEST:
         return False
     points = limit + step * np.arange((degree + 1) * period, dtype=np.int64)
     values = [curve.at(points) for curve in (first, second)]

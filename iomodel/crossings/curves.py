@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from iomodel.budget import budget_of
 from iomodel.cost_array import cost_array
 from iomodel.crossings.axes import Axis, fields_at
 from iomodel.crossings.contenders import Contender
@@ -118,10 +119,16 @@ class Solved:
         unit = "elements" if "sram_elements" in (*self.budget, asked.axis.name) else "B"
         return many_parts(found.name, kind, structural(complete), taken, unit) is not None
 
+    @property
+    def _smallest(self) -> int:
+        """The smallest tile there is: where it leaves too few for as many splits, no other does."""
+        hardware, alignment = self.budget.get("hardware"), self.budget.get("alignment")
+        return int(alignment or (budget_of(hardware, None, None, None).alignment if hardware is not None else 1))
+
     def at(self, points: Any) -> Values:
         """The counts."""
         asked, name = self.asked, self.asked.contender.algorithm
-        there = asked.answers(points, {})
+        there = asked.answers(points, dict.fromkeys(asked.contender.formulas.tiles, self._smallest))
         if not there.any():
             return Values(np.zeros(len(points), dtype=np.int64), there)
         some = points[there]

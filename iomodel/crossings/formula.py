@@ -86,8 +86,11 @@ def _counted(first: Asked, second: Asked, near: int | None) -> Sought:
     counts: list[Expr] = []
     kept: dict[Symbol, Any] = {}
     least = 0
-    for asked in (first, second):
-        point, mine = letters(asked, values)
+    names = [asked.contender.algorithm for asked in (first, second)]
+    if names[0] == names[1]:
+        names = ["1", "2"]  # the same one at other tiles or options: the first and the second that were named
+    for asked, name in zip((first, second), names, strict=True):
+        point, mine = letters(asked, values, name)
         smooth, long = relaxed(asked, point, mine)
         if smooth is None:
             return Sought(None, "the counts do not become polynomials when ceilings are dropped")
@@ -164,6 +167,8 @@ def _root(
     valued = []
     for root in roots:
         expression = root**power
+        if free := expression.subs(kept).free_symbols:
+            return Sought(None, f"the equality depends on {', '.join(sorted(map(str, free)))} too")
         value = complex(expression.subs(kept).evalf())
         real = abs(value.imag) < 1e-9 * max(1.0, abs(value.real)) and isfinite(value.real)
         if real and value.real > 0 and complex(root.subs(kept).evalf()).real > 0:

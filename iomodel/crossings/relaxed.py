@@ -19,11 +19,11 @@ DEGREE = 3
 """The highest degree that a count may have."""
 
 
-def letters(asked: Asked, others: Mapping[str, set[int]]) -> tuple[dict[Symbol, Any], dict[Symbol, Any]]:
+def letters(asked: Asked, others: Mapping[str, set[int]], mine: str) -> tuple[dict[Symbol, Any], dict[Symbol, Any]]:
     """What stands for each number in the formula, and the value of every letter that stays.
 
     Widths, lengths, tiles and options stay letters. A tile or option that differs from contender to contender
-    (`others`: the values that each has) gets the contender's name.
+    (`others`: the values that each has) gets the contender's name, `mine`.
     """
     w, contender = asked.workload, asked.contender
     numbers = {**w.numbers, **contender.found.takes(w.direction), **contender.options}
@@ -46,7 +46,7 @@ def letters(asked: Asked, others: Mapping[str, set[int]]) -> tuple[dict[Symbol, 
         keep(N_k, N_k, w.kv_len)
     options = {name: value for name, value in numbers.items() if name in others and name not in w.numbers}
     for name, value in {**options, **contender.tiles}.items():
-        symbol, mine = BY_NAME[name], str(contender.algorithm)
+        symbol = BY_NAME[name]
         same = next((letter for letter in kept if name in contender.tiles and _leads(name, letter, kept, value)), None)
         apart = len(others.get(name, set())) > 1
         keep(symbol, same or (Symbol(f"{symbol}^{mine}", positive=True) if apart else symbol), value)

@@ -13,7 +13,7 @@ from typing import Any
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.default_tiles import fastest_tiles
 from iomodel.documents import Documents
-from iomodel.errors import IOModelError
+from iomodel.errors import InputError, IOModelError
 from iomodel.estimate import estimate
 from iomodel.hardware import Hardware
 from iomodel.linear.span import Span
@@ -86,6 +86,8 @@ class AttentionClock:
 
     def _options(self, name: str, call: Attention) -> Iterator[dict[str, Any]]:
         """The options worth a try: rows of a group packed and keys split among blocks where there are few rows."""
+        if "forward" not in find_algorithm(name).directions:
+            raise InputError(f"attention_algorithm: {name!r} given; allowed: one with a forward pass, such as flash2")
         taken, few = find_algorithm(name).takes("forward"), _few(call)
         packed = few and call.group > 1
         if "splits" not in taken:

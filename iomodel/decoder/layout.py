@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from pydantic import model_validator
 
-from iomodel.errors import InputError
+from iomodel.errors import InputError, shown
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.layers import MLP, DecoderLayer
 from iomodel.validation import Count, Model
@@ -80,6 +80,10 @@ class Layout(Model):
 
     def check(self, model: ModelSpec) -> None:
         """Raise InputError unless the model can be shared out like this."""
+        from iomodel.models.spec import ModelSpec
+
+        if not isinstance(model, ModelSpec):
+            raise InputError(f"model: {shown(model)} given; allowed: an iomodel.ModelSpec, as iomodel.model gives")
         for layer in dict.fromkeys(model.layers):
             _check_attention(layer.attention, self.tensor_parallel)
             _check_mlp(layer.mlp, self)

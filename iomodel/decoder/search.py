@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,10 @@ from iomodel.errors import UnknownNameError
 from iomodel.hardware import Hardware
 from iomodel.model import ModelSpec
 from iomodel.validation import as_integer
+
+POINT = ("model", "hardware", "batch", "q_len", "kv_len")
+OPTIONS = tuple(name for name in signature(step).parameters if name not in POINT)
+"""What a step may be told beside the point that is timed."""
 
 
 def decode_seconds(
@@ -99,8 +104,11 @@ def crossover_context(
     >>> crossover_context("llama-3-8b", "h100-sxm5", longest=1024) is None  # the weights take longer
     True
     """
-    if phase not in ("prefill", "decode"):
+    if not isinstance(phase, str) or phase not in ("prefill", "decode"):
         raise UnknownNameError("phase", phase, ("prefill", "decode"))
+    for name in options:
+        if name not in OPTIONS:
+            raise UnknownNameError("option of crossover_context", name, OPTIONS)
     spec, device, most = as_model(model), as_device(hardware), as_integer("longest", longest)
 
     def overtaken(context: int) -> bool:

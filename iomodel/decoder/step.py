@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.check import as_device
 from iomodel.decoder.attention import attention_clock
 from iomodel.decoder.given import as_layout, as_model, check_routing, linear_layers, types_of
@@ -108,7 +109,7 @@ def step(
     routed = check_routing(spec, routing, sequences * queries)
     at = Setting(
         clock=linear_clock(device, parameters),
-        attention=attention_clock(device, parameters, attention_algorithm),
+        attention=attention_clock(device, parameters, _algorithm(attention_algorithm)),
         layout=shared,
         hidden=spec.hidden_size,
         batch=-(-sequences // shared.data_parallel),
@@ -148,6 +149,11 @@ def step(
         stage_seconds=max(stages) + hop,
         parts=listed,
     )
+
+
+def _algorithm(name: object) -> str | None:
+    """The attention algorithm asked for, or none."""
+    return None if name is None else find_algorithm(name).name  # type: ignore[arg-type]
 
 
 def _before(at: Setting) -> Iterator[Part]:

@@ -102,7 +102,7 @@ class Solutions(Shown):
         try:
             every = np.arange(self.feasible.size).reshape(self.shape)
             place = tuple(map(int, np.unravel_index(int(every[index]), self.shape))) if self.shape else ()
-        except (IndexError, TypeError, ValueError):
+        except Exception:  # out of range, beyond 64 bits, no index at all
             raise InputError(f"index: {shown(index)} given; allowed: one of an array of shape {self.shape}") from None
         return solve_at(self.algorithm, self.calls, self.arguments, place, self.shape)
 

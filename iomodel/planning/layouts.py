@@ -69,6 +69,7 @@ def _has_experts(model: ModelSpec) -> bool:
 
 def least_layout(service: Service, device: Hardware, count: int) -> Layout:
     """The least tensor parallelism that divides the devices and the heads, and leaves room for a request."""
-    ranks = degrees(service.model, (n for n in range(1, count + 1) if count % n == 0))
+    most = min(count, *(layer.attention.heads for layer in service.model.counted))  # that many share them out
+    ranks = degrees(service.model, (n for n in range(1, most + 1) if count % n == 0))
     tried = [Layout(tensor_parallel=n) for n in ranks]
     return next((one for one in tried if fit(service.laid_out(one), device).fits), tried[-1])

@@ -24,7 +24,7 @@ def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST)
     numeric = not isinstance(value, bool | str | bytes) and (hasattr(value, "__float__") or hasattr(value, "__index__"))
     try:
         found = float(value) if numeric else float("nan")  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # beyond floats; a __float__ that fails
         found = float("nan")
     if isfinite(found) and (0 < found <= most or (zero and found == 0)):
         return found

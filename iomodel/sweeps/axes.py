@@ -73,7 +73,10 @@ def _groups(zipped: Any) -> list[tuple[str, list[str]]]:
     """The groups with their names: of the first field where none is told."""
     rows = list(zipped.items()) if isinstance(zipped, Mapping) else None
     if rows is None and isinstance(zipped, Iterable) and not isinstance(zipped, str):
-        rows = [(None, members) for members in zipped]
+        try:
+            rows = [(None, members) for members in zipped]
+        except Exception:  # it does not give what it holds
+            rows = None
     if rows is None:
         raise InputError(f"zipped: {shown(zipped)} given; allowed: groups of fields, as [('q_len', 'kv_len')]")
     found = []

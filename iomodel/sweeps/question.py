@@ -69,6 +69,9 @@ def question(given: Mapping[str, Any], solving: bool) -> Question:
     found = find_algorithm(name)
     workload = Attention(**{field: value for field, value in _call(given).items() if field in Attention.model_fields})
     named = {field: value for field, value in given.items() if field in (*switches(), *NUMBER_OPTIONS)}
+    if workload.direction not in found.directions:
+        allowed = ", ".join(found.directions)
+        raise InputError(f"direction: {workload.direction!r} given; allowed: {allowed}, for {name} does no more")
     options = only_taken(found, workload.direction, named)
     if solving:
         return Question(name, workload, {}, options, {field: given[field] for field in SOLVER if field in given})

@@ -2,6 +2,11 @@
 
 const SAFE = 2 ** 52; // the floor of a quotient of doubles below it is exact, and so are sums and products
 
+// Whether an object has a field of its own: every object inherits names such as `constructor`.
+function has(object, name) {
+  return Object.prototype.hasOwnProperty.call(object, name);
+}
+
 function floorBig(a, b) {
   const quotient = a / b;
   return a % b !== 0n && a < 0n !== b < 0n ? quotient - 1n : quotient;

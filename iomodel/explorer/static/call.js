@@ -113,8 +113,8 @@ class Calls {
     const known = this.defaults(algorithm, direction);
     const tiles = Object.fromEntries(this.tileNames().map((name) => [name, AUTO]));
     for (const name of Object.keys(given)) {
-      if (name in known || name in tiles) continue;
-      if (name in this.data.alphabet || this.anOption(name)) {
+      if (has(known, name) || has(tiles, name)) continue;
+      if (has(this.data.alphabet, name) || this.anOption(name)) {
         oneOf(`option of ${algorithm}`, name, [...Object.keys(this.options(algorithm, direction)), "packed"]);
       }
       oneOf("field", name, Object.keys(known));
@@ -125,7 +125,7 @@ class Calls {
   // Whether some algorithm has an option of that name.
   anOption(name) {
     const ways = Object.values(this.data.algorithms).flatMap((one) => Object.values(one.directions));
-    return ways.some(({ numbers, switches }) => name in numbers || name in switches);
+    return ways.some(({ numbers, switches }) => has(numbers, name) || has(switches, name));
   }
 
   tileNames() {
@@ -308,7 +308,7 @@ class Call {
     const point = [Number(pairs), Number(this.numbers.head_dim), Number(this.numbers.value_dim)];
     for (const name of this.algorithm.directions[this.state.direction].classes) {
       const bound = values[name];
-      bound.at ??= new Function("A", "d", "d_v", "M", `return [${bound.value}, ${bound.positive.join()}]`);
+      if (!bound.at) bound.at = new Function("A", "d", "d_v", "M", `return [${bound.value}, ${bound.positive.join()}]`);
       const [value, ...positive] = bound.at(...point, Math.max(1, Math.floor(bytes / size)));
       if (value > 0 && positive.every((one) => one > 0)) found[name] = value * size;
     }

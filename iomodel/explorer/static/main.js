@@ -6,8 +6,31 @@ class Page {
     this.form = new Form(this.calls, (change, field) => this.change(change, field));
     this.map = new TileMap(byId("map"), (tiles) => this.change(tiles), say);
     this.animation = new Animation(byId("animation"), say);
-    this.state = this.calls.complete({});
+    this.state = this.first();
     this.call = this.calls.call(this.state);
+  }
+
+  // The first state that an algorithm answers.
+  first() {
+    let fault = null;
+    for (const more of this.tries()) {
+      try {
+        const state = this.calls.complete(more);
+        this.calls.call(state);
+        return state;
+      } catch (error) {
+        if (!(error instanceof FieldError)) throw error;
+        fault = fault || error;
+      }
+    }
+    throw fault;
+  }
+
+  // What is changed, one after the other, where an algorithm does not answer: masks, packing, heads and lengths.
+  tries() {
+    const masks = MASK_NAMES.map((mask) => ({ mask, packed: "off" }));
+    const agreeing = { packed: "off", kv_heads: AUTO, kv_len: AUTO };
+    return [{}, { packed: "off" }, ...masks, agreeing, ...masks.map((one) => ({ ...one, ...agreeing }))];
   }
 
   start() {
@@ -57,14 +80,14 @@ class Page {
       if (!ways.includes(wanted.direction)) wanted.direction = ways[0];
       const known = this.calls.defaults(wanted.algorithm, wanted.direction);
       const tiles = this.calls.tileNames();
-      for (const name of Object.keys(wanted)) if (!(name in known) && !tiles.includes(name)) delete wanted[name];
+      for (const name of Object.keys(wanted)) if (!has(known, name) && !tiles.includes(name)) delete wanted[name];
       for (const [name, { allowed }] of Object.entries(this.calls.data.algorithms[wanted.algorithm].directions[wanted.direction].switches)) {
         if (wanted[name] !== undefined && !allowed.includes(wanted[name] === "on")) delete wanted[name];
       }
       Object.assign(wanted, { ...known, ...wanted });
     }
     const tries = field === "algorithm" || field === "direction"
-      ? [{}, { packed: "off" }, ...MASK_NAMES.map((mask) => ({ mask, packed: "off" })), { mask: "full", packed: "off", kv_len: AUTO }, { mask: "causal", packed: "off", kv_len: AUTO }]
+      ? this.tries()
       : [{}];
     let fault = null;
     for (const more of tries) {
@@ -74,9 +97,10 @@ class Page {
         return;
       } catch (error) {
         if (!(error instanceof FieldError || error instanceof TooManyTiles)) throw error;
-        fault ??= error;
+        fault = fault || error;
       }
     }
+    this.form.show(this.state, this.call); // what is shown is what was answered
     this.form.fault(fault);
   }
 
@@ -184,7 +208,7 @@ async function begin() {
   theme();
   byId("copy").addEventListener("click", copyLink);
   if (typeof DecompressionStream === "undefined") {
-    throw new Error("this browser is too old: Chromium 80, Firefox 113 or Safari 16.4 is needed");
+    throw new Error("this browser is too old: Chromium 109, Firefox 113 or Safari 16.4 is needed");
   }
   const page = new Page(await unpacked());
   window.iomodel = { page, calls: page.calls, solve, Walker };

@@ -1,0 +1,367 @@
+"""What share of small faults in the package its tests notice: a random sample of them, one after the other.
+
+    python -m benchmarks.mutation [N] [--seed S] [--coverage .coverage] [--work FOLDER]
+
+A fault is one change at one place: a comparison, an arithmetic operator, a constant, `and` for `or`, a `not`, `min` for
+`max`, an answer of None, a statement left out. The sample is uniform over all places of all modules. Each fault is made
+in a copy of the tree, and the tests that run its line are run until one fails. Those tests come from a coverage file
+with a context for each test, made by
+
+    coverage run --branch --source iomodel -m pytest --cov-context=test     (or any run that names its contexts)
+
+Results are kept in FOLDER, so that a run that was stopped goes on; survivors are shown as differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+ROOT = Path(__file__).parent.parent
+KEPT = ("iomodel", "specs", "tests", "docs", "benchmarks", "conftest.py", "pyproject.toml", "README.md", "CHANGELOG.md")
+FEW, MOST = 3, 40
+"""Tests of each file that come first; tests of a fault at the most."""
+LIMIT = 60.0
+"""The longest that the tests of one fault may take; a fault that makes them hang is noticed so [s]."""
+SWAPS: dict[type, type] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Add: ast.Sub, ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult,
+    ast.And: ast.Or, ast.Or: ast.And, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceiling", "ceiling": "floor"}
+
+
+class Place(NamedTuple):
+    """Where a fault is made: the number of the node in its module, and of the fault among those it can have."""
+
+    module: str
+    node: int
+    fault: int
+    line: int
+
+
+def faults(node: ast.AST) -> Iterator[Callable[[Any], ast.AST | None]]:
+    """The faults that a node can have, each as what makes it of a copy of the node; None leaves the node out."""
+
+    def put(name: str, value: Any) -> Callable[[Any], ast.AST]:
+        def change(copy: Any) -> ast.AST:
+            setattr(copy, name, value)
+            return copy
+
+        return change
+
+    if isinstance(node, ast.Compare):
+        for place, operator in enumerate(node.ops):
+            operators = [*node.ops[:place], SWAPS[type(operator)](), *node.ops[place + 1 :]]
+            yield put("ops", operators)
+    elif isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in SWAPS:
+        yield put("op", SWAPS[type(node.op)]())
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
+        yield lambda copy: copy.operand
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield put("value", not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        yield put("value", node.value + 1)
+        yield put("value", node.value - 1)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMES:
+        yield put("func", ast.Name(NAMES[node.func.id], ast.Load()))
+    elif isinstance(node, ast.IfExp):
+        yield put("test", ast.UnaryOp(ast.Not(), node.test))
+    elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
+        yield put("value", ast.Constant(None))
+    elif isinstance(node, ast.Raise | ast.AugAssign | ast.Break | ast.Continue) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Yield | ast.YieldFrom)
+    ):
+        yield lambda _: ast.Pass()
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def code_of(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a module in order, without annotations and what only a type checker reads."""
+    for name, child in ast.iter_fields(tree):
+        if name in ("annotation", "returns", "type_params") or (
+            isinstance(tree, ast.AnnAssign) and name == "annotation"
+        ):
+            continue
+        for one in child if isinstance(child, list) else [child]:
+            if not isinstance(one, ast.AST) or (isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING"):
+                continue
+            yield one
+            yield from code_of(one)
+
+
+def places(root: Path) -> list[Place]:
+    """Every fault of every module."""
+    found = []
+    for path in sorted((root / "iomodel").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for number, node in enumerate(code_of(tree)):
+            line = getattr(node, "lineno", 0)
+            found += [Place(str(path.relative_to(root)), number, fault, line) for fault, _ in enumerate(faults(node))]
+    return found
+
+
+def mutated(source: str, place: Place) -> tuple[str, str]:
+    """The module with the fault, and the difference that it makes."""
+    tree = ast.parse(source)
+    nodes = list(code_of(tree))
+    node = nodes[place.node]
+    statement = max((s for s in nodes if isinstance(s, ast.stmt) and _holds(s, node)), key=lambda s: s.lineno)
+    change = list(faults(node))[place.fault]
+    made = change(deepcopy(node))
+    whole = statement is node
+    before = ast.unparse(statement)
+    _replace(tree, node, made)
+    after = ast.unparse(made) if whole else ast.unparse(statement)
+    old, new = before.splitlines(), after.splitlines()
+    told = [f"- {line}" for line in old if line not in new] + [f"+ {line}" for line in new if line not in old]
+    return ast.unparse(ast.fix_missing_locations(tree)), f"{place.module}:{place.line}\n" + "\n".join(told)
+
+
+def _holds(statement: ast.AST, node: ast.AST) -> bool:
+    return any(one is node for one in ast.walk(statement))
+
+
+def _replace(tree: ast.AST, node: ast.AST, made: ast.AST | None) -> None:
+    class Change(ast.NodeTransformer):
+        def visit(self, one: ast.AST) -> Any:
+            return made if one is node else self.generic_visit(one)
+
+    Change().visit(tree)
+
+
+class Tests:
+    """Which tests may notice a fault."""
+
+    def __init__(self, tree: Path, coverage_file: str, times: dict[str, float]) -> None:
+        from coverage import CoverageData
+
+        data = CoverageData(coverage_file)
+        data.read()
+        self.times, self.lines = times, {}
+        for name in data.measured_files():
+            module = "iomodel/" + name.rsplit("/iomodel/", 1)[1]
+            self.lines[module] = data.contexts_by_lineno(name)
+        self.known = {test for lines in self.lines.values() for tests in lines.values() for test in tests if test}
+        ran = {test.split("::")[0] for test in self.known}
+        files = [str(path.relative_to(tree)) for path in sorted((tree / "tests").glob("test_*.py"))]
+        self.others = {name: (tree / name).read_text(encoding="utf-8") for name in files if name not in ran}
+        self.tree = tree
+
+    def running(self, place: Place) -> list[str]:
+        """The tests that run the line, a few of each file first; of a line run at import, any that run the module."""
+        lines = self.lines.get(place.module, {})
+        here = {test for test in lines.get(place.line, []) if test}
+        here = here or {test for tests in lines.values() for test in tests if test}
+        files: dict[str, list[str]] = defaultdict(list)
+        for test in sorted(here, key=self._time):
+            files[test.split("::")[0]].append(test)
+        first = sorted((test for tests in files.values() for test in tests[:FEW]), key=self._time)
+        rest = [test for test in sorted(here, key=self._time) if test not in set(first)]
+        return [*first, *rest][:MOST]
+
+    def _time(self, test: str) -> tuple[float, str]:
+        return self.times.get(test, 1.0), test
+
+    def unknown(self, place: Place) -> list[str]:
+        """Test files that the coverage file knows nothing of, and that speak of the module or of what it defines."""
+        tree = ast.parse((self.tree / place.module).read_text(encoding="utf-8"))
+        names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+        words = {Path(place.module).stem, *(name for name in names if not name.startswith("_"))} - {"__init__"}
+        word = re.compile(rf"\b({'|'.join(map(re.escape, sorted(words)))})\b") if words else None
+        counts = {name: len(word.findall(text)) for name, text in self.others.items()} if word else {}
+        found = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])[:FEW]
+        return found if self.others else []
+
+
+def outcome(work: Path, tests: list[str], limit: float) -> str:
+    """Run some tests on the copy, in a child that has the libraries already: "killed", "survived" or "time"."""
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        os.chdir(work)
+        sink = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(sink, 1)
+        os.dup2(sink, 2)
+        sys.path.insert(0, str(work))
+        os.environ |= {"HYPOTHESIS_PROFILE": "dev", "PYTHONPATH": str(work), "PYTHONDONTWRITEBYTECODE": "1"}
+        sys.dont_write_bytecode = True
+        import pytest
+
+        os._exit(pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]))
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return {0: "survived", 1: "killed", 2: "killed"}.get(os.waitstatus_to_exitcode(status), "killed")
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return "time"
+
+
+UNSURE: set[str] = set()
+"""Tests that fail without a fault, alone or in another order."""
+
+
+def trial(path: Path, source: str, text: str, tests: list[str], work: Path, limit: float) -> str:
+    """The outcome with a fault in place; a test that fails without it as well does not count."""
+    while left := [test for test in tests if test not in UNSURE]:
+        path.write_text(text, encoding="utf-8")
+        try:
+            found = outcome(work, left, limit)
+        finally:
+            path.write_text(source, encoding="utf-8")
+        if found == "survived":
+            return found
+        if found == "time":  # a fault that never ends, or tests that take long
+            return found if outcome(work, left, limit) != "time" else "survived"
+        output = (work / "output.txt").read_text(encoding="utf-8", errors="replace")
+        failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE)
+        again = [test for test in left if any(line.startswith(test) for line in failed)][:1] or failed[:1]
+        if outcome(work, again or left, limit) == "survived":
+            return found
+        if not again:
+            raise RuntimeError(f"tests fail without a fault: {left[0]}, ...: {output[-300:]}")
+        UNSURE.update(again)
+        if len(left) == 1 and again[0] != left[0]:
+            return "survived"  # of a file, whose first failure was no news
+    return "survived"
+
+
+def interval(killed: int, tried: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share."""
+    z, share = 1.96, killed / tried
+    middle = (share + z * z / (2 * tried)) / (1 + z * z / tried)
+    half = z / (1 + z * z / tried) * math.sqrt(share * (1 - share) / tried + z * z / (4 * tried * tried))
+    return middle - half, middle + half
+
+
+def package_of(module: str) -> str:
+    parts = module.split("/")
+    return parts[1] if len(parts) > 2 else "(top)"
+
+
+def report(console: Console, results: list[dict[str, Any]], every: int) -> None:
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in results:
+        for key in (package_of(one["module"]), "all"):
+            counts[key][one["outcome"]] += 1
+    table = Table(title=f"{len(results)} of {every:,} faults", title_justify="left")
+    for column in (
+        "package",
+        "faults",
+        "noticed",
+        "of which by time",
+        "survived",
+        "no test",
+        "undecided",
+        "share noticed",
+    ):
+        table.add_column(column, justify="left" if column == "package" else "right")
+    for name in sorted(counts, key=lambda key: (key == "all", key)):
+        at = counts[name]
+        killed = at["killed"] + at["time"]
+        tried = sum(at.values())
+        low, high = interval(killed, tried)
+        share = f"{killed / tried:.1%} ({low:.0%} to {high:.0%})"
+        columns = (tried, killed, at["time"], at["survived"], at["no test"])
+        table.add_row(name, *map(str, columns), share)
+    for one in results:
+        if one["outcome"] in ("survived", "no test"):
+            console.print(f"\n{one['outcome']}: {one['difference']}", markup=False, highlight=False, soft_wrap=True)
+    console.print(table)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("faults", type=int, nargs="?", default=300, help="how many (default 300)")
+    parser.add_argument("--seed", type=int, default=0, help="which ones (default 0)")
+    parser.add_argument("--coverage", default=".coverage", help="a coverage file with a context for each test")
+    parser.add_argument("--times", help="a JUnit file of the same run: the quickest tests come first")
+    parser.add_argument("--work", default="/tmp/iomodel-mutation", help="where the copy and the results lie")
+    parser.add_argument("--source", default=str(ROOT), help="the tree that is copied (this one)")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT, help=f"time for the tests of a fault [s] (default {LIMIT:g})"
+    )
+    given = parser.parse_args()
+    work = Path(given.work).absolute()
+    copy = work / "tree"
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir(parents=True)
+    for name in KEPT:
+        found = Path(given.source) / name
+        if found.is_dir():
+            shutil.copytree(found, copy / name, ignore=shutil.ignore_patterns("__pycache__", "_build", "*.ipynb"))
+        elif found.exists():
+            shutil.copy(found, copy / name)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is changed is put back
+    os.environ["PYTHONPATH"] = str(copy)
+    importlib.invalidate_caches()  # the copy was not there before
+    every = places(copy)
+    chosen = Random(given.seed).sample(every, min(given.faults, len(every)))
+    log = work / f"seed-{given.seed}.jsonl"
+    results = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    done = {(one["module"], one["node"], one["fault"]) for one in results}
+    tests = Tests(copy, given.coverage, _times(given.times))
+    import typer.main  # noqa: F401 - shared by the children
+
+    for place in track([one for one in chosen if one[:3] not in done], "faults"):
+        path = copy / place.module
+        source = path.read_text(encoding="utf-8")
+        text, difference = mutated(source, place)
+        runs, files = tests.running(place), tests.unknown(place)
+        steps = [step for step in (runs, *([file] for file in files)) if step]
+        found = "survived" if steps else "no test"
+        for wanted in steps:
+            found = trial(path, source, text, wanted, copy, given.limit)
+            if found != "survived":
+                break
+        results.append({**place._asdict(), "outcome": found, "tests": len(runs) + len(files), "difference": difference})
+        with log.open("a") as file:
+            file.write(json.dumps(results[-1]) + "\n")
+    report(
+        Console(),
+        [one for one in results if (one["module"], one["node"], one["fault"]) in {c[:3] for c in chosen}],
+        len(every),
+    )
+    return 0
+
+
+def _times(path: str | None) -> dict[str, float]:
+    if path is None:
+        return {}
+    from xml.etree import ElementTree
+
+    found: dict[str, float] = {}
+    for case in ElementTree.parse(path).getroot().iter("testcase"):
+        module = case.get("classname", "").replace(".", "/")
+        found[f"{module}.py::{case.get('name')}"] = float(case.get("time", 1))
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
