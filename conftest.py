@@ -9,7 +9,7 @@ from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
-collect_ignore = ["docs/conf.py"]
+collect_ignore = ["docs/conf.py", "docs/_ext"]  # they need Sphinx
 
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE), SkipParser()],

@@ -28,6 +28,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -38,9 +39,9 @@ from rich.table import Table
 
 ROOT = Path(__file__).parent.parent
 KEPT = ("iomodel", "specs", "tests", "docs", "benchmarks", "conftest.py", "pyproject.toml", "README.md", "CHANGELOG.md")
-FEW, MOST = 3, 40
-"""Tests of each file that come first; tests of a fault at the most."""
-LIMIT = 60.0
+FEW, MOST = 3, 30
+"""Files that are run whole; tests of a step at the most."""
+LIMIT = 40.0
 """The longest that the tests of one fault may take; a fault that makes them hang is noticed so [s]."""
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -172,16 +173,22 @@ class Tests:
         self.tree = tree
 
     def running(self, place: Place) -> list[str]:
-        """The tests that run the line, a few of each file first; of a line run at import, any that run the module."""
+        """The tests that run the line, a few of each file first."""
+        here = {test for test in self.lines.get(place.module, {}).get(place.line, []) if test}
+        return self._spread(here)
+
+    def near(self, place: Place) -> list[str]:
+        """The tests that run anything of the module: of a line whose answer was remembered, one test alone is noted."""
         lines = self.lines.get(place.module, {})
-        here = {test for test in lines.get(place.line, []) if test}
-        here = here or {test for tests in lines.values() for test in tests if test}
+        every = {test for tests in lines.values() for test in tests if test}
+        return self._spread(every - set(self.running(place)))
+
+    def _spread(self, tests: set[str]) -> list[str]:
         files: dict[str, list[str]] = defaultdict(list)
-        for test in sorted(here, key=self._time):
+        for test in sorted(tests, key=self._time):
             files[test.split("::")[0]].append(test)
-        first = sorted((test for tests in files.values() for test in tests[:FEW]), key=self._time)
-        rest = [test for test in sorted(here, key=self._time) if test not in set(first)]
-        return [*first, *rest][:MOST]
+        rows = zip_longest(*files.values())
+        return [test for row in rows for test in row if test is not None][:MOST]
 
     def _time(self, test: str) -> tuple[float, str]:
         return self.times.get(test, 1.0), test
@@ -301,6 +308,7 @@ def main() -> int:
     parser.add_argument("faults", type=int, nargs="?", default=300, help="how many (default 300)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (default 0)")
     parser.add_argument("--coverage", default=".coverage", help="a coverage file with a context for each test")
+    parser.add_argument("--quick", action="store_true", help="only tests that the coverage file knows")
     parser.add_argument("--times", help="a JUnit file of the same run: the quickest tests come first")
     parser.add_argument("--work", default="/tmp/iomodel-mutation", help="where the copy and the results lie")
     parser.add_argument("--source", default=str(ROOT), help="the tree that is copied (this one)")
@@ -333,14 +341,14 @@ def main() -> int:
         path = copy / place.module
         source = path.read_text(encoding="utf-8")
         text, difference = mutated(source, place)
-        runs, files = tests.running(place), tests.unknown(place)
-        steps = [step for step in (runs, *([file] for file in files)) if step]
+        runs, files = [tests.running(place), tests.near(place)], [] if given.quick else tests.unknown(place)
+        steps = [step for step in (*runs, *([file] for file in files)) if step]
         found = "survived" if steps else "no test"
         for wanted in steps:
             found = trial(path, source, text, wanted, copy, given.limit)
             if found != "survived":
                 break
-        results.append({**place._asdict(), "outcome": found, "tests": len(runs) + len(files), "difference": difference})
+        results.append({**place._asdict(), "outcome": found, "tests": len(runs[0]), "difference": difference})
         with log.open("a") as file:
             file.write(json.dumps(results[-1]) + "\n")
     report(

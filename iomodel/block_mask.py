@@ -22,7 +22,7 @@ def _table(given: Any) -> NDArray[np.bool_]:
     """The table in memory that nobody can write to, or InputError."""
     try:
         table = np.asarray(given)
-    except (TypeError, ValueError):
+    except Exception:  # whatever an object of the caller's raises when it is asked for its elements
         raise InputError(f"blocks: {shown(given)} is no array; {_ALLOWED}, every row of the same length") from None
     if table.ndim != 2 or not table.size:
         raise InputError(f"blocks: shape {table.shape} given; {_ALLOWED}")
@@ -95,6 +95,7 @@ class BlockMask(Tabulated):
 
     def seen(self, q_len: int, kv_len: int) -> NDArray[np.bool_]:
         """Which query sees which key, element by element: q_len x kv_len bytes, for small sizes."""
+        q_len, kv_len = as_integer("q_len", q_len), as_integer("kv_len", kv_len)
         self.check(q_len, kv_len)
         found: NDArray[np.bool_] = self.blocks[
             np.arange(q_len)[:, None] // self.block_q, np.arange(kv_len)[None, :] // self.block_kv

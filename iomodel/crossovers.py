@@ -120,7 +120,7 @@ def crossovers(
         )
 
     def watch(items: Iterable[Any], total: int) -> Iterator[Any]:
-        return watched(items, total, progress, "points")
+        return watched(items, total, progress is True, "points")
 
     seen = (every if whole else some)(curves, where, watch)
     return answer(found, curves, workload, device, budget, axis, metric, where, seen, whole)

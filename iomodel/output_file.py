@@ -20,7 +20,7 @@ def writable(path: str | PathLike[str], suffixes: Sequence[str], *, overwrite: b
     endings = " or ".join(suffixes)
     try:
         target = Path(fspath(path))
-    except TypeError:
+    except Exception:  # whatever an object of the caller's raises when it is asked for its path
         raise InputError(f"output: {shown(path)} given; allowed: the path of a {endings} file") from None
     if "\0" in str(target) or target.suffix.lower() not in suffixes:
         raise InputError(f"output: {shown(str(target))} given; allowed: a file that ends in {endings}")

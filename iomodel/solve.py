@@ -106,7 +106,7 @@ def solve(
         from iomodel.resident import solve_resident
 
         return solve_resident(algorithm, workload, hardware, residency, min_block_kv, min_blocks_per_sm, share, options)
-    if min_blocks_per_sm != 1:
+    if as_integer("min_blocks_per_sm", min_blocks_per_sm) != 1:
         raise InputError(f"min_blocks_per_sm: {shown(min_blocks_per_sm)} given; allowed: with a residency")
     budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
     tally, complete = tally_for(algorithm, workload, options, tiled=True)

@@ -141,7 +141,7 @@ def in_leaf(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterato
         yield "doubled", instead(leaf, leaf)
     if isinstance(leaf, Hold):
         # Doubling is left out: a tensor has one buffer, so a second Hold of it declares what is there already.
-        other: DType = "fp32" if (leaf.dtype or leaf.tensor.dtype) in ("io", "kv") else "io"
+        other: DType = "io" if (leaf.dtype or leaf.tensor.dtype) in ("fp32", "int32") else "fp32"  # of another width
         for kind, changed in (("dropped", instead()), ("of another width", instead(replace(leaf, dtype=other)))):
             if not overshadowed(nest, changed, place):
                 yield kind, changed
