@@ -31,6 +31,7 @@ from copy import deepcopy
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
+from tempfile import gettempdir
 from typing import Any, NamedTuple
 
 from rich.console import Console
@@ -310,7 +311,9 @@ def main() -> int:
     parser.add_argument("--coverage", default=".coverage", help="a coverage file with a context for each test")
     parser.add_argument("--quick", action="store_true", help="only tests that the coverage file knows")
     parser.add_argument("--times", help="a JUnit file of the same run: the quickest tests come first")
-    parser.add_argument("--work", default="/tmp/iomodel-mutation", help="where the copy and the results lie")
+    parser.add_argument(
+        "--work", default=str(Path(gettempdir()) / "iomodel-mutation"), help="where the copy and the results lie"
+    )
     parser.add_argument("--source", default=str(ROOT), help="the tree that is copied (this one)")
     parser.add_argument(
         "--limit", type=float, default=LIMIT, help=f"time for the tests of a fault [s] (default {LIMIT:g})"

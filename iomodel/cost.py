@@ -143,8 +143,7 @@ def tally_for(
         answer = tally(found.name, kind, structural(complete)), complete
         if not options:
             kind.memo[found, tiled] = answer
-    if found.requires:
-        check_requirements(found, workload, answer[1], {})
+    check_requirements(found, workload, answer[1], {})
     return answer
 
 

@@ -30,7 +30,7 @@ from sympy import Add, Expr, Symbol, ceiling, expand, factor, factor_terms, floo
 
 from iomodel import counts
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.algorithms import discovered
+from iomodel.algorithms import exact_algorithms
 from iomodel.coverage import View
 from iomodel.errors import InputError, shown
 from iomodel.expressions import (
@@ -150,7 +150,7 @@ def optimum(algorithm: str, mask: Mask = "full", direction: str = "forward", **o
     kind = Kind(mask_kind(mask), direction)
     check_kind(found, kind)
     if found.approximates:
-        exact = ", ".join(name for name, other in discovered().items() if not other.approximates)
+        exact = ", ".join(exact_algorithms())
         raise InputError(f"algorithm: {algorithm} given; allowed: {exact}, for which there are closed forms")
     complete = check_options(found, {**options, **found.common}, direction=direction)
     numbers = tuple((name, value) for name, value in complete.items() if name in NUMBERS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -12,9 +12,7 @@ from sympy import Expr
 from iomodel.compiled import Compiled
 from iomodel.errors import InputError
 from iomodel.nest import Algorithm, Requirement
-from iomodel.symbols import BY_NAME, NAME_OF, TILES
-
-TILE_NAMES = frozenset(entry.name for entry in TILES)
+from iomodel.symbols import BY_NAME, NAME_OF
 
 
 def check_numbers(found: Algorithm, numbers: Mapping[str, Any]) -> None:
@@ -28,48 +26,42 @@ def check_numbers(found: Algorithm, numbers: Mapping[str, Any]) -> None:
         Fields of the call, options and tiles, and the mask; arrays broadcast, and the error names the first place at
         fault.
     """
-    for requirement in found.requires:
-        names, holds, _ = _compiled(requirement)
-        if not numbers.keys() >= set(names) or any(numbers[name] != value for name, value in requirement.given):
-            continue
+    for requirement, point, holds in _spoken(found, numbers):
         if requirement.most is not None and isinstance(given := numbers[requirement.field], int) and given == 1:
             continue  # always allowed, and most often the default: no array is gone through for it
-        if all(isinstance(numbers[name], int) for name in names):
-            if holds.scalars(*(numbers[name] for name in names))[0] < 0:
+        slack = _slack(holds, point)
+        if isinstance(slack, int):
+            if slack < 0:
                 raise _error(found, requirement, numbers, "")
             continue
-        slack = np.asarray(holds.arrays(*(numbers[name] for name in names))[0])
         wrong = np.argwhere(slack < 0)
         if len(wrong):
             place = tuple(map(int, wrong[0]))
-            at = {name: int(np.broadcast_to(numbers[name], slack.shape)[place]) for name in names}
+            at = {name: int(np.broadcast_to(value, slack.shape)[place]) for name, value in point.items()}
             raise _error(found, requirement, {**numbers, **at}, f", at index {place}")
 
 
 def met(found: Algorithm, numbers: Mapping[str, Any]) -> Any:
     """Where numbers go together: a bool, or an array of them where there are arrays among the numbers."""
     where: Any = True
-    for requirement in found.requires:
-        names, holds, _ = _compiled(requirement)
-        if numbers.keys() >= set(names) and all(numbers[name] == value for name, value in requirement.given):
-            point = [numbers[name] for name in names]
-            scalar = all(isinstance(value, int) for value in point)
-            where = where & ((holds.scalars(*point) if scalar else holds.arrays(*point))[0] >= 0)
+    for _, point, holds in _spoken(found, numbers):
+        where = where & (_slack(holds, point) >= 0)
     return where
 
 
-def unmet(found: Algorithm, numbers: Mapping[str, Any]) -> str | None:
-    """What :func:`check_numbers` would say, None if it would not raise."""
-    try:
-        check_numbers(found, numbers)
-    except InputError as error:
-        return str(error)
-    return None
+def _slack(holds: Compiled, point: Mapping[str, Any]) -> Any:
+    """What must not be negative: an int, or an array where there are arrays among the numbers."""
+    if all(isinstance(value, int) for value in point.values()):
+        return holds.scalars(*point.values())[0]
+    return np.asarray(holds.arrays(*point.values())[0])
 
 
-def about_tiles(found: Algorithm) -> bool:
-    """Whether a requirement speaks of tiles, so that it is checked when they are known."""
-    return any(TILE_NAMES & set(_compiled(requirement)[0]) for requirement in found.requires)
+def _spoken(found: Algorithm, numbers: Mapping[str, Any]) -> Iterator[tuple[Requirement, dict[str, Any], Compiled]]:
+    """The requirements that speak of these numbers alone, as mask and switches are, each with its numbers."""
+    for requirement in found.requires:
+        names, holds, _ = _compiled(requirement)
+        if numbers.keys() >= set(names) and all(numbers[name] == value for name, value in requirement.given):
+            yield requirement, {name: numbers[name] for name in names}, holds
 
 
 @lru_cache(maxsize=256)

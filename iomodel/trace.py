@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.algorithms import discovered
+from iomodel.algorithms import exact_algorithms
 from iomodel.cost import check_requirements, tally_for, tile_sizes
 from iomodel.errors import InputError, shown
 from iomodel.expressions import kind_of, structural
@@ -207,7 +207,7 @@ def trace(
     if not isinstance(device, Hardware | None):
         raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
     if find_algorithm(algorithm).approximates:
-        exact = ", ".join(name for name, found in discovered().items() if not found.approximates)
+        exact = ", ".join(exact_algorithms())
         raise InputError(f"algorithm: {algorithm} given; allowed: {exact}, for what approximates is not traced")
     given = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     if tiles is None and tally_for(algorithm, call, options, tiled=False)[0].tiles:

@@ -9,7 +9,7 @@ from typing import Any
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.expressions import NUMBERS
-from iomodel.requirements import unmet
+from iomodel.requirements import met
 from tests.strategies import UNGROUPED, Case, Variant
 
 SIZES: list[dict[str, int]] = [
@@ -57,7 +57,7 @@ class Calls:
                 options = self._options(sizes)
                 case = self._case(sizes, mask, options, place)
                 numbers = {**case.workload.numbers, "mask": mask, **found.options, **options}
-                if not sizes.keys() >= NUMBERS & found.options.keys() or unmet(found, numbers):
+                if not sizes.keys() >= NUMBERS & found.options.keys() or not met(found, numbers):
                     continue
                 for tiles in TILES:
                     chosen = {name: tiles[name] for name in names}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel import testing
-from iomodel.algorithms import algorithm
+from iomodel.algorithms import algorithm, exact_algorithms
 from iomodel.features import FEATURES
 from iomodel.masks import MaskKind
 from iomodel.testing.drawn_masks import Kind
@@ -67,7 +67,7 @@ def variants() -> list[Variant]:
     return sorted(found, key=str)
 
 
-EXACT = [name for name in iomodel.list_algorithms() if not algorithm(name).approximates]
+EXACT = exact_algorithms()
 EVERY = variants()
 VARIANTS = [variant for variant in EVERY if not algorithm(variant.algorithm).approximates]
 APPROXIMATE = [variant for variant in EVERY if algorithm(variant.algorithm).approximates]

@@ -28,6 +28,11 @@ def list_algorithms() -> list[str]:
     return list(discovered())
 
 
+def exact_algorithms() -> list[str]:
+    """The names of those that compute attention itself."""
+    return [name for name, found in discovered().items() if not found.approximates]
+
+
 def algorithm(name: str) -> Algorithm:
     """The algorithm of that name; UnknownNameError says which there are.
 

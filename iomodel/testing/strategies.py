@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.algorithms import list_algorithms
+from iomodel.algorithms import exact_algorithms
 from iomodel.cost import tally_for
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.hardware import Hardware, list_hardware
@@ -116,8 +116,7 @@ def algorithms(*, direction: Direction = "forward", features: Iterable[str] = ()
     passes = ("forward", "backward") if way == "both" else (way,)
     found = [
         name
-        for name in list_algorithms()
-        if not find_algorithm(name).approximates
+        for name in exact_algorithms()
         if (way == "forward" or not set(wanted) & set(CACHE_ONLY))
         and way in find_algorithm(name).directions
         and not any(find_algorithm(name).without.get(part, frozenset()) & set(wanted) for part in passes)
