@@ -8,63 +8,15 @@ from collections.abc import Iterator
 
 from sympy import ceiling
 
-from iomodel.algorithms._chunks import chunks
-from iomodel.nest import (
-    Algorithm,
-    Cut,
-    Exp,
-    Hold,
-    Kernel,
-    Load,
-    Loop,
-    MatMul,
-    Published,
-    Requirement,
-    Store,
-    Tensor,
-)
-from iomodel.symbols import B_r, B_s, N_k, N_q, d, d_v
-from iomodel.tensors import K, O, Q, S, V, depth, key, query, value
-
-KV = Tensor("KV", (depth, value), "fp32", per="kv_head")
-z = Tensor("z", (depth,), "fp32", per="kv_head")
-KV_head = Tensor("KV", (depth, value), "fp32")
-z_head = Tensor("z", (depth,), "fp32")
+from iomodel.algorithms._kernelised import SAME_LENGTHS, kernels
+from iomodel.nest import Algorithm, Exp, Kernel, Published
+from iomodel.symbols import B_r, N_k, N_q, d, d_v
+from iomodel.tensors import depth, key, query
 
 
 def declare(causal: bool, carry: bool) -> Iterator[Kernel]:
-    """Two kernels, or one scan."""
-    if causal:
-        yield from scan(carry)
-        return
-    yield Kernel("KV = phi(K)^T V", [
-        Hold(KV), Hold(z),
-        Loop(key, B_s, [Load(K), Load(V), Exp(key, depth), MatMul(depth, value, key)]),
-        Store(KV), Store(z),
-    ], per="kv_head")  # fmt: skip
-    yield Kernel("O = phi(Q) KV", [
-        Loop(query, B_r, [
-            Load(KV), Load(z), Hold(O, "fp32"), Load(Q),
-            Exp(query, depth), MatMul(query, value, depth),
-            Store(O),
-        ]),
-    ])  # fmt: skip
-
-
-def scan(carry: bool) -> Iterator[Kernel]:
-    """A chunk attends to itself and to the sum over all chunks before it; then it is added to that."""
-    state = (KV_head, z_head)
-    yield Kernel("causal scan", [
-        *((Load if carry else Hold)(tensor) for tensor in state),
-        Cut(chunks(B_r), [
-            Load(Q), Load(K), Load(V), Exp(query, depth), Exp(key, depth),
-            Hold(S, "fp32"), MatMul(query, key, depth),
-            Hold(O, "fp32"), MatMul(query, value, key), MatMul(query, value, depth),
-            MatMul(depth, value, key),
-            Store(O),
-        ]),
-        *(Store(tensor) for tensor in state if carry),
-    ])  # fmt: skip
+    """One exponential for each feature, of which there are d."""
+    return kernels(causal, carry, depth, of_queries=[Exp(query, depth)], of_keys=[Exp(key, depth)])
 
 
 ALGORITHM = Algorithm(
@@ -74,7 +26,7 @@ ALGORITHM = Algorithm(
     "Attention, arXiv:2006.16236 (2020), equations 6 and 9 to 12",
     declare=declare,
     options={"carry": False},
-    requires=(Requirement.same("kv_len", N_k, N_q, "q_len = {q_len}, for the scan goes over both", mask="causal"),),
+    requires=(SAME_LENGTHS,),
     approximates="attention with the kernel phi(q) phi(k), phi(x) = elu(x) + 1, in place of exp(q k)",
     masks=("full", "causal"),
     published=(
