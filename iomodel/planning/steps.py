@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
+from iomodel.decoder.layout import Layout
 from iomodel.decoder.step import StepTime, step
 from iomodel.hardware import Hardware
 from iomodel.planning.service import Service
@@ -13,9 +16,6 @@ POINTS = 3
 """Contexts at which a decode step is computed, where the output is longer than that."""
 CUTS = 32
 """Places where the contexts of an output are cut at most."""
-MOST = 8192
-"""Steps that are remembered, the oldest dropped first."""
-_known: dict[tuple[Any, ...], tuple[Any, StepTime]] = {}
 
 
 def sampled(first: int, last: int, points: int = POINTS) -> list[int]:
@@ -103,21 +103,26 @@ class Steps:
         return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
 
     def _step(self, batch: int, q_len: int, kv_len: int) -> StepTime:
-        service, device = self.service, self.device
-        point = (id(service.model), id(device), batch, q_len, kv_len, service.layout, *service.types.items())
-        found = _known.get(point)
-        if found is None:  # what the ids are of is kept with the answer, so that nothing else has them
-            time = step(
-                service.model,
-                device,
-                batch=batch,
-                q_len=q_len,
-                kv_len=kv_len,
-                layout=service.layout,
-                **service.types,
-            )
-            found = (service.model, device), time
-            if len(_known) >= MOST:
-                _known.pop(next(iter(_known)), None)
-            _known[point] = found
-        return found[1]
+        service = self.service
+        types = tuple(service.types.items())
+        return _timed(_Same(service.model), _Same(self.device), batch, q_len, kv_len, service.layout, types)
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """A model or a device by identity: to compare their numbers takes longer than a look-up should."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+@lru_cache(maxsize=8192)
+def _timed(
+    model: _Same, device: _Same, batch: int, q_len: int, kv_len: int, layout: Layout, types: tuple[tuple[str, Any], ...]
+) -> StepTime:
+    return step(model.value, device.value, batch=batch, q_len=q_len, kv_len=kv_len, layout=layout, **dict(types))
