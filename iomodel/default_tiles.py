@@ -9,7 +9,7 @@ from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.budget import budget_of
-from iomodel.cost import cost_at, tally_for
+from iomodel.cost import tally_for
 from iomodel.errors import InputError, SpecError
 from iomodel.execution import Execution
 from iomodel.expressions import only_taken
@@ -89,10 +89,9 @@ def _quicker(
     clock = clock_for(algorithm, call, device, complete, parameters, rates(device, call.dtype), execution)
 
     def seconds(tiles: Mapping[str, int]) -> float:
-        footprint = cost_at(tally, call, tiles, complete).footprint_bytes
-        if footprint > device.sram_per_block:
+        if clock.footprint(tiles) > device.sram_per_block:
             return inf
-        return sum(kernel.seconds for kernel in clock.fastest(tiles, {}, footprint).kernels)
+        return clock.fastest(tiles, {}).seconds
 
     step = budget_of(device, None, None, None).alignment
 

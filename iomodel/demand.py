@@ -70,6 +70,8 @@ class Demand:
         The loop that blocks share out and the masked one inside it.
     parts : int
         Blocks that share an outer tile.
+    footprint : int
+        What a block occupies on chip [B].
     streamed : int or None
         DRAM bytes that the clock reckons with, where it is known how blocks that run together share operands [B].
     sequences : tuple of (Demand, Attention)
@@ -91,6 +93,7 @@ class Demand:
     inner: int | None
     parts: int
     exps_once: int = 0
+    footprint: int = 0
     streamed: int | None = None
     sequences: tuple[tuple[Demand, Attention], ...] = ()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sympy import Add, Expr, Integer, Mul
 
-from iomodel.counts import HOW_MANY, READS, WRITES, atomics, in_bytes, moves, tile_elements
+from iomodel.counts import HOW_MANY, READS, WRITES, atomics, footprint, in_bytes, moves, tile_elements
 from iomodel.coverage import View
 from iomodel.demand import SCORES
 from iomodel.execution import Execution
@@ -109,6 +109,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[Folded, list
         Add(*bodies.values()),
         trips(shared),
         values((Exp, Tanh), where=once) if multiplied else Integer(0),
+        footprint((kernel,), view, in_bytes),
     ]
     tensors = _tensors(kernel, view)
     for tensor, requested in tensors:

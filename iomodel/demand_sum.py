@@ -42,6 +42,7 @@ def added(demands: Sequence[Demand]) -> Demand:
         blocks=sum(demand.blocks for demand in demands),
         trips=sum(demand.trips for demand in demands),
         exps_once=sum(demand.exps_once for demand in demands),
+        footprint=max(demand.footprint for demand in demands),
         streamed=None if None in streamed else sum(filter(None, streamed)),
     )
 

@@ -48,8 +48,8 @@ def demand_of(kernel: Folded, counted: Iterator[int], sized: Iterator[int]) -> D
         Product(next(counted), (p.m.name, p.n.name, p.k.name), (next(sized), next(sized), next(sized)))
         for p in kernel.products
     )
-    exps, scores, gradients, randoms, staged, atomic, blocks, trips, parts, exps_once = (
-        next(counted) for _ in range(10)
+    exps, scores, gradients, randoms, staged, atomic, blocks, trips, parts, exps_once, footprint = (
+        next(counted) for _ in range(11)
     )
     moved = tuple(
         Moved(name, requested, min(requested, distinct), max(1, instances), again)
@@ -74,6 +74,7 @@ def demand_of(kernel: Folded, counted: Iterator[int], sized: Iterator[int]) -> D
         inner if kernel.masked else None,
         max(1, parts),
         exps_once,
+        footprint,
     )
 
 

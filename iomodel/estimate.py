@@ -87,8 +87,8 @@ def estimate(
     check_requirements(find_algorithm(algorithm), call, complete, sizes)
     cost = cost_at(tally, call, sizes, complete)
     passes = _passes(algorithm, call, device, complete, sizes, parameters, known, execution)
-    timed = [clock.fastest(tile, launch, footprint) for clock, tile, footprint in passes]
-    bare = tuple(dict.fromkeys(clock.bare for clock, tile, _ in passes if tile and clock.bare is not None))
+    timed = [clock.fastest(tile, launch) for clock, tile in passes]
+    bare = tuple(dict.fromkeys(clock.bare for clock, tile in passes if tile and clock.bare is not None))
     return assembled(algorithm, call, device, cost, timed, known, parameters, sizes, bare)
 
 
@@ -101,8 +101,8 @@ def _passes(
     parameters: Parameters,
     known: Rates,
     execution: Execution | None,
-) -> list[tuple[Clock, dict[str, int], int]]:
-    """Each direction by itself, with its own options, its tiles by their plain names, and their footprint."""
+) -> list[tuple[Clock, dict[str, int]]]:
+    """Each direction by itself, with its own options, and its tiles by their plain names."""
     directions = ("forward", "backward") if call.direction == "both" else (call.direction,)
     declaration, found = find_algorithm(algorithm), []
     for direction in directions:
@@ -115,8 +115,7 @@ def _passes(
         tile = {name: sizes[name] for name in tally.tiles}
         if direction == "backward" and call.direction == "both":
             tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in tally.tiles}
-        footprint = cost_at(tally, one, tile, options).footprint_bytes if tile else 0
-        found.append((clock, tile, footprint))
+        found.append((clock, tile))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
@@ -77,25 +77,36 @@ class Clock:
         tiles: Mapping[str, int],
         placement: Placement | None,
         launch: Launch | None,
-        blocks: int,
+        blocks: int | None,
         quick: bool = False,
     ) -> Timed:
-        """The time of a tile in one way of running it."""
+        """The time of a tile in one way of running it; `blocks` on an SM at once, None for as many as there is room."""
         call = self.workload
         if placement is None or launch is None:
-            launched, sizes = Launched(blocks_per_sm=blocks), dict(tiles)
+            launched, sizes = Launched(), dict(tiles)
             widths = (call.head_dim, call.value_dim)
         else:
             widths = (placement.padded.head_dim, placement.padded.value_dim)
             layout = Layout.of(launch.residency, launch.along, call.element_size)
-            launched = Launched(layout, blocks, launch.residency.exposed)
+            launched = Launched(layout, exposed=launch.residency.exposed)
             sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
         packed = bool(self.options["packed"])
-        kernels = tuple(
-            kernel_time(demand, call, packed, self.rates, self.execution, launched, self.parameters, quick)
-            for demand in self.demand(widths, tiles)
-        )
-        return Timed(sizes, kernels)
+        kernels = []
+        for demand in self.demand(widths, tiles):
+            each = replace(launched, blocks_per_sm=self._room(demand) if blocks is None else blocks)
+            kernels.append(kernel_time(demand, call, packed, self.rates, self.execution, each, self.parameters, quick))
+        return Timed(sizes, tuple(kernels))
+
+    def footprint(self, tiles: Mapping[str, int]) -> int:
+        """What the largest kernel occupies on chip, where no kernel is declared for the device [B]."""
+        call = self.workload
+        return max((demand.footprint for demand in self.demand((call.head_dim, call.value_dim), tiles)), default=0)
+
+    def _room(self, demand: Demand) -> int:
+        """How many blocks of a kernel find room on an SM, at least one."""
+        per_sm = self.hardware.memory.sram.per_sm
+        room = self.hardware.sram_per_block if per_sm is None else int(per_sm.value)
+        return max(1, room // max(1, demand.footprint))
 
     def launches(self, given: Mapping[str, Any]) -> Iterator[tuple[Placement, Launch]]:
         """The ways to launch that have the warps and stages given."""
@@ -105,10 +116,10 @@ class Clock:
                 if wanted == (launch.warps, launch.stages):
                     yield placement, launch
 
-    def fastest(self, tiles: Mapping[str, int], given: Mapping[str, Any], footprint: int) -> Timed:
+    def fastest(self, tiles: Mapping[str, int], given: Mapping[str, Any]) -> Timed:
         """The fastest way to run a tile; InfeasibleError if it fits in none."""
         if not self.placements:
-            return self._bare(tiles, footprint)
+            return self._bare(tiles)
         fitting: list[tuple[Placement, Launch, int]] = []
         tried = []
         for placement, launch in self.launches(given):
@@ -130,20 +141,18 @@ class Clock:
             raise InputError(f"tiles: {typed} given; allowed: warps and stages {allowed}")
         raise self._misfit(tiles, tried)
 
-    def _bare(self, tiles: Mapping[str, int], footprint: int) -> Timed:
-        sram = self.hardware.memory.sram
+    def _bare(self, tiles: Mapping[str, int]) -> Timed:
         limit = self.hardware.sram_per_block
         if not tiles:
             return self.timed(tiles, None, None, 1)
-        if footprint > limit:
+        if (footprint := self.footprint(tiles)) > limit:
             raise InfeasibleError(
                 f"tiles: {dict(tiles)} given; {footprint:,} B are more than the {limit:,} B of a block on "
                 f"{self.hardware.name}",
                 least=footprint,
                 unit="B",
             )
-        per_sm = int(sram.per_sm.value) if sram.per_sm is not None else limit
-        return self.timed(tiles, None, None, max(1, per_sm // max(1, footprint)))
+        return self.timed(tiles, None, None, None)
 
     def _misfit(self, tiles: Mapping[str, int], tried: Sequence[tuple[Placement, Launch]]) -> InfeasibleError:
         checks = [

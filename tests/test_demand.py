@@ -194,6 +194,7 @@ def test_a_fold_counts_what_a_walk_counts(way: tuple[str, str], data: st.DataObj
             assert demand.parts == (case.options.get("splits", 1) if "split" in title else 1)
     cost = case.cost()
     assert sum(demand.requested_bytes for demand in folded.values()) == cost.hbm_bytes
+    assert max((demand.footprint for demand in folded.values()), default=0) == cost.footprint_bytes
     assert sum(demand.atomic_bytes for demand in folded.values()) == 4 * cost.atomics
     assert sum(product.flops for demand in folded.values() for product in demand.products) >= cost.flops
     assert sum(demand.exps for demand in folded.values()) >= cost.exps + cost.tanhs

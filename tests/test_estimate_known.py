@@ -34,6 +34,20 @@ def test_bare_devices_are_bounded_by_their_memory() -> None:
     assert iomodel.estimate("flash2", w, device).seconds > 0
 
 
+def test_each_kernel_has_its_own_room() -> None:
+    """A kernel whose tiles stay finds as much room beside a greedy kernel as beside a small one."""
+    w = iomodel.Attention(batch=8, heads=16, q_len=4096, head_dim=64, dtype="bf16")
+
+    def waves(block_q: int) -> tuple[int, int]:
+        tiles = {"block_q": block_q, "block_kv": 64, "block_proj": 64}
+        hashed, _, attended, _ = iomodel.estimate("reformer", w, "mi300x", tiles).kernels
+        assert (hashed.blocks, hashed.waves) == (8192, 9)  # 27 a CU; three of 20,480 B fit into 65,536 B
+        return attended.blocks, attended.waves
+
+    assert waves(16) == (131072, 216)  # 432 a CU; Q, K, V, S and O are 26,624 B and some columns: two at once
+    assert waves(64) == (32768, 108)  # 57,344 B and some columns: one at once
+
+
 def test_flash_attention_2_on_an_a100_by_hand() -> None:
     """16 heads of 4096, head dimension 64, tiles of 128 x 64 by four warps: 512 blocks on 108 SMs."""
     w = iomodel.Attention(heads=16, q_len=4096, head_dim=64, dtype="bf16")
