@@ -9,7 +9,8 @@ with a context for each test, made by
 
     coverage run --branch --source iomodel -m pytest --cov-context=test     (or any run that names its contexts)
 
-Results are kept in FOLDER, so that a run that was stopped goes on; survivors are shown as differences.
+Results are kept in FOLDER, so that a run that was stopped goes on; survivors are shown as differences. Several
+processes share the work: --share 1/2 and --share 2/2 at the same time, then once without it for the table.
 """
 
 from __future__ import annotations
@@ -286,7 +287,6 @@ def report(console: Console, results: list[dict[str, Any]], every: int) -> None:
         "of which by time",
         "survived",
         "no test",
-        "undecided",
         "share noticed",
     ):
         table.add_column(column, justify="left" if column == "package" else "right")
@@ -314,13 +314,15 @@ def main() -> int:
     parser.add_argument(
         "--work", default=str(Path(gettempdir()) / "iomodel-mutation"), help="where the copy and the results lie"
     )
+    parser.add_argument("--share", default="1/1", metavar="I/N", help="this process takes every N-th, from the I-th on")
     parser.add_argument("--source", default=str(ROOT), help="the tree that is copied (this one)")
     parser.add_argument(
         "--limit", type=float, default=LIMIT, help=f"time for the tests of a fault [s] (default {LIMIT:g})"
     )
     given = parser.parse_args()
     work = Path(given.work).absolute()
-    copy = work / "tree"
+    first, processes = map(int, given.share.split("/"))
+    copy = work / f"tree-{first}"
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir(parents=True)
     for name in KEPT:
@@ -335,12 +337,11 @@ def main() -> int:
     every = places(copy)
     chosen = Random(given.seed).sample(every, min(given.faults, len(every)))
     log = work / f"seed-{given.seed}.jsonl"
-    results = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    done = {(one["module"], one["node"], one["fault"]) for one in results}
+    done = {(one["module"], one["node"], one["fault"]) for one in _kept(log)}
     tests = Tests(copy, given.coverage, _times(given.times))
     import typer.main  # noqa: F401 - shared by the children
 
-    for place in track([one for one in chosen if one[:3] not in done], "faults"):
+    for place in track([one for one in chosen[first - 1 :: processes] if one[:3] not in done], "faults"):
         path = copy / place.module
         source = path.read_text(encoding="utf-8")
         text, difference = mutated(source, place)
@@ -351,15 +352,17 @@ def main() -> int:
             found = trial(path, source, text, wanted, copy, given.limit)
             if found != "survived":
                 break
-        results.append({**place._asdict(), "outcome": found, "tests": len(runs[0]), "difference": difference})
+        result = {**place._asdict(), "outcome": found, "tests": len(runs[0]), "difference": difference}
         with log.open("a") as file:
-            file.write(json.dumps(results[-1]) + "\n")
-    report(
-        Console(),
-        [one for one in results if (one["module"], one["node"], one["fault"]) in {c[:3] for c in chosen}],
-        len(every),
-    )
+            file.write(json.dumps(result) + "\n")
+    asked = {place[:3] for place in chosen}
+    results = [one for one in _kept(log) if (one["module"], one["node"], one["fault"]) in asked]
+    report(Console(), results, len(every))
     return 0
+
+
+def _kept(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
 def _times(path: str | None) -> dict[str, float]:
