@@ -7,7 +7,7 @@ A fault is one change at one place: a comparison, an arithmetic operator, a cons
 in a copy of the tree, and the tests that run its line are run until one fails. Those tests come from a coverage file
 with a context for each test, made by
 
-    coverage run --branch --source iomodel -m pytest --cov-context=test     (or any run that names its contexts)
+    pytest --cov=iomodel --cov-branch --cov-context=test     (pytest-cov; or any run that names its contexts so)
 
 Results are kept in FOLDER, so that a run that was stopped goes on; survivors are shown as differences. Several
 processes share the work: --share 1/2 and --share 2/2 at the same time, then once without it for the table.
@@ -41,8 +41,10 @@ from rich.table import Table
 
 ROOT = Path(__file__).parent.parent
 KEPT = ("iomodel", "specs", "tests", "docs", "benchmarks", "conftest.py", "pyproject.toml", "README.md", "CHANGELOG.md")
-FEW, MOST = 3, 30
-"""Files that are run whole; tests of a step at the most."""
+FEW, FIRST, MOST = 3, 8, 30
+"""Files that are run whole; tests of the first step, which see most faults; tests of any other at the most."""
+SHARED = ("typer.main", "sympy", "pydantic", "numpy", "jsonschema", "matplotlib.pyplot")
+"""What the children find imported already."""
 LIMIT = 40.0
 """The longest that the tests of one fault may take; a fault that makes them hang is noticed so [s]."""
 SWAPS: dict[type, type] = {
@@ -112,6 +114,8 @@ def code_of(tree: ast.AST) -> Iterator[ast.AST]:
         for one in child if isinstance(child, list) else [child]:
             if not isinstance(one, ast.AST) or (isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING"):
                 continue
+            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "lru_cache":
+                continue  # how much a cache holds changes no answer
             yield one
             yield from code_of(one)
 
@@ -167,8 +171,9 @@ class Tests:
         self.times, self.lines = times, {}
         for name in data.measured_files():
             module = "iomodel/" + name.rsplit("/iomodel/", 1)[1]
-            self.lines[module] = data.contexts_by_lineno(name)
-        self.known = {test for lines in self.lines.values() for tests in lines.values() for test in tests if test}
+            lines = data.contexts_by_lineno(name).items()
+            self.lines[module] = {line: {_test_of(context) for context in found} - {""} for line, found in lines}
+        self.known = {test for lines in self.lines.values() for tests in lines.values() for test in tests}
         ran = {test.split("::")[0] for test in self.known}
         files = [str(path.relative_to(tree)) for path in sorted((tree / "tests").glob("test_*.py"))]
         self.others = {name: (tree / name).read_text(encoding="utf-8") for name in files if name not in ran}
@@ -176,13 +181,12 @@ class Tests:
 
     def running(self, place: Place) -> list[str]:
         """The tests that run the line, a few of each file first."""
-        here = {test for test in self.lines.get(place.module, {}).get(place.line, []) if test}
-        return self._spread(here)
+        return self._spread(self.lines.get(place.module, {}).get(place.line, set()))
 
     def near(self, place: Place) -> list[str]:
         """The tests that run anything of the module: of a line whose answer was remembered, one test alone is noted."""
         lines = self.lines.get(place.module, {})
-        every = {test for tests in lines.values() for test in tests if test}
+        every = {test for tests in lines.values() for test in tests}
         return self._spread(every - set(self.running(place)))
 
     def _spread(self, tests: set[str]) -> list[str]:
@@ -204,6 +208,12 @@ class Tests:
         counts = {name: len(word.findall(text)) for name, text in self.others.items()} if word else {}
         found = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])[:FEW]
         return found if self.others else []
+
+
+def _test_of(context: str) -> str:
+    """The test of a context, without its phase; of a page, whose blocks build on each other, all of it."""
+    test = re.sub(r"\|(setup|run|teardown)$", "", context)
+    return test.split("::")[0] if ".md::" in test else test
 
 
 def outcome(work: Path, tests: list[str], limit: float) -> str:
@@ -339,20 +349,22 @@ def main() -> int:
     log = work / f"seed-{given.seed}.jsonl"
     done = {(one["module"], one["node"], one["fault"]) for one in _kept(log)}
     tests = Tests(copy, given.coverage, _times(given.times))
-    import typer.main  # noqa: F401 - shared by the children
+    for library in SHARED:
+        importlib.import_module(library)
 
     for place in track([one for one in chosen[first - 1 :: processes] if one[:3] not in done], "faults"):
         path = copy / place.module
         source = path.read_text(encoding="utf-8")
         text, difference = mutated(source, place)
-        runs, files = [tests.running(place), tests.near(place)], [] if given.quick else tests.unknown(place)
+        running, files = tests.running(place), [] if given.quick else tests.unknown(place)
+        runs = running[:FIRST], running[FIRST:], tests.near(place)
         steps = [step for step in (*runs, *([file] for file in files)) if step]
         found = "survived" if steps else "no test"
         for wanted in steps:
             found = trial(path, source, text, wanted, copy, given.limit)
             if found != "survived":
                 break
-        result = {**place._asdict(), "outcome": found, "tests": len(runs[0]), "difference": difference}
+        result = {**place._asdict(), "outcome": found, "tests": len(running), "difference": difference}
         with log.open("a") as file:
             file.write(json.dumps(result) + "\n")
     asked = {place[:3] for place in chosen}

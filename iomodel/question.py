@@ -17,7 +17,7 @@ from iomodel.errors import InputError
 from iomodel.expressions import Kind, declared
 from iomodel.nest import Axis, Nest
 from iomodel.problem import Problem, Range, Tile
-from iomodel.structure import TILE_ORDER, Part, parts
+from iomodel.structure import Part, parts
 from iomodel.symbols import B_1, BY_NAME, FOLLOWS, NAME_OF
 from iomodel.tally import Formulas, compile_formulas, total
 from iomodel.workload import Attention, VarlenAttention
@@ -59,8 +59,7 @@ class PartFormulas:
             cost=ask.total(self.traffic),
             footprint=footprint or ask.at_longest(self.footprint),
             budget=budget,
-            prefer_inner=self.part.outer not in TILE_ORDER
-            or TILE_ORDER.index(self.part.outer) < TILE_ORDER.index(self.part.inner),
+            prefer_inner=self.part.prefers_inner,
             irregular=self.part.irregular,
             base=base,
             strict=strict,

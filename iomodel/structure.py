@@ -76,6 +76,11 @@ class Part:
 
         return tuple(kernel.with_body(strip(kernel.body, (kernel,))) for kernel in self.nest)
 
+    @property
+    def prefers_inner(self) -> bool:
+        """Whether, of tiles that cost as much, the one with the larger inner tile is taken: keys, if there are any."""
+        return self.outer not in TILE_ORDER or TILE_ORDER.index(self.outer) < TILE_ORDER.index(self.inner)
+
     @cached_property
     def provable(self) -> bool:
         """Whether the bounds of a staircase hold for all of the cost (:mod:`iomodel.search`)."""

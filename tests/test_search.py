@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from math import floor
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import walks
 from iomodel.algorithms import discovered
+from iomodel.many.problem import Many, Sizes
 from iomodel.nest import Algorithm, DeclarationError, Hold, Kernel, Live, Load, Loop, MatMul, Store
 from iomodel.problem import Problem, Range
 from iomodel.search import Found, search
@@ -149,22 +150,32 @@ def rewriting() -> list[Kernel]:
     return [Kernel("rewriting", [Loop(query, B_r, [Live(key, [Load(Q), Loop(key, B_c, inner, masked=True)])])])]
 
 
-@pytest.fixture
-def _rewriting() -> object:
-    discovered()["rewriting"] = Algorithm("rewriting", "", "", rewriting, classes=frozenset({"exact"}))
-    yield
-    del discovered()["rewriting"]
+def rereading() -> list[Kernel]:
+    """The same with the loops the other way round, and V loaded beside every query tile: here keys are stationary."""
+    inner = [Load(Q), Load(V), Load(O), Hold(S, "fp32"), MatMul(query, key, depth), MatMul(query, value, key), Store(O)]
+    return [Kernel("rereading", [Loop(key, B_c, [Live(query, [Load(K), Loop(query, B_r, inner, masked=True)])])])]
 
 
-@pytest.mark.usefixtures("_rewriting")
+@pytest.fixture(params=[rewriting, rereading])
+def unbounded(request: pytest.FixtureRequest) -> Iterator[str]:
+    name = request.param.__name__
+    discovered()[name] = Algorithm(name, "", "", request.param, classes=frozenset({"exact"}))
+    yield name
+    del discovered()[name]
+
+
 @pytest.mark.parametrize("mask", ["full", "causal", iomodel.Window(left=2, right=1)])
 @pytest.mark.parametrize("budget", [40, 60, 90, 10**6])
-def test_an_algorithm_that_no_staircase_bound_covers_is_searched_in_full(mask: object, budget: int) -> None:
+def test_an_algorithm_that_no_staircase_bound_covers_is_searched_in_full(
+    unbounded: str, mask: object, budget: int
+) -> None:
     w = iomodel.Attention(q_len=7, kv_len=9, head_dim=2, mask=mask)  # type: ignore[arg-type]
-    question = Question("rewriting", w, "elements", budget, 1, None, 0, {})
+    question = Question(unbounded, w, "elements", budget, 1, None, 0, {})
     answer, solution = exhaustive(question), question.solve()
     assert dict(solution.tiles) == answer.tiles
     assert solution.certificate.least_hbm_bytes == answer.least
+    many = iomodel.solve_many(unbounded, q_len=[7, 7], kv_len=9, head_dim=2, mask=mask, sram_elements=budget, epsilon=0)
+    assert {name: sizes.tolist() for name, sizes in many.tiles.items()} == {n: [t] * 2 for n, t in answer.tiles.items()}
 
 
 def test_tiles_are_chosen_in_pairs() -> None:
@@ -188,3 +199,23 @@ def test_a_tile_that_is_alone_is_as_large_as_fits() -> None:
         assert found.cost.hbm_elements == 2 * 70 * 2
     finally:
         del discovered()["lonely"]
+
+
+@given(data=st.data())
+def test_the_largest_tiles_of_many_problems_fit_just_so(data: st.DataObject) -> None:
+    """Whatever the larger of two lines does: the first guess of the array search may be far too large."""
+    steep, late = data.draw(st.integers(1, 9)), data.draw(st.integers(0, 200))
+    rows, step = data.draw(st.integers(1, 90)), data.draw(st.integers(1, 5))
+    budgets = np.array(data.draw(st.lists(st.integers(200, 600), min_size=1, max_size=4)))
+
+    def occupied(_who: object, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.maximum(u + v, steep * v - late)
+        return found
+
+    sizes = Sizes(rows, step, step, -(-rows // step) * step)
+    one = Sizes(1, 1, 1, 1)
+    many = Many(len(budgets), one, sizes, *[occupied] * 4, None, None, budgets, Fraction(0), True, True)
+    beside = np.ones(len(budgets), dtype=np.int64)
+    allowed = range(sizes.first, sizes.last + 1, step)
+    expected = [max(v for v in allowed if max(1 + v, steep * v - late) <= budget) for budget in budgets]
+    assert many.inner_top(None, beside).tolist() == expected

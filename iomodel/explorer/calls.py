@@ -18,7 +18,7 @@ from iomodel.errors import InputError
 from iomodel.expressions import NUMBERS, Expressions, Kind, check_kind, check_options, declared, formulas, structural
 from iomodel.masks import CAUSAL, FULL, Count, MaskKind
 from iomodel.nest import Algorithm, DeclarationError, Idle, Kernel, Live, Loop, Nest, walk
-from iomodel.structure import TILE_ORDER, Part, parts
+from iomodel.structure import Part, parts
 from iomodel.symbols import NAME_OF
 
 MASKS: dict[str, MaskKind] = {
@@ -158,7 +158,7 @@ def _part(part: Part, view: View) -> PartFormulas:
         NAME_OF[part.inner],
         view.rows(outer),
         view.rows(inner),
-        part.outer not in TILE_ORDER or TILE_ORDER.index(part.outer) < TILE_ORDER.index(part.inner),
+        part.prefers_inner,
         part.masked,
         part.provable,
         part.irregular,

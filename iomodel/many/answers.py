@@ -16,7 +16,6 @@ from iomodel.many.problem import Answers, Many, Sizes
 from iomodel.many.ranges import some as some_sizes
 from iomodel.many.separable import separable
 from iomodel.many.staircase import staircase
-from iomodel.structure import TILE_ORDER
 
 
 def answers_of(
@@ -119,6 +118,6 @@ def _many(
         inner_line=inner_line,
         budget=budget,
         share=share,
-        prefer_inner=TILE_ORDER.index(found.outer) < TILE_ORDER.index(found.inner),
+        prefer_inner=found.prefers_inner,
         first_is_least=first_is_least,
     )

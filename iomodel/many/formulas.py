@@ -163,8 +163,11 @@ def many_parts(
     found = parts_for(name, kind, options, numbers, unit)
     if any(formula.nodes for part in found.formulas for formula in (part.traffic, part.footprint, part.strict)):
         return None
+    shapes = [one.part for one in found.formulas]
     if find_algorithm(name).approximates:
         return None
+    if any(part.masked and not part.provable and not part.prefers_inner for part in shapes):
+        return None  # of the inner tiles beside the largest outer one the first need not be the cheapest
     chosen = dict(options)
     view = View(kind.mask, chosen["packed"])
     _, fixed = parts(declared(find_algorithm(name), kind, chosen), kind.mask)

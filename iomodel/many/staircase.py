@@ -116,30 +116,7 @@ def _most_inner(many: Many, limit: Any, who: Any, u: Any, _floors: Any) -> tuple
     return who[best], u[best], v[best], cost[best]
 
 
-def _most_outer(many: Many, limit: Any, who: Any, u: Any, floors: Any) -> tuple[Any, Any, Any, Any]:
-    """Of the tiles within the limit the one with the largest outer tile."""
-    inner = many.inner
-    if many.first_is_least:  # the smallest inner tile costs least and occupies least
-        best = firsts(who)
-        return who[best], u[best], take(inner.first, who[best]) + np.zeros_like(best), floors[best]
-    found: list[tuple[Any, Any, Any, Any]] = []
-    while len(who):
-        best = firsts(who)
-        later = np.ones(len(who), dtype=bool)
-        later[best] = False
-        first = take(inner.first, who[best]) + np.zeros_like(best)
-        counts = (many.inner_top(who[best], u[best]) - first) // take(inner.step, who[best]) + 1
-        done = np.zeros(many.count, dtype=bool)
-        for part in slabs(counts):
-            row, place, _ = ragged(counts[part])
-            some, beside = who[best][part][row], u[best][part][row]
-            v = first[part][row] + place * take(inner.step, some)
-            cost = many.cost(some, beside, v)
-            near = np.flatnonzero(cost <= limit[some])
-            some, beside, v, cost = some[near], beside[near], v[near], cost[near]
-            near = ranked(some, cost, many.footprint(some, beside, v), v)
-            found.append((some[near], beside[near], v[near], cost[near]))
-            done[some[near]] = True
-        later &= ~done[who]
-        who, u = who[later], u[later]
-    return tuple(map(np.concatenate, zip(*found, strict=True)))  # type: ignore[return-value]
+def _most_outer(many: Many, _limit: Any, who: Any, u: Any, floors: Any) -> tuple[Any, Any, Any, Any]:
+    """Of the tiles within the limit the one with the largest outer tile; the smallest inner tile costs least there."""
+    best = firsts(who)
+    return who[best], u[best], take(many.inner.first, who[best]) + np.zeros_like(best), floors[best]
