@@ -41,7 +41,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).parent.parent
 KEPT = ("iomodel", "specs", "tests", "docs", "benchmarks", "conftest.py", "pyproject.toml", "README.md", "CHANGELOG.md")
-FEW, FIRST, MOST = 3, 8, 30
+FEW, FIRST, MOST = 2, 8, 30
 """Files that are run whole; tests of the first step, which see most faults; tests of any other at the most."""
 SHARED = ("typer.main", "sympy", "pydantic", "numpy", "jsonschema", "matplotlib.pyplot")
 """What the children find imported already."""
@@ -174,9 +174,10 @@ class Tests:
             lines = data.contexts_by_lineno(name).items()
             self.lines[module] = {line: {_test_of(context) for context in found} - {""} for line, found in lines}
         self.known = {test for lines in self.lines.values() for tests in lines.values() for test in tests}
-        ran = {test.split("::")[0] for test in self.known}
-        files = [str(path.relative_to(tree)) for path in sorted((tree / "tests").glob("test_*.py"))]
-        self.others = {name: (tree / name).read_text(encoding="utf-8") for name in files if name not in ran}
+        self.texts = {
+            str(path.relative_to(tree)): path.read_text(encoding="utf-8")
+            for path in sorted((tree / "tests").glob("test_*.py"))
+        }
         self.tree = tree
 
     def running(self, place: Place) -> list[str]:
@@ -199,15 +200,20 @@ class Tests:
     def _time(self, test: str) -> tuple[float, str]:
         return self.times.get(test, 1.0), test
 
-    def unknown(self, place: Place) -> list[str]:
-        """Test files that the coverage file knows nothing of, and that speak of the module or of what it defines."""
+    def named(self, place: Place) -> list[str]:
+        """The tests whose names or parameters name the module."""
+        stem = Path(place.module).stem.strip("_")
+        found = {test for test in self.known if stem in test}
+        return self._spread(found or {test for test in self.known if stem.split("_")[0] in test})
+
+    def files(self, place: Place) -> list[str]:
+        """The test files that speak most of the module and of what it defines."""
         tree = ast.parse((self.tree / place.module).read_text(encoding="utf-8"))
         names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         words = {Path(place.module).stem, *(name for name in names if not name.startswith("_"))} - {"__init__"}
-        word = re.compile(rf"\b({'|'.join(map(re.escape, sorted(words)))})\b") if words else None
-        counts = {name: len(word.findall(text)) for name, text in self.others.items()} if word else {}
-        found = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])[:FEW]
-        return found if self.others else []
+        word = re.compile(rf"\b({'|'.join(map(re.escape, sorted(words)))})\b")
+        counts = {name: len(word.findall(text)) if words else 0 for name, text in self.texts.items()}
+        return sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])[:FEW]
 
 
 def _test_of(context: str) -> str:
@@ -319,7 +325,6 @@ def main() -> int:
     parser.add_argument("faults", type=int, nargs="?", default=300, help="how many (default 300)")
     parser.add_argument("--seed", type=int, default=0, help="which ones (default 0)")
     parser.add_argument("--coverage", default=".coverage", help="a coverage file with a context for each test")
-    parser.add_argument("--quick", action="store_true", help="only tests that the coverage file knows")
     parser.add_argument("--times", help="a JUnit file of the same run: the quickest tests come first")
     parser.add_argument(
         "--work", default=str(Path(gettempdir()) / "iomodel-mutation"), help="where the copy and the results lie"
@@ -356,9 +361,9 @@ def main() -> int:
         path = copy / place.module
         source = path.read_text(encoding="utf-8")
         text, difference = mutated(source, place)
-        running, files = tests.running(place), [] if given.quick else tests.unknown(place)
-        runs = running[:FIRST], running[FIRST:], tests.near(place)
-        steps = [step for step in (*runs, *([file] for file in files)) if step]
+        running = tests.running(place)
+        runs = running[:FIRST], tests.named(place), running[FIRST:], tests.near(place)
+        steps = [step for step in (*runs, *([file] for file in tests.files(place))) if step]
         found = "survived" if steps else "no test"
         for wanted in steps:
             found = trial(path, source, text, wanted, copy, given.limit)

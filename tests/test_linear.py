@@ -21,6 +21,7 @@ from iomodel.linear.tiles import Tile, wave_trips
 from iomodel.linear.time import linear_clock
 from iomodel.testing.machine import Run
 from tests.reference import linear as reference
+from tests.reference import pointwise as kernels
 
 small, tile = st.integers(1, 9), st.integers(1, 7)
 DRAW = np.random.default_rng(0).standard_normal
@@ -76,6 +77,11 @@ def expected(case: Case, x: np.ndarray, weights: reference.Weights) -> np.ndarra
     return y if weights.bias is None else y + weights.bias[:, None]
 
 
+def silu(x: np.ndarray) -> np.ndarray:
+    found: np.ndarray = x / (1 + np.exp(-x))
+    return found
+
+
 def same(cost: LinearCost, run: Run, sizes: dict[str, int], kv_size: int) -> None:
     """Everything that a kernel counted is what the cost says; `sizes` are those of an element, by width."""
     assert {name: n for name, n in cost.reads.items() if n} == {name: n for name, n in run.reads.items() if n}
@@ -106,12 +112,44 @@ def test_elementwise_kernels_move_what_they_count(rows: int, channels: int, othe
     def cost(name: str) -> LinearCost:
         return pointwise_cost(name, rows=rows, channels=channels, others=others, kv_dtype=kv_dtype)
 
-    same(cost("add_norm"), reference.add_norm(DRAW(shape), DRAW(shape), DRAW(channels)), sizes, kv)
-    same(cost("gated_activation"), reference.gated_activation(DRAW(shape), DRAW(shape)), sizes, kv)
+    def judged(name: str, run: Run, **expected: np.ndarray) -> None:
+        for output, values in expected.items():
+            np.testing.assert_allclose(run.outputs[output], values, rtol=1e-9)
+        same(cost(name), run, sizes, kv)
+
+    x, y, gamma = DRAW(shape), DRAW(shape), DRAW(channels)
+    judged("norm", kernels.norm(x, gamma), y=x / np.sqrt(np.mean(x**2, axis=1, keepdims=True)) * gamma)
+    both = x + y
+    normed = both / np.sqrt(np.mean(both**2, axis=1, keepdims=True)) * gamma
+    judged("add_norm", kernels.add_norm(x, y, gamma), residual=both, y=normed)
+    judged("gated_activation", kernels.gated_activation(x, y), hidden=silu(x) * y)
+    judged("activation", kernels.activation(x), hidden=silu(x))
     slots = list(np.random.default_rng(1).permutation(2 * rows)[:rows])
-    same(cost("append"), reference.append(DRAW(shape), DRAW((rows, others)), slots, 2 * rows), sizes, kv)
-    every = reference.combine_experts(DRAW((rows, others, channels)), DRAW((rows, others)))
-    same(cost("combine_experts"), every, sizes, kv)
+    v = DRAW((rows, others))
+    appended = kernels.append(x, v, slots, 2 * rows)
+    judged("append", appended)
+    latent = kernels.append_latent(x, slots, 2 * rows)
+    judged("append_latent", latent)
+    for found, given_rows in ((appended.outputs["K"], x), (appended.outputs["V"], v), (latent.outputs["K"], x)):
+        np.testing.assert_array_equal(found[slots], given_rows)
+    table = DRAW((3 * rows, channels))
+    judged("embedding", kernels.embedding(slots, table), x=table[slots])
+    every, shares = DRAW((rows, others, channels)), DRAW((rows, others))
+    judged("combine_experts", kernels.combine_experts(every, shares), y=np.einsum("te,tec->tc", shares, every))
+
+
+@given(small, st.integers(1, 3), st.integers(1, 3))
+def test_a_rotation_moves_what_it_counts(rows: int, heads: int, half: int) -> None:
+    """Pairs of a head are complex numbers that are turned."""
+    turned = DRAW((rows, heads, half)) + 1j * DRAW((rows, heads, half))
+    by = np.exp(1j * DRAW((rows, half)))
+    flat = np.concatenate([turned.real, turned.imag], axis=2).reshape(rows, -1)
+    run = kernels.rotary(flat, np.concatenate([by.real, by.imag], axis=1))
+    found = turned * by[:, None]
+    expected = np.concatenate([found.real, found.imag], axis=2).reshape(rows, -1)
+    np.testing.assert_allclose(run.outputs["Q"], expected, rtol=1e-9, atol=1e-12)
+    cost = pointwise_cost("rotary", rows=rows, channels=flat.shape[1], others=2 * half)
+    same(cost, run, {"io": 2, "kv": 2, "fp32": 4, "int64": 8}, 2)
 
 
 def test_the_formulas_are_those_of_a_tiled_product() -> None:

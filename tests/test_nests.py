@@ -509,3 +509,25 @@ def test_corners(name: str, kind: MaskKind, packed: bool, values: dict[Symbol, i
 def test_a_first_trip_that_no_fold_knows_is_refused(inside: list[Statement], message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         check(one(Loop(query, B_r, [Loop(key, B_c, inside, masked=True)])))
+
+
+HALVES = (Piece(Integer(2), {N_q: ceiling(N_q / 2)}, "full"),)
+BROKEN: list[tuple[Nest, str]] = [
+    (one(Loop(query, B_r, [Loop(query, B_r, [Load(rows)])])), "inside another over the same axis"),
+    (one(Loop(key, B_c, [Load(keys)], masked=True)), "needs an enclosing loop whose tiles do the seeing"),
+    (one(Live(key, [Load(rows)])), "needs an enclosing loop whose tiles do the seeing"),
+    (
+        one(Loop(query, B_r, [Loop(key, B_c, [Loop(depth, n_1, [Load(wide)], masked=True)], masked=True)])),
+        "one masked loop lies inside another",
+    ),
+    (one(Loop(query, B_r, [Cut(HALVES, [Load(keys)])])), "a cut changes N_q, which a loop around it walks"),
+    (one(Cut(HALVES, [Cut(HALVES, [Load(keys)])])), "a cut lies inside another"),
+    (one(Loop(query, B_r, [Live(key, [Cut(HALVES, [Load(keys)])])])), "a cut lies inside another, a guard"),
+    (one(Loop(query, B_r, [Store(rows)])), "is stored where no buffer holds it"),
+]
+
+
+@pytest.mark.parametrize(("nest", "message"), BROKEN, ids=[message for _, message in BROKEN])
+def test_a_nest_that_breaks_a_rule_is_refused(nest: Nest, message: str) -> None:
+    with pytest.raises(DeclarationError, match=f"^.+: .*{message}"):
+        check(nest)

@@ -30,7 +30,7 @@ def _rows(name: str, axis: Axis = channel, dtype: str = "io") -> Tensor:
 
 x, y, residual = _rows("x"), _rows("y"), _rows("residual")
 gamma = Tensor("gamma", (channel,), per="call")
-queries, keys, angles = _rows("Q"), _rows("K", other), Tensor("angles", (row, other), "fp32", per="call")
+queries, angles = _rows("Q"), Tensor("angles", (row, other), "fp32", per="call")
 gate, up, hidden = _rows("gate"), _rows("up"), _rows("hidden")
 new_k, new_v = _rows("K"), _rows("V", other)
 cached_k, cached_v = _rows("K_cache", dtype="kv"), _rows("V_cache", other, "kv")

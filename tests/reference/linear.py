@@ -1,12 +1,10 @@
-"""A linear layer run tile by tile on the counting machine, and the elementwise kernels of a decoder layer.
+"""A linear layer run tile by tile on the counting machine.
 
 Products as in Goto and van de Geijn 2008 (ACM TOMS 34:12): a block keeps an output tile in fp32 and streams slices of
 the operands. Where the sum is split, each part leaves its own result in HBM, and a second kernel adds them up.
 """
 
 from dataclasses import dataclass
-
-import numpy as np
 
 from iomodel.testing.machine import FloatArray, Machine, Run
 
@@ -134,70 +132,3 @@ def gemm(x: FloatArray, weights: Weights, block_m: int, block_n: int, block_k: i
                 sram.free("bias")
             finish(group, m, n, tile)
     return machine.result(Y=hbm.arrays["Y"])
-
-
-def add_norm(x: FloatArray, residual: FloatArray, gamma: FloatArray) -> Run:
-    """The residual grows by x; its rows are normalised, weighted and stored."""
-    machine = Machine(x=x, residual=residual, gamma=gamma)
-    hbm, sram = machine.hbm, machine.sram
-    hbm.alloc("y", x.shape)
-    for i in range(len(x)):
-        row, rest, weight = (sram.alloc(name, (x.shape[1],), "io") for name in ("x", "residual", "gamma"))
-        row[:], rest[:] = hbm.load("x", i), hbm.load("residual", i)
-        rest += row
-        hbm.store("residual", i, rest)
-        weight[:] = hbm.load("gamma", slice(None))
-        hbm.store("y", i, rest / np.sqrt(np.mean(rest**2)) * weight)
-        sram.free()
-    return machine.result(y=hbm.arrays["y"], residual=hbm.arrays["residual"])
-
-
-def gated_activation(gate: FloatArray, up: FloatArray) -> Run:
-    machine = Machine(gate=gate, up=up)
-    hbm, sram = machine.hbm, machine.sram
-    hbm.alloc("hidden", gate.shape)
-    for i in range(len(gate)):
-        a, b = (sram.alloc(name, (gate.shape[1],), "io") for name in ("gate", "up"))
-        a[:], b[:] = hbm.load("gate", i), hbm.load("up", i)
-        hbm.store("hidden", i, silu(a, machine) * b)
-        sram.free()
-    return machine.result(hidden=hbm.arrays["hidden"])
-
-
-def append(k: FloatArray, v: FloatArray, slots: list[int], places: int) -> Run:
-    """New rows of K and V go to their slots of the cache, which has another width."""
-    machine = Machine(K=k, V=v)
-    hbm, sram = machine.hbm, machine.sram
-    hbm.alloc("slots", (len(k), 1), np.array(slots, dtype=float)[:, None], "int64")
-    for name, rows in (("K", k), ("V", v)):
-        hbm.alloc(f"{name}_cache", (places, rows.shape[1]), width="kv")
-    for i in range(len(k)):
-        slot = sram.alloc("slots", (1,), "int64")
-        slot[:] = hbm.load("slots", i)
-        for name, rows in (("K", k), ("V", v)):
-            row = sram.alloc(name, (rows.shape[1],), "io")
-            row[:] = hbm.load(name, i)
-            hbm.store(f"{name}_cache", int(slot[0]), row)
-        sram.free()
-    return machine.result(K=hbm.arrays["K_cache"], V=hbm.arrays["V_cache"])
-
-
-def combine_experts(outputs: FloatArray, weights: FloatArray) -> Run:
-    machine = Machine(outputs=outputs)
-    hbm, sram = machine.hbm, machine.sram
-    tokens, experts, channels = outputs.shape
-    hbm.alloc("router_weights", (tokens, experts), weights, "fp32")
-    hbm.alloc("y", (tokens, channels))
-    for i in range(tokens):
-        share = sram.alloc("router_weights", (experts,), "fp32")
-        share[:] = hbm.load("router_weights", i)
-        y = sram.alloc("y", (channels,), "fp32")
-        y[:] = 0.0
-        for j in range(experts):
-            row = sram.alloc("outputs", (channels,), "io")
-            row[:] = hbm.load("outputs", (i, j))
-            y += share[j] * row
-            sram.free("outputs")
-        hbm.store("y", i, y)
-        sram.free()
-    return machine.result(y=hbm.arrays["y"])
