@@ -29,6 +29,16 @@ SMALL = {
     "vocab_size": 4000,
 }
 TINY = model(SMALL)
+EXPERTS = {
+    "model_type": "qwen2_moe",
+    "moe_intermediate_size": 256,
+    "num_experts": 8,
+    "num_experts_per_tok": 2,
+    "shared_expert_intermediate_size": 512,
+    "decoder_sparse_step": 1,
+    "norm_topk_prob": False,
+}
+GATED = model({**SMALL, **EXPERTS})  # its shared experts have a gate
 KEYWORDS = {"batch": 1, "q_len": 1, "kv_len": 128}
 
 
@@ -56,9 +66,8 @@ def norms(spec: ModelSpec) -> int:
     return vectors + head + tables + spec.vocab_size * spec.lm_head_bias
 
 
-@pytest.mark.parametrize("name", list_models())
-def test_the_linear_layers_are_all_the_parameters(name: str) -> None:
-    spec = model(name)
+@pytest.mark.parametrize("spec", [*map(model, list_models()), GATED], ids=lambda spec: spec.name)
+def test_the_linear_layers_are_all_the_parameters(spec: ModelSpec) -> None:
     found = sum(one.in_features * one.out_features * one.times for one in linear_layers(spec))
     assert found + norms(spec) == spec.parameters
 
@@ -160,6 +169,14 @@ def test_a_known_routing_counts_exactly() -> None:
     rows, moved = sum(routing), 6 * 4096 * 2 * 14336  # six experts are met
     assert up.flops == 32 * 2 * rows * 4096 * 2 * 14336
     assert up.hbm_bytes == 32 * 2 * (moved + rows * 4096 + rows * 2 * 14336)
+
+
+def test_the_gate_of_shared_experts_is_a_product_with_one_column() -> None:
+    tokens, hidden = 7, 512
+    found = step(GATED, H100, batch=tokens, q_len=1, kv_len=128)
+    (gate,) = parts(found, "shared router")
+    assert gate.flops == 3 * 2 * tokens * hidden  # in three layers
+    assert gate.hbm_bytes == 3 * 2 * (tokens * hidden + hidden + tokens)
 
 
 def test_experts_are_shared_out_among_ranks() -> None:

@@ -148,11 +148,9 @@ def _check_apart(found: Sequence[Contender]) -> None:
     for i, one in enumerate(found):
         complete = check_options(one.found, one.options, direction=one.formulas.direction)
         for other in found[:i]:
-            if other.algorithm == one.algorithm and (other.tiles, other.launch) == (one.tiles, one.launch):
-                if complete == check_options(one.found, other.options, direction=one.formulas.direction):
-                    raise InputError(
-                        f"algorithms: {one.algorithm} given twice with the same options; allowed: each once, or with "
-                        "options or tiles of its own, such as 'flash2:block-q=64,block-kv=64'"
-                    )
-                if other.label == one.label:
-                    raise InputError(f"algorithms: {one.label} given twice; allowed: each once")
+            same = (other.algorithm, other.tiles, other.launch) == (one.algorithm, one.tiles, one.launch)
+            if same and complete == check_options(one.found, other.options, direction=one.formulas.direction):
+                raise InputError(
+                    f"algorithms: {one.algorithm} given twice with the same options; allowed: each once, or with "
+                    "options or tiles of its own, such as 'flash2:block-q=64,block-kv=64'"
+                )
