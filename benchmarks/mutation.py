@@ -29,7 +29,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from pathlib import Path
 from random import Random
 from tempfile import gettempdir
@@ -41,8 +41,9 @@ from rich.table import Table
 
 ROOT = Path(__file__).parent.parent
 KEPT = ("iomodel", "specs", "tests", "docs", "benchmarks", "conftest.py", "pyproject.toml", "README.md", "CHANGELOG.md")
-FEW, FIRST, MOST = 2, 8, 30
-"""Files that are run whole; tests of the first step, which see most faults; tests of any other at the most."""
+FEW, FIRST, MOST, SPENT = 2, 8, 30, 20.0
+"""Files of the last step; tests of the first step, which see most faults; tests of any other step at the most, and how
+long they took together, as far as that is known [s]."""
 SHARED = ("typer.main", "sympy", "pydantic", "numpy", "jsonschema", "matplotlib.pyplot")
 """What the children find imported already."""
 LIMIT = 40.0
@@ -195,7 +196,9 @@ class Tests:
         for test in sorted(tests, key=self._time):
             files[test.split("::")[0]].append(test)
         rows = zip_longest(*files.values())
-        return [test for row in rows for test in row if test is not None][:MOST]
+        found = [test for row in rows for test in row if test is not None][:MOST]
+        spent = accumulate(self._time(test)[0] for test in found)
+        return [test for test, seconds in zip(found, spent, strict=True) if seconds <= SPENT] or found[:1]
 
     def _time(self, test: str) -> tuple[float, str]:
         return self.times.get(test, 1.0), test
@@ -206,14 +209,15 @@ class Tests:
         found = {test for test in self.known if stem in test}
         return self._spread(found or {test for test in self.known if stem.split("_")[0] in test})
 
-    def files(self, place: Place) -> list[str]:
-        """The test files that speak most of the module and of what it defines."""
+    def speaking(self, place: Place) -> list[str]:
+        """Tests of the files that speak most of the module and of what it defines."""
         tree = ast.parse((self.tree / place.module).read_text(encoding="utf-8"))
         names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         words = {Path(place.module).stem, *(name for name in names if not name.startswith("_"))} - {"__init__"}
         word = re.compile(rf"\b({'|'.join(map(re.escape, sorted(words)))})\b")
         counts = {name: len(word.findall(text)) if words else 0 for name, text in self.texts.items()}
-        return sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])[:FEW]
+        files = sorted((name for name, count in counts.items() if count), key=lambda name: -counts[name])[:FEW]
+        return self._spread({test for test in self.known if test.split("::")[0] in files})
 
 
 def _test_of(context: str) -> str:
@@ -362,12 +366,13 @@ def main() -> int:
         source = path.read_text(encoding="utf-8")
         text, difference = mutated(source, place)
         running = tests.running(place)
-        runs = running[:FIRST], tests.named(place), running[FIRST:], tests.near(place)
-        steps = [step for step in (*runs, *([file] for file in tests.files(place))) if step]
-        found = "survived" if steps else "no test"
-        for wanted in steps:
-            found = trial(path, source, text, wanted, copy, given.limit)
-            if found != "survived":
+        runs = running[:FIRST], tests.named(place), running[FIRST:], tests.near(place), tests.speaking(place)
+        found, tried = "no test", set[str]()
+        for step in runs:
+            wanted = [test for test in step if test not in tried]
+            tried.update(wanted)
+            found = trial(path, source, text, wanted, copy, given.limit) if wanted else found
+            if found not in ("survived", "no test"):
                 break
         result = {**place._asdict(), "outcome": found, "tests": len(running), "difference": difference}
         with log.open("a") as file:
@@ -387,10 +392,11 @@ def _times(path: str | None) -> dict[str, float]:
         return {}
     from xml.etree import ElementTree
 
-    found: dict[str, float] = {}
+    found: dict[str, float] = defaultdict(float)
     for case in ElementTree.parse(path).getroot().iter("testcase"):
-        module = case.get("classname", "").replace(".", "/")
-        found[f"{module}.py::{case.get('name')}"] = float(case.get("time", 1))
+        module, name = case.get("classname", "").replace(".", "/"), case.get("name", "")
+        test = f"{module.removesuffix('/md')}.md" if module.endswith("/md") else f"{module}.py::{name}"
+        found[test] += float(case.get("time", 1))
     return found
 
 

@@ -99,7 +99,7 @@ class Problem:
     base: int | None = None
     strict: Callable[[int, int], int] | None = None
     least_stream: int = 0
-    costs: Callable[[Any, int], Any] | None = None
+    costs: Callable[[Any, Any], Any] | None = None
     known: dict[Tile, int] = field(default_factory=dict)
     irregular: bool = False
 
@@ -131,3 +131,16 @@ class Problem:
     def least_footprint(self) -> int:
         """The least budget in which anything fits."""
         return self.footprint(self.outer.first, self.inner.first)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The tile chosen, its cost, and the cheapest tile among those that cost more than the least."""
+
+    tile: Tile
+    bytes: int
+    least: int
+    least_tile: Tile
+    runner_up: Tile | None
+    runner_up_bytes: int | None
+    examined: int

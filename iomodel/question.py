@@ -118,8 +118,8 @@ class Asked:
         scalars, point = formula.compiled.scalars, (*workload.point, *self.numbers)
         return lambda u, v: scalars(*point, u, v)[0]
 
-    def totals(self, formula: Formulas) -> Callable[[Any, int], Any] | None:
-        """The value at many outer tiles at once, where that is possible."""
+    def totals(self, formula: Formulas) -> Callable[[Any, Any], Any] | None:
+        """The value at many tiles at once, where that is possible."""
         if formula.nodes or not isinstance(self.workload, Attention):
             return None
         point = self.workload.point

@@ -24,10 +24,10 @@ from iomodel.expressions import kind_of, structural
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
 from iomodel.placement import Launch, Placement, placements
-from iomodel.problem import Problem, Range, Tile
+from iomodel.problem import Found, Problem, Range, Tile
 from iomodel.question import Asked, PartFormulas, most_kv, parts_for, ranges_for
 from iomodel.residency import Residency
-from iomodel.search import Found, search
+from iomodel.search import search
 from iomodel.solution import Solution
 from iomodel.tally import Tally
 from iomodel.validation import as_integer

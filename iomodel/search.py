@@ -19,7 +19,8 @@ at (u, v) are
 So cost(u, v) >= base + max((cost(1, 1) - base) / u, least stream), which falls as u grows: walk u downwards and stop
 where that bound passes the best cost found.
 
-*Irregular* (pieces of several lengths): nothing is known of the cost, so every tile that fits is looked at.
+*Irregular* (pieces of several lengths): nothing is known of the cost, so every tile that fits is looked at
+(:mod:`iomodel.exhaustive`).
 
 Order of preference, in all: traffic at most (1 + epsilon) of the least; then the larger `preferred` tile; then less
 traffic; then the smaller footprint; then the smaller other tile.
@@ -27,25 +28,12 @@ traffic; then the smaller footprint; then the smaller other tile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, inf
 
-from iomodel.problem import Problem, Tile
-from iomodel.walks import Exhaustive, Separable, Staircase, Walk
-
-
-@dataclass(frozen=True)
-class Found:
-    """The tile chosen, its cost, and the cheapest tile among those that cost more than the least."""
-
-    tile: Tile
-    bytes: int
-    least: int
-    least_tile: Tile
-    runner_up: Tile | None
-    runner_up_bytes: int | None
-    examined: int
+from iomodel.exhaustive import search_all
+from iomodel.problem import Found, Problem, Tile
+from iomodel.walks import Separable, Staircase, Walk
 
 
 def search(problem: Problem, epsilon: Fraction = Fraction(0), at_most: int | None = None) -> Found | None:
@@ -53,9 +41,9 @@ def search(problem: Problem, epsilon: Fraction = Fraction(0), at_most: int | Non
 
     `at_most` is the limit on the cost in place of that which epsilon gives; it is not below the least.
     """
-    walk: Walk = Staircase(problem) if problem.base is not None else Separable(problem)
     if problem.irregular:
-        walk = Exhaustive(problem)
+        return search_all(problem, epsilon, at_most)
+    walk: Walk = Staircase(problem) if problem.base is not None else Separable(problem)
     top = problem.outer.largest(lambda u: problem.footprint(u, problem.inner.first), problem.budget)
     if top is None:
         return None

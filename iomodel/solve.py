@@ -15,9 +15,10 @@ from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.expressions import kind_of, structural
 from iomodel.frozen import FrozenDict
 from iomodel.hardware import Hardware
+from iomodel.problem import Found
 from iomodel.question import Asked, PartFormulas, most_kv, parts_for, ranges_for
 from iomodel.residency import Residency
-from iomodel.search import Found, search
+from iomodel.search import search
 from iomodel.solution import Solution
 from iomodel.symbols import BY_NAME, NAME_OF
 from iomodel.validation import as_integer, finite

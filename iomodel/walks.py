@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from math import inf
 
-from iomodel.problem import LIMIT, Problem, Tile
+from iomodel.problem import Problem, Tile
 
 BATCH = 512
 """Outer tiles that are walked one by one before, and in one go after the first so many."""
@@ -152,44 +152,3 @@ class Staircase(Walk):
             yield problem.inner.first
         else:
             yield from (v for v in self._inners(u) if problem.bytes_at(u, v) <= limit)
-
-
-class Exhaustive(Walk):
-    """A cost of which nothing is known: all tiles that fit, an array of outer tiles at a time."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        inner, outer = problem.inner, problem.outer
-        fitting: list[tuple[range, int]] = []
-        many = 0
-        for v in range(inner.first, inner.last + 1, inner.step):
-            top = outer.largest(lambda u, v=v: problem.footprint(u, v), problem.budget)  # type: ignore[misc]
-            if top is None:
-                break  # a larger inner tile occupies more
-            fitting.append((range(outer.first, top + 1, outer.step), v))
-            many += len(fitting[-1][0])
-            if many > LIMIT:
-                raise problem.too_many()
-        for outers, v in fitting:
-            problem.compute(outers, v)
-
-    def outers(self, top: int) -> Iterator[int]:
-        yield from range(top, self.problem.outer.first - 1, -self.problem.outer.step)
-
-    def bound(self, u: int) -> int:  # noqa: ARG002
-        return 0
-
-    def _inners(self, u: int) -> range:
-        return range(self.problem.inner.first, self.inner_top(u) + 1, self.problem.inner.step)
-
-    def least(self, u: int, below: float) -> tuple[float, Tile]:  # noqa: ARG002
-        return min((self.problem.bytes_at(u, v), (u, v)) for v in self._inners(u))
-
-    def next_above(self, u: int, least: int, below: float) -> tuple[int, Tile] | None:  # noqa: ARG002
-        costs = ((self.problem.bytes_at(u, v), (u, v)) for v in self._inners(u))
-        return min((found for found in costs if found[0] > least), default=None)
-
-    def preferred(self, u: int, limit: int, inner_from: int) -> Iterator[int]:
-        for v in reversed(self._inners(u)):
-            if v >= inner_from and self.problem.bytes_at(u, v) <= limit:
-                yield v

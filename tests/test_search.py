@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel import exhaustive as exhaustive_search
 from iomodel import walks
 from iomodel.algorithms import discovered
 from iomodel.many.problem import Many, Sizes
 from iomodel.nest import Algorithm, DeclarationError, Hold, Kernel, Live, Load, Loop, MatMul, Store
-from iomodel.problem import Problem, Range
-from iomodel.search import Found, search
+from iomodel.problem import Found, Problem, Range
+from iomodel.search import search
 from iomodel.symbols import B_c, B_r, m_1
 from iomodel.tensors import K, O, Q, S, V, depth, key, query, value
 from tests.oracle import Question, exhaustive
@@ -114,6 +115,32 @@ def test_costs_by_a_mask(data: st.DataObject, epsilon: Fraction, batch: int) -> 
         judge(problem, epsilon, search(problem, epsilon))
     finally:
         walks.BATCH = before
+
+
+@given(data=st.data(), epsilon=epsilons, slab=st.sampled_from([1, 9, 1 << 16]), scale=st.sampled_from([1, 10**30]))
+def test_costs_of_which_nothing_is_known(data: st.DataObject, epsilon: Fraction, slab: int, scale: int) -> None:
+    rows, columns = data.draw(st.integers(1, 9)), data.draw(st.integers(1, 9))
+    table = data.draw(st.lists(st.integers(1, 9), min_size=200, max_size=200))
+
+    def cost(u: int, v: int) -> int:
+        return scale * table[14 * u + v]
+
+    arrays = [None, lambda us, vs: np.array([cost(u, v) for u, v in zip(us.tolist(), vs.tolist(), strict=True)])]
+    problem = Problem(
+        data.draw(ranges(rows)),
+        data.draw(ranges(columns)),
+        cost=cost,
+        footprint=data.draw(footprints()),
+        budget=data.draw(st.integers(1, 150)),
+        prefer_inner=data.draw(st.booleans()),
+        costs=data.draw(st.sampled_from(arrays)),
+        irregular=True,
+    )
+    before, exhaustive_search.SLAB = exhaustive_search.SLAB, slab
+    try:
+        judge(problem, epsilon, search(problem, epsilon))
+    finally:
+        exhaustive_search.SLAB = before
 
 
 @given(rows=st.integers(1, 60), step=st.integers(1, 4), least=st.integers(1, 9), budget=st.integers(0, 90))
