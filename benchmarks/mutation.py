@@ -4,8 +4,8 @@
 
 A fault is one change at one place: a comparison, an arithmetic operator, a constant, `and` for `or`, a `not`, `min` for
 `max`, an answer of None, a statement left out. The sample is uniform over all places of all modules. Each fault is made
-in a copy of the tree, and the tests that run its line are run until one fails. Those tests come from a coverage file
-with a context for each test, made by
+in a copy of the tree, and tests are run until one fails: those that run its line, those that name its module, those
+that run anything of it. Which these are a coverage file with a context for each test says, made by
 
     pytest --cov=iomodel --cov-branch --cov-context=test     (pytest-cov; or any run that names its contexts so)
 
@@ -44,6 +44,8 @@ KEPT = ("iomodel", "specs", "tests", "docs", "benchmarks", "conftest.py", "pypro
 FEW, FIRST, MOST, SPENT = 2, 8, 30, 20.0
 """Files of the last step; tests of the first step, which see most faults; tests of any other step at the most, and how
 long they took together, as far as that is known [s]."""
+THOROUGH = 1000, 240.0
+"""The last two for those that survived and are judged again."""
 SHARED = ("typer.main", "sympy", "pydantic", "numpy", "jsonschema", "matplotlib.pyplot")
 """What the children find imported already."""
 LIMIT = 40.0
@@ -145,8 +147,18 @@ def mutated(source: str, place: Place) -> tuple[str, str]:
     _replace(tree, node, made)
     after = ast.unparse(made) if whole else ast.unparse(statement)
     old, new = before.splitlines(), after.splitlines()
-    told = [f"- {line}" for line in old if line not in new] + [f"+ {line}" for line in new if line not in old]
+    left, made = [line for line in old if line not in new], [line for line in new if line not in old]
+    told = [f"- {line}" for line in _apart(left, made)] + [f"+ {line}" for line in _apart(made, left)]
     return ast.unparse(ast.fix_missing_locations(tree)), f"{place.module}:{place.line}\n" + "\n".join(told)
+
+
+def _apart(lines: list[str], others: list[str], around: int = 80) -> list[str]:
+    """Long lines near where they differ from their fellows."""
+    found = []
+    for line, other in zip_longest(lines, others[: len(lines)], fillvalue=""):
+        same = next((i for i, (a, b) in enumerate(zip(line, other, strict=False)) if a != b), 0)
+        found.append(line if len(line) <= 4 * around else f"...{line[max(0, same - around) : same + around]}...")
+    return found
 
 
 def _holds(statement: ast.AST, node: ast.AST) -> bool:
@@ -164,7 +176,9 @@ def _replace(tree: ast.AST, node: ast.AST, made: ast.AST | None) -> None:
 class Tests:
     """Which tests may notice a fault."""
 
-    def __init__(self, tree: Path, coverage_file: str, times: dict[str, float]) -> None:
+    def __init__(
+        self, tree: Path, coverage_file: str, times: dict[str, float], most: int = MOST, spent: float = SPENT
+    ) -> None:
         from coverage import CoverageData
 
         data = CoverageData(coverage_file)
@@ -179,7 +193,7 @@ class Tests:
             str(path.relative_to(tree)): path.read_text(encoding="utf-8")
             for path in sorted((tree / "tests").glob("test_*.py"))
         }
-        self.tree = tree
+        self.tree, self.most, self.spent = tree, most, spent
 
     def running(self, place: Place) -> list[str]:
         """The tests that run the line, a few of each file first."""
@@ -196,9 +210,9 @@ class Tests:
         for test in sorted(tests, key=self._time):
             files[test.split("::")[0]].append(test)
         rows = zip_longest(*files.values())
-        found = [test for row in rows for test in row if test is not None][:MOST]
+        found = [test for row in rows for test in row if test is not None][: self.most]
         spent = accumulate(self._time(test)[0] for test in found)
-        return [test for test, seconds in zip(found, spent, strict=True) if seconds <= SPENT] or found[:1]
+        return [test for test, seconds in zip(found, spent, strict=True) if seconds <= self.spent] or found[:1]
 
     def _time(self, test: str) -> tuple[float, str]:
         return self.times.get(test, 1.0), test
@@ -333,6 +347,7 @@ def main() -> int:
     parser.add_argument(
         "--work", default=str(Path(gettempdir()) / "iomodel-mutation"), help="where the copy and the results lie"
     )
+    parser.add_argument("--again", action="store_true", help="judge those that survived again, with many more tests")
     parser.add_argument("--share", default="1/1", metavar="I/N", help="this process takes every N-th, from the I-th on")
     parser.add_argument("--source", default=str(ROOT), help="the tree that is copied (this one)")
     parser.add_argument(
@@ -356,12 +371,18 @@ def main() -> int:
     every = places(copy)
     chosen = Random(given.seed).sample(every, min(given.faults, len(every)))
     log = work / f"seed-{given.seed}.jsonl"
-    done = {(one["module"], one["node"], one["fault"]) for one in _kept(log)}
-    tests = Tests(copy, given.coverage, _times(given.times))
+    judged = {(one["module"], one["node"], one["fault"]): one for one in _kept(log)}
+    if given.again:
+        mine = [place for place in chosen if place[:3] in judged and judged[place[:3]]["outcome"] == "survived"]
+        mine = [place for place in mine if judged[place[:3]].get("most", 0) < THOROUGH[0]]
+    else:
+        mine = [place for place in chosen if place[:3] not in judged]
+    settings = THOROUGH if given.again else (MOST, SPENT)
+    tests = Tests(copy, given.coverage, _times(given.times), *settings)
     for library in SHARED:
         importlib.import_module(library)
 
-    for place in track([one for one in chosen[first - 1 :: processes] if one[:3] not in done], "faults"):
+    for place in track(mine[first - 1 :: processes], "faults"):
         path = copy / place.module
         source = path.read_text(encoding="utf-8")
         text, difference = mutated(source, place)
@@ -375,6 +396,7 @@ def main() -> int:
             if found not in ("survived", "no test"):
                 break
         result = {**place._asdict(), "outcome": found, "tests": len(running), "difference": difference}
+        result["most"] = tests.most
         with log.open("a") as file:
             file.write(json.dumps(result) + "\n")
     asked = {place[:3] for place in chosen}
@@ -384,7 +406,9 @@ def main() -> int:
 
 
 def _kept(log: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    """The last judgement of each fault."""
+    found = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    return list({(one["module"], one["node"], one["fault"]): one for one in found}.values())
 
 
 def _times(path: str | None) -> dict[str, float]:

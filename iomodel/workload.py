@@ -133,7 +133,7 @@ class Call(Model):
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:
         if self.heads % self.kv_heads:
-            near = max(n for n in range(1, self.kv_heads + 1) if self.heads % n == 0) if self.kv_heads < 10**6 else 1
+            near = max(n for n in range(1, self.kv_heads) if self.heads % n == 0) if self.kv_heads < 10**6 else 1
             raise InputError(
                 f"kv_heads: {self.kv_heads} does not divide heads = {self.heads}; "
                 f"allowed: a divisor of {self.heads}, such as {near}"

@@ -76,6 +76,18 @@ def test_every_quantity(name: str, mask: Any) -> None:
     same(name, {**LENGTHS, "head_dim": 8, "mask": mask, "direction": "backward", **tiles(backward)}, most=6, every=True)
 
 
+def test_plain_data_are_those_of_every_point() -> None:
+    sizes = {"q_len": np.array([7, 64]), "kv_len": 64, "head_dim": 8, "block_q": np.array([4, 16]), "block_kv": 16}
+    found = iomodel.cost_array("flash2", **sizes)
+    data = found.to_dict()
+    for place in range(2):
+        one = found.at(place).to_dict()
+        assert {name: rows[place] for name, rows in data["reads"].items()} == one["reads"]
+        assert {name: rows[place] for name, rows in data["writes"].items()} == one["writes"]
+        assert {name: data[name][place] for name in TOTALS} == {name: one[name] for name in TOTALS}
+    assert (data["shape"], data["tiles"]) == ([2], {"block_q": [4, 16], "block_kv": 16})
+
+
 def test_standard_attention_goes_without_tiles() -> None:
     for direction in ("forward", "backward"):
         same("standard", {**LENGTHS, "head_dim": [4, 8, 16, 5], "mask": "causal", "direction": direction})

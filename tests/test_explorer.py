@@ -53,6 +53,19 @@ def html() -> str:
     return page(payload(list_algorithms(), list_hardware(), only=list(only)))
 
 
+def test_the_page_has_the_defaults_of_python(html: str) -> None:
+    told = data_of(html)["algorithms"]
+    assert set(told) == set(list_algorithms())
+    for name in told:
+        found, directions = algorithm(name), told[name]["directions"]
+        assert set(directions) == set(found.directions)
+        for way, fields in directions.items():
+            defaults = {
+                key: entry["default"] for part in ("numbers", "switches") for key, entry in fields[part].items()
+            }
+            assert defaults == {**found.takes(way), **(found.saved if way == "both" else {})}, (name, way)
+
+
 def data_of(html: str) -> dict[str, Any]:
     found = re.search(r'id="data">([^<]*)<', html)
     assert found is not None

@@ -184,6 +184,7 @@ def touched(w: iomodel.Attention, block_kv: int) -> np.ndarray:
 
 
 @example((3, 100), 4, 2, 7, iomodel.Window(right=2, align="top-left"), 1, False)  # nobody sees the last keys
+@example((5, 4), 3, 2, 2, iomodel.Window(right=9), 1, False)  # a window that goes on beyond the last key
 @example((100, 50), 4, 8, 12, iomodel.Window(left=3, align="top-left"), 2, True)  # the last queries see nothing
 @given(
     lengths=st.tuples(LENGTHS, LENGTHS),
