@@ -234,6 +234,19 @@ def test_known_crossovers() -> None:
     assert in_bytes.formula.value == pytest.approx(2 * pair.formula.value)
 
 
+def test_a_formula_of_two_lengths_by_hand() -> None:
+    """Beside reading Q, K, V and writing O once: N_q of LSE and K, V once more a query tile, against S and P twice."""
+    w = iomodel.Attention(q_len=512, kv_len=2048, head_dim=64)
+    found = iomodel.crossovers(["flash2", "standard"], w, tiles=TILES, over="head_dim", metric="elements")
+    pair = found.pair("flash2", "standard")
+    assert pair.formula is not None
+    n_q, n_k, rows = 512, 2048, TILES["block_q"]
+    value = n_q * (4 * n_k - 1) / (2 * n_k * (n_q // rows - 1))
+    assert pair.formula.value == pytest.approx(value)
+    assert pair.below == ((1, int(value)),)
+    assert {str(symbol) for symbol in pair.formula.expression.free_symbols} == {"B_r", "N_q", "N_k"}
+
+
 def test_what_changes_far_above_the_limit_is_not_said_to_be_for_ever() -> None:
     """Larger key tiles win now and then above 384, and for good nowhere: the gap is of both signs on some classes."""
     names = ["flash2", "flash1:block-q=64,block-kv=200"]
