@@ -445,3 +445,26 @@ def test_nothing_beyond_the_largest_length_is_asked() -> None:
     w = iomodel.Attention(q_len=1, head_dim=1)
     found = iomodel.crossovers(["flash1", "flash2"], w, tiles=tiles, start=10**18, limit=10**18)
     assert "10^18" not in str(found) or found.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("names", "asked", "told"),
+    [
+        (["flash1", "flash2"], {"tiles": TILES}, "at the tiles given"),
+        (["flash1", "flash2"], {"sram_bytes": 9000}, "at the best tiles of each for 9,000 bytes"),
+        (["flash1", "flash2"], {"over": "sram_elements", "limit": 999}, "at the best tiles of each"),
+        (
+            ["flash1:block-q=8,block-kv=8", "flash2"],
+            {"hardware": "h100-sxm5"},
+            "at the tiles given, else at the best for NVIDIA H100",
+        ),
+        (
+            ["flash2:block-q=64,block-kv=64", "flash2"],
+            {"hardware": "a100-sxm4-80gb", "metric": "time", "start": 100, "limit": 100},
+            "on NVIDIA A100 SXM4 80GB, at the tiles given, else at the fastest",
+        ),
+    ],
+)
+def test_the_title_says_at_which_tiles(names: list[str], asked: dict[str, Any], told: str) -> None:
+    found = iomodel.crossovers(names, W, **{"limit": 50, **asked})
+    assert told in " ".join(str(found).split())  # a long title is broken

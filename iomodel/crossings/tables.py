@@ -103,13 +103,17 @@ def footnotes(found: Crossovers) -> list[str]:
 
 
 def at_which_tiles(found: Crossovers) -> str:
-    """At which tiles."""
-    if found.metric == "time" and found.hardware is not None:
-        name = found.hardware.name
-        return f"on {name}" + ("" if any(one.tiles for one in found.contenders) else ", at the fastest tiles of each")
-    if found.budget or found.axis.memory:
-        given = ", ".join(f"{value:,} {name[5:]}" for name, value in found.budget.items()
-                          if name in ("sram_bytes", "sram_elements"))  # fmt: skip
-        on = found.hardware.name if found.hardware else given
-        return "at the best tiles of each" + (f" for {on}" if on else "")
-    return "at the tiles given"
+    """At which tiles, and of which device or memory."""
+    timed, device = found.metric == "time", found.hardware
+    given = [bool(one.tiles) for one in found.contenders]
+    if all(given) or not (timed or found.budget or found.axis.memory):
+        said = "at the tiles given"
+    else:
+        best = "fastest" if timed else "best"
+        said = f"at the tiles given, else at the {best}" if any(given) else f"at the {best} tiles of each"
+        sizes = [
+            f"{size:,} {name[5:]}" for name, size in found.budget.items() if name in ("sram_bytes", "sram_elements")
+        ]
+        on = ", ".join(sizes) if device is None else device.name
+        said += f" for {on}" if on and not timed else ""
+    return f"on {device.name}, {said}" if timed and device is not None else said
