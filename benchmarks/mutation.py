@@ -44,7 +44,7 @@ KEPT = ("iomodel", "specs", "tests", "docs", "benchmarks", "conftest.py", "pypro
 FEW, FIRST, MOST, SPENT = 2, 8, 30, 20.0
 """Files of the last step; tests of the first step, which see most faults; tests of any other step at the most, and how
 long they took together, as far as that is known [s]."""
-THOROUGH = 1000, 240.0
+THOROUGH = 1000, 120.0
 """The last two for those that survived and are judged again."""
 SHARED = ("typer.main", "sympy", "pydantic", "numpy", "jsonschema", "matplotlib.pyplot")
 """What the children find imported already."""

@@ -459,6 +459,13 @@ def test_bad_input_is_told_in_one_line(run, line, as_json):
     assert len(err) < 700
 
 
+def test_help_says_what_an_option_takes(answer):
+    told = " ".join(answer("cost --help").split())
+    assert re.search(r"--splits INTEGER", told)
+    assert re.search(r"--block-q INTEGER", told)
+    assert re.search(r"--dtype NAME", told)
+
+
 def several_arrays(path):
     with path.open("wb") as file:
         np.savez(file, a=np.eye(2), b=np.eye(2))

@@ -48,6 +48,11 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: iomodel.trace("nsa", W, tiles=TILES),
         "algorithm: nsa given; allowed: flash1, flash2",
     ),
+    "optimum": (lambda: iomodel.optimum("loki"), "algorithm: loki given; allowed: flash1, flash2"),
+    "splits of a sweep": (
+        lambda: iomodel.sweep("split_kv", q_len=8, kv_len=[64, 100], head_dim=8, splits=[2, 5], block_q=8, block_kv=16),
+        "splits: 5 meets kv_len = 64 and block_kv = 16; allowed there: up to 4, the tiles of keys",
+    ),
     "diagnose": (
         lambda: iomodel.diagnose("flash2", W, "h100-sxm5", 1e-3, parameters={}),  # type: ignore[arg-type]
         "parameters: {} given; allowed: an iomodel.Parameters",
