@@ -12,6 +12,7 @@ from sympy import Integer
 
 import iomodel
 from iomodel.algorithms import algorithm
+from iomodel.arrays.engine import exact_ratio
 from iomodel.cost import tally_for
 from iomodel.cost_array import cost_array
 from iomodel.symbols import BY_NAME
@@ -86,6 +87,15 @@ def test_plain_data_are_those_of_every_point() -> None:
         assert {name: rows[place] for name, rows in data["writes"].items()} == one["writes"]
         assert {name: data[name][place] for name in TOTALS} == {name: one[name] for name in TOTALS}
     assert (data["shape"], data["tiles"]) == ([2], {"block_q": [4, 16], "block_kv": 16})
+
+
+@pytest.mark.parametrize("scale", [1, 2**53, 2**61, 10**30])
+def test_ratios_are_the_nearest_floats(scale: int) -> None:
+    over, under = [scale + 1, 7 * scale + 3, 5], [3, scale, 4]
+    dtype = np.int64 if 8 * scale < 2**63 else object
+    found = exact_ratio(np.array(over, dtype=dtype), np.array(under, dtype=dtype))
+    assert found.tolist() == [a / b for a, b in zip(over, under, strict=True)]  # of Python's integers: rounded once
+    assert found.dtype == np.float64
 
 
 def test_standard_attention_goes_without_tiles() -> None:

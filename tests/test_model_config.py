@@ -459,7 +459,16 @@ def test_every_family_reads_the_least_config(kind, number, kv_heads, group, widt
 
 @pytest.mark.parametrize(
     ("kind", "kv_heads"),
-    [("llama", 32), ("mistral", 8), ("gemma", 16), ("gemma2", 4), ("qwen3_moe", 4), ("glm4", 2), ("starcoder2", 2)],
+    [
+        ("llama", 32),
+        ("mistral", 8),
+        ("gemma", 16),
+        ("gemma2", 4),
+        ("qwen3_moe", 4),
+        ("glm4", 2),
+        ("starcoder2", 2),
+        ("gemma3_text", 4),
+    ],
 )
 def test_key_heads_that_are_left_out_are_those_of_the_model_type(kind, kv_heads):
     left_out = {"num_attention_heads": 32, "head_dim": 8, "moe_intermediate_size": 4, "num_key_value_heads": ...}

@@ -221,7 +221,11 @@ def even(sizes: Sequence[int]) -> bool:
 
 
 def ticks(sizes: Sequence[int], most: int) -> list[int]:
-    """At most so many of some sizes if they are even, powers of two if not."""
+    """At most so many of some sizes if they are even, powers of two if not.
+
+    >>> ticks([16, 32, 48, 64, 80], 3), ticks([16, 48, 256], 3)
+    ([32, 64], [16, 64, 256])
+    """
     if even(sizes):
         step = -(-len(sizes) // most)
         return list(sizes[step - 1 :: step])
