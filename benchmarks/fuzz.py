@@ -1,4 +1,4 @@
-"""Random inputs to files, functions and commands: each is answered or refused in one line, within its time.
+"""Random files and command lines: each is answered or refused in one line, within its time.
 
     python -m benchmarks.fuzz [N] [--seed S] [--only I]
 

@@ -16,13 +16,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from iomodel.l2 import Grid, lock_step_bytes, tile_bytes
-from tests.l2_simulation import TIMINGS, Block, Cache, causal, full, simulated
+from iomodel.timing.l2 import SharedTiles, lock_step_bytes, tile_bytes
+from tests.support.l2_simulation import TIMINGS, Block, Cache, causal, full, simulated
 
 ORDERS = ("full", "ascending", "descending")
 
 
-def case(rng: np.random.Generator, order: str, steps: int = 60_000) -> tuple[Grid, list[Block], float]:
+def case(rng: np.random.Generator, order: str, steps: int = 60_000) -> tuple[SharedTiles, list[Block], float]:
     """A grid, its blocks, and the capacity of the L2 [B]."""
     while True:
         head_dim, tokens = int(rng.choice([64, 128, 256])), int(2 ** rng.uniform(9, 16))
@@ -39,7 +39,7 @@ def case(rng: np.random.Generator, order: str, steps: int = 60_000) -> tuple[Gri
     tile = float(2 * keys * head_dim * 2)
     own = float(rows * head_dim * 2)
     asked = tile * sum(len(block.tiles) for block in blocks)
-    return Grid(heads, sharers, tiles, slots, tile, own, own, asked), blocks, capacity
+    return SharedTiles(heads, sharers, tiles, slots, tile, own, own, asked), blocks, capacity
 
 
 def main() -> None:

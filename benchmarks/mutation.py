@@ -7,7 +7,7 @@ A fault is one change at one place: a comparison, an arithmetic operator, a cons
 in a copy of the tree, and tests are run until one fails: those that run its line, those that name its module, those
 that run anything of it. Which these are a coverage file with a context for each test says, made by
 
-    pytest --cov=iomodel --cov-branch --cov-context=test     (pytest-cov; or any run that names its contexts so)
+    pytest --cov --cov-context=test     (pytest-cov; or any run that names its contexts so)
 
 Results are kept in FOLDER, so that a run that was stopped goes on; survivors are shown as differences. Several
 processes share the work: --share 1/2 and --share 2/2 at the same time, then once without it for the table.
@@ -371,12 +371,11 @@ def main() -> int:
     every = places(copy)
     chosen = Random(given.seed).sample(every, min(given.faults, len(every)))
     log = work / f"seed-{given.seed}.jsonl"
-    judged = {(one["module"], one["node"], one["fault"]): one for one in _kept(log)}
+    judged = _kept(log)
+    mine = [place for place in chosen if place[:3] not in judged]
     if given.again:
-        mine = [place for place in chosen if place[:3] in judged and judged[place[:3]]["outcome"] == "survived"]
-        mine = [place for place in mine if judged[place[:3]].get("most", 0) < THOROUGH[0]]
-    else:
-        mine = [place for place in chosen if place[:3] not in judged]
+        before = [(place, judged[place[:3]]) for place in chosen if place[:3] in judged]
+        mine = [place for place, one in before if one["outcome"] == "survived" and one["most"] < THOROUGH[0]]
     settings = THOROUGH if given.again else (MOST, SPENT)
     tests = Tests(copy, given.coverage, _times(given.times), *settings)
     for library in SHARED:
@@ -395,20 +394,19 @@ def main() -> int:
             found = trial(path, source, text, wanted, copy, given.limit) if wanted else found
             if found not in ("survived", "no test"):
                 break
-        result = {**place._asdict(), "outcome": found, "tests": len(running), "difference": difference}
-        result["most"] = tests.most
+        told = {"outcome": found, "tests": len(running), "most": tests.most, "difference": difference}
+        result = {**place._asdict(), **told}
         with log.open("a") as file:
             file.write(json.dumps(result) + "\n")
-    asked = {place[:3] for place in chosen}
-    results = [one for one in _kept(log) if (one["module"], one["node"], one["fault"]) in asked]
-    report(Console(), results, len(every))
+    judged = _kept(log)
+    report(Console(), [judged[place[:3]] for place in chosen if place[:3] in judged], len(every))
     return 0
 
 
-def _kept(log: Path) -> list[dict[str, Any]]:
-    """The last judgement of each fault."""
+def _kept(log: Path) -> dict[tuple[str, int, int], dict[str, Any]]:
+    """The last judgement of each fault, by the first three fields of its place."""
     found = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    return list({(one["module"], one["node"], one["fault"]): one for one in found}.values())
+    return {(one["module"], one["node"], one["fault"]): one for one in found}
 
 
 def _times(path: str | None) -> dict[str, float]:

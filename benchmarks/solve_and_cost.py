@@ -35,11 +35,11 @@ def timed(call: Callable[[], object], repeats: int) -> float:
 
 def exhaustive(w: iomodel.Attention, budget: int, step: int, bytes_: bool) -> int:
     """The least traffic over every flash2 tile that fits [B], one cost after the other."""
-    from iomodel.cost import tally_for
+    from iomodel.counting.cost import tally_for
 
     tally = tally_for("flash2", w, {}, tiled=True)[0]
     outputs = [tally.formulas.hbm_bytes, tally.formulas.footprint_bytes if bytes_ else tally.formulas.footprint]
-    from iomodel.compiled import Compiled
+    from iomodel.counting.evaluation.compiled import Compiled
 
     compiled = Compiled(outputs, tally.compiled.compiled.inputs)
     best = None

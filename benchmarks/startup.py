@@ -1,9 +1,12 @@
-"""What `import iomodel` costs, in time and memory, and how long the command line takes to answer from nothing.
+"""Time of a process that starts cold: imports, and commands of the command line, against the libraries they need.
 
-    python benchmarks/startup.py [--runs 15]
+    python benchmarks/startup.py [--runs 9]
 
-Fresh interpreters, the ways taken in turn so that a busy machine weighs on all alike; medians. Time of an import is
-that of the whole process less that of an interpreter that imports nothing; memory is the process's high-water mark.
+Every run is a fresh interpreter, and the runs of all programs are interleaved, so that a busy machine slows all alike.
+Modules are read from bytecode, as after an installation. Times are the best of the runs; the time of an import is that
+of the process less that of an interpreter that imports nothing. Commands are compared with the whole process of
+``import numpy, pydantic, typer, rich.table``: the libraries that any command line of this kind loads. Memory is the
+high-water mark of the process.
 """
 
 from __future__ import annotations
@@ -14,11 +17,11 @@ import os
 import subprocess
 import sys
 import time
-from statistics import median
 
 from rich.console import Console
 from rich.table import Table
 
+LIBRARIES = "import numpy, pydantic, typer, rich.table"
 IMPORTS = {
     "nothing": "pass",
     "numpy, pydantic": "import numpy, pydantic",
@@ -27,13 +30,18 @@ IMPORTS = {
     "iomodel, then cost_array": "import iomodel; iomodel.cost_array",
     "sympy": "import sympy",
 }
-TILES = ["tiles", "flash2", "--hardware", "h100-sxm5", "--q-len", "8192", "--head-dim", "128"]
+CALL = ["--q-len", "8192", "--head-dim", "128", "--heads", "32", "--kv-heads", "8", "--dtype", "bf16"]
+CALL += ["--mask", "causal"]
+REQUEST = ["--hardware", "h100-sxm5", "--prompt", "2048", "--output", "256", "--price", "2.5"]
 COMMANDS = {
-    "iomodel tiles flash2 --hardware h100-sxm5 ...": TILES,
-    "iomodel cost flash2 ...": ["cost", "flash2", *TILES[4:], "--block-q", "128", "--block-kv", "64"],
-    "iomodel hardware": ["hardware"],
+    "iomodel --version": ["--version"],
     "iomodel --help": ["--help"],
+    "iomodel hardware": ["hardware"],
+    "iomodel cost flash2 ...": ["cost", "flash2", *CALL, "--block-q", "128", "--block-kv", "64"],
+    "iomodel tiles flash2 --hardware h100-sxm5 ...": ["tiles", "flash2", "--hardware", "h100-sxm5", *CALL],
+    "iomodel plan llama-3-8b ...": ["plan", "llama-3-8b", *REQUEST],
 }
+"""`tiles` as in the README, `plan` as in docs/cli.md."""
 HEAVY = ("numpy", "pydantic", "sympy", "yaml", "typer", "rich", "matplotlib", "numba", "xarray", "pandas", "pyarrow",
          "dask", "distributed", "torch", "psutil", "mpmath")  # fmt: skip
 LOADED = "import json, sys; print(json.dumps([len(sys.modules), sorted({name.split('.')[0] for name in sys.modules})]))"
@@ -42,7 +50,8 @@ LOADED = "import json, sys; print(json.dumps([len(sys.modules), sorted({name.spl
 def run(arguments: list[str]) -> tuple[float, float]:
     """Seconds and the most memory [MiB] of one fresh interpreter."""
     start = time.perf_counter()
-    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL) as process:
+    keeping = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, env=keeping) as process:
         _, status, used = os.wait4(process.pid, 0)
         took = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -50,15 +59,15 @@ def run(arguments: list[str]) -> tuple[float, float]:
     return took, used.ru_maxrss / (1024 if sys.platform != "darwin" else 2**20)
 
 
-def medians(ways: dict[str, list[str]], runs: int) -> dict[str, tuple[float, float]]:
-    """Median time and memory of each way, the ways taken in turn."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+def best(programs: dict[str, list[str]], runs: int) -> dict[str, tuple[float, float]]:
+    """Least time and least memory of each program, their runs interleaved."""
+    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
     for round_ in range(runs + 1):
-        for name, arguments in ways.items():
-            measured = run(arguments)
+        for name, arguments in programs.items():
+            row = run(arguments)
             if round_:  # the first run fills the caches of files and bytecode
-                found[name].append(measured)
-    return {name: (median(t for t, _ in rows), median(m for _, m in rows)) for name, rows in found.items()}
+                measured[name].append(row)
+    return {name: (min(t for t, _ in rows), min(m for _, m in rows)) for name, rows in measured.items()}
 
 
 def loaded(code: str) -> tuple[int, list[str]]:
@@ -70,31 +79,42 @@ def loaded(code: str) -> tuple[int, list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=15, help="fresh interpreters per median (default 15)")
+    parser.add_argument("--runs", type=int, default=9, help="fresh interpreters per program (default 9)")
     runs = parser.parse_args().runs
+    programs = {("import", name): ["-c", code] for name, code in IMPORTS.items()}
+    programs["libraries", LIBRARIES] = ["-c", LIBRARIES]
+    programs |= {("command", name): ["-m", "iomodel", *arguments] for name, arguments in COMMANDS.items()}
+    measured = best(programs, runs)
     console = Console(width=130)
-    found = medians({name: ["-c", code] for name, code in IMPORTS.items()}, runs)
-    base, peer = found["nothing"], found["numpy, pydantic"]
+    console.print(_imports({name: measured["import", name] for name in IMPORTS}))
+    console.print(_commands(measured["libraries", LIBRARIES], {name: measured["command", name] for name in COMMANDS}))
+
+
+def _imports(measured: dict[str, tuple[float, float]]) -> Table:
+    base, peer = measured["nothing"], measured["numpy, pydantic"]
     table = Table(title="imports in a fresh interpreter; ratios to numpy and pydantic, beyond an empty interpreter")
     for column in ("import", "s", "ratio", "peak [MiB]", "ratio ", "modules", "heavy libraries"):
         table.add_column(column, justify="left" if column in ("import", "heavy libraries") else "right")
-    for name, (seconds, memory) in found.items():
+    for name, (seconds, memory) in measured.items():
         number, heavy = loaded(IMPORTS[name])
         ratio = (seconds - base[0]) / (peer[0] - base[0])
         more = (memory - base[1]) / (peer[1] - base[1])
         cells = (f"{seconds - base[0]:.3f}", f"{ratio:.2f}", f"{memory:,.0f}", f"{more:.2f}", str(number))
         table.add_row(name, *cells, " ".join(heavy) or "-")
-    console.print(table)
-    answers = medians({name: ["-m", "iomodel", *arguments] for name, arguments in COMMANDS.items()}, runs)
-    table = Table(title="the command line from a cold start")
-    for column in ("command", "s", "peak [MiB]", "heavy libraries"):
+    return table
+
+
+def _commands(libraries: tuple[float, float], measured: dict[str, tuple[float, float]]) -> Table:
+    table = Table(title=f"commands from a cold start; ratios to {LIBRARIES!r}, {libraries[0]:.3f} s")
+    for column in ("command", "s", "ratio", "peak [MiB]", "heavy libraries"):
         table.add_column(column, justify="left" if column in ("command", "heavy libraries") else "right")
-    for name, (seconds, memory) in answers.items():
+    for name, (seconds, memory) in measured.items():
         code = "import contextlib, io, runpy, sys\nsys.argv[1:] = " + repr(COMMANDS[name])
         code += "\nwith contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):"
         code += "\n    runpy.run_module('iomodel', run_name='__main__')"
-        table.add_row(name, f"{seconds:.3f}", f"{memory:,.0f}", " ".join(loaded(code)[1]) or "-")
-    console.print(table)
+        heavy = " ".join(loaded(code)[1]) or "-"
+        table.add_row(name, f"{seconds:.3f}", f"{seconds / libraries[0]:.2f}", f"{memory:,.0f}", heavy)
+    return table
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ import psutil
 import xarray
 from distributed import Client, LocalCluster
 
-from iomodel.cost_array import cost_array
-from iomodel.sweep import planned, run
-from iomodel.sweeps.run import each, workers
+from iomodel.counting.cost_array import cost_array
+from iomodel.studies.sweeps.run import each, workers
+from iomodel.studies.sweeps.sweep import planned, run
 
 DIMS = 5
 

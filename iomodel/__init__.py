@@ -5,129 +5,176 @@ Every public name is imported when it is first asked for: `import iomodel` by it
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from iomodel.algorithms import list_algorithms as list_algorithms
-    from iomodel.block_mask import BlockMask as BlockMask
-    from iomodel.bounds import Bound as Bound
-    from iomodel.bounds import lower_bounds as lower_bounds
-    from iomodel.calibrate import calibrate as calibrate
-    from iomodel.calibration.result import Calibration as Calibration
-    from iomodel.check import Check as Check
-    from iomodel.check import check as check
-    from iomodel.compare import Comparison as Comparison
-    from iomodel.compare import compare as compare
-    from iomodel.compare_time import TimeComparison as TimeComparison
-    from iomodel.cost import Cost as Cost
-    from iomodel.cost import cost as cost
-    from iomodel.cost_array import CostArray as CostArray
-    from iomodel.cost_array import cost_array as cost_array
-    from iomodel.crossings.result import Crossover as Crossover
-    from iomodel.crossings.result import Crossovers as Crossovers
-    from iomodel.crossovers import crossovers as crossovers
-    from iomodel.decoder.layout import Layout as Layout
-    from iomodel.decoder.result import StepTime as StepTime
-    from iomodel.decoder.search import crossover_context as crossover_context
-    from iomodel.decoder.step import step as step
-    from iomodel.diagnose import Diagnosis as Diagnosis
-    from iomodel.diagnose import diagnose as diagnose
-    from iomodel.documents import Documents as Documents
+    from iomodel.counting.bounds import Bound as Bound
+    from iomodel.counting.bounds import lower_bounds as lower_bounds
+    from iomodel.counting.cost import Cost as Cost
+    from iomodel.counting.cost import cost as cost
+    from iomodel.counting.cost_array import CostArray as CostArray
+    from iomodel.counting.cost_array import cost_array as cost_array
+    from iomodel.counting.evaluation.evaluate import evaluate as evaluate
+    from iomodel.counting.expressions import Expressions as Expressions
+    from iomodel.counting.expressions import expressions as expressions
+    from iomodel.counting.linear import linear_cost as linear_cost
+    from iomodel.counting.optimum import Optimum as Optimum
+    from iomodel.counting.optimum import optimum as optimum
+    from iomodel.devices.calibration.calibrate import calibrate as calibrate
+    from iomodel.devices.calibration.result import Calibration as Calibration
+    from iomodel.devices.device import Hardware as Hardware
+    from iomodel.devices.device import hardware as hardware
+    from iomodel.devices.device import list_hardware as list_hardware
     from iomodel.errors import InfeasibleError as InfeasibleError
     from iomodel.errors import InputError as InputError
     from iomodel.errors import IOModelError as IOModelError
     from iomodel.errors import SpecError as SpecError
     from iomodel.errors import UnknownNameError as UnknownNameError
-    from iomodel.estimate import estimate as estimate
-    from iomodel.estimate_result import Estimate as Estimate
-    from iomodel.evaluate import evaluate as evaluate
-    from iomodel.execution import Execution as Execution
-    from iomodel.explore import explore as explore
-    from iomodel.expressions import Expressions as Expressions
-    from iomodel.expressions import expressions as expressions
-    from iomodel.fleet import fleet as fleet
-    from iomodel.hardware import Hardware as Hardware
-    from iomodel.hardware import hardware as hardware
-    from iomodel.hardware import list_hardware as list_hardware
-    from iomodel.inverse import crossover as crossover
-    from iomodel.inverse import least_sram as least_sram
-    from iomodel.judge import Judgement as Judgement
-    from iomodel.judge import judge as judge
-    from iomodel.linear.cost import linear_cost as linear_cost
-    from iomodel.linear.layer import Linear as Linear
-    from iomodel.linear.result import LinearCost as LinearCost
-    from iomodel.many.result import Solutions as Solutions
-    from iomodel.model import list_models as list_models
-    from iomodel.model import model as model
+    from iomodel.explorer.explore import explore as explore
+    from iomodel.models.registry import list_models as list_models
+    from iomodel.models.registry import model as model
     from iomodel.models.spec import ModelSpec as ModelSpec
-    from iomodel.optimum import Optimum as Optimum
-    from iomodel.optimum import optimum as optimum
-    from iomodel.parameters import Parameters as Parameters
-    from iomodel.plan import plan as plan
+    from iomodel.nests.execution import Execution as Execution
+    from iomodel.nests.residency import Residency as Residency
+    from iomodel.placement.check import Check as Check
+    from iomodel.placement.check import check as check
+    from iomodel.planning.fleet import fleet as fleet
     from iomodel.planning.fleet_result import Fleet as Fleet
+    from iomodel.planning.plan import plan as plan
     from iomodel.planning.result import Plan as Plan
-    from iomodel.residency import Residency as Residency
-    from iomodel.solution import Solution as Solution
-    from iomodel.solve import solve as solve
-    from iomodel.solve_many import solve_many as solve_many
-    from iomodel.sweep import sweep as sweep
-    from iomodel.trace import Trace as Trace
-    from iomodel.trace import trace as trace
-    from iomodel.workload import Attention as Attention
-    from iomodel.workload import VarlenAttention as VarlenAttention
-    from iomodel.workload import Window as Window
+    from iomodel.planning.step.layout import Layout as Layout
+    from iomodel.planning.step.result import StepTime as StepTime
+    from iomodel.planning.step.search import crossover_context as crossover_context
+    from iomodel.planning.step.step import step as step
+    from iomodel.solving.batch.result import Solutions as Solutions
+    from iomodel.solving.solution import Solution as Solution
+    from iomodel.solving.solve import solve as solve
+    from iomodel.solving.solve_many import solve_many as solve_many
+    from iomodel.studies.compare import Comparison as Comparison
+    from iomodel.studies.compare import compare as compare
+    from iomodel.studies.compare_time import TimeComparison as TimeComparison
+    from iomodel.studies.crossovers.crossovers import crossovers as crossovers
+    from iomodel.studies.crossovers.result import Crossover as Crossover
+    from iomodel.studies.crossovers.result import Crossovers as Crossovers
+    from iomodel.studies.diagnosis.diagnose import Diagnosis as Diagnosis
+    from iomodel.studies.diagnosis.diagnose import diagnose as diagnose
+    from iomodel.studies.estimate import estimate as estimate
+    from iomodel.studies.judge import Judgement as Judgement
+    from iomodel.studies.judge import judge as judge
+    from iomodel.studies.least_sram import crossover as crossover
+    from iomodel.studies.least_sram import least_sram as least_sram
+    from iomodel.studies.sweeps.sweep import sweep as sweep
+    from iomodel.studies.trace.trace import Trace as Trace
+    from iomodel.studies.trace.trace import trace as trace
+    from iomodel.timing.parameters import Parameters as Parameters
+    from iomodel.timing.result import Estimate as Estimate
+    from iomodel.workloads.attention import Attention as Attention
+    from iomodel.workloads.linear import Linear as Linear
+    from iomodel.workloads.masks.block_mask import BlockMask as BlockMask
+    from iomodel.workloads.masks.documents import Documents as Documents
+    from iomodel.workloads.varlen import VarlenAttention as VarlenAttention
+    from iomodel.workloads.window import Window as Window
 
 _PUBLIC = {
     "algorithms": ("list_algorithms",),
-    "block_mask": ("BlockMask",),
-    "bounds": ("Bound", "lower_bounds"),
-    "calibrate": ("calibrate",),
-    "calibration.result": ("Calibration",),
-    "check": ("Check", "check"),
-    "compare": ("Comparison", "compare"),
-    "compare_time": ("TimeComparison",),
-    "cost": ("Cost", "cost"),
-    "cost_array": ("CostArray", "cost_array"),
-    "crossings.result": ("Crossover", "Crossovers"),
-    "crossovers": ("crossovers",),
-    "decoder.step": ("step",),
-    "decoder.layout": ("Layout",),
-    "decoder.result": ("StepTime",),
-    "decoder.search": ("crossover_context",),
-    "diagnose": ("Diagnosis", "diagnose"),
-    "documents": ("Documents",),
-    "errors": ("IOModelError", "InfeasibleError", "InputError", "SpecError", "UnknownNameError"),
-    "estimate": ("estimate",),
-    "estimate_result": ("Estimate",),
-    "evaluate": ("evaluate",),
-    "execution": ("Execution",),
-    "explore": ("explore",),
-    "expressions": ("Expressions", "expressions"),
-    "fleet": ("fleet",),
-    "planning.fleet_result": ("Fleet",),
-    "hardware": ("Hardware", "hardware", "list_hardware"),
-    "inverse": ("crossover", "least_sram"),
-    "judge": ("Judgement", "judge"),
-    "linear.cost": ("linear_cost",),
-    "linear.layer": ("Linear",),
-    "linear.result": ("LinearCost",),
-    "many.result": ("Solutions",),
-    "model": ("list_models", "model"),
+    "counting.bounds": (
+        "Bound",
+        "lower_bounds",
+    ),
+    "counting.cost": (
+        "Cost",
+        "cost",
+    ),
+    "counting.cost_array": (
+        "CostArray",
+        "cost_array",
+    ),
+    "counting.evaluation.evaluate": ("evaluate",),
+    "counting.expressions": (
+        "Expressions",
+        "expressions",
+    ),
+    "counting.optimum": (
+        "Optimum",
+        "optimum",
+    ),
+    "devices.calibration.calibrate": ("calibrate",),
+    "devices.calibration.result": ("Calibration",),
+    "devices.device": (
+        "Hardware",
+        "hardware",
+        "list_hardware",
+    ),
+    "errors": (
+        "IOModelError",
+        "InfeasibleError",
+        "InputError",
+        "SpecError",
+        "UnknownNameError",
+    ),
+    "explorer.explore": ("explore",),
+    "models.registry": (
+        "list_models",
+        "model",
+    ),
     "models.spec": ("ModelSpec",),
-    "optimum": ("Optimum", "optimum"),
-    "parameters": ("Parameters",),
-    "plan": ("plan",),
+    "nests.execution": ("Execution",),
+    "nests.residency": ("Residency",),
+    "placement.check": (
+        "Check",
+        "check",
+    ),
+    "planning.fleet": ("fleet",),
+    "planning.fleet_result": ("Fleet",),
+    "planning.plan": ("plan",),
     "planning.result": ("Plan",),
-    "residency": ("Residency",),
-    "solution": ("Solution",),
-    "solve": ("solve",),
-    "solve_many": ("solve_many",),
-    "sweep": ("sweep",),
-    "trace": ("Trace", "trace"),
-    "workload": ("Attention", "VarlenAttention", "Window"),
+    "planning.step.layout": ("Layout",),
+    "planning.step.result": ("StepTime",),
+    "planning.step.search": ("crossover_context",),
+    "planning.step.step": ("step",),
+    "solving.batch.result": ("Solutions",),
+    "solving.solution": ("Solution",),
+    "solving.solve": ("solve",),
+    "solving.solve_many": ("solve_many",),
+    "studies.compare": (
+        "Comparison",
+        "compare",
+    ),
+    "studies.compare_time": ("TimeComparison",),
+    "studies.crossovers.crossovers": ("crossovers",),
+    "studies.crossovers.result": (
+        "Crossover",
+        "Crossovers",
+    ),
+    "studies.diagnosis.diagnose": (
+        "Diagnosis",
+        "diagnose",
+    ),
+    "studies.estimate": ("estimate",),
+    "studies.judge": (
+        "Judgement",
+        "judge",
+    ),
+    "studies.least_sram": (
+        "crossover",
+        "least_sram",
+    ),
+    "studies.sweeps.sweep": ("sweep",),
+    "studies.trace.trace": (
+        "Trace",
+        "trace",
+    ),
+    "counting.linear": ("linear_cost",),
+    "timing.parameters": ("Parameters",),
+    "timing.result": ("Estimate",),
+    "workloads.attention": ("Attention",),
+    "workloads.linear": ("Linear",),
+    "workloads.masks.block_mask": ("BlockMask",),
+    "workloads.masks.documents": ("Documents",),
+    "workloads.varlen": ("VarlenAttention",),
+    "workloads.window": ("Window",),
 }
 """The public names of each module."""
 _HOMES = {name: f"{__name__}.{module}" for module, names in _PUBLIC.items() for name in names}
@@ -135,44 +182,20 @@ _HOMES = {name: f"{__name__}.{module}" for module, names in _PUBLIC.items() for 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - a list, made
 
 
-class _Name:
-    """A public name. A descriptor wins over the submodule of the same name, which importing it binds here."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, package: ModuleType, owner: type | None = None) -> Any:
-        found = package.__dict__.get(self.name, self)
-        if found is self or (isinstance(found, ModuleType) and found.__name__ == f"{__name__}.{self.name}"):
-            found = package.__dict__[self.name] = getattr(import_module(_HOMES[self.name]), self.name)
-        return found
-
-    def __set__(self, package: ModuleType, value: object) -> None:
-        package.__dict__[self.name] = value
-
-    def __delete__(self, package: ModuleType) -> None:
-        package.__dict__.pop(self.name, None)
+_MODULES = ("algorithms", "errors", "nests", "plots", "testing")
+"""The modules that are public by themselves."""
 
 
-class _Package(ModuleType):
-    """The package, with its public names."""
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *__all__})
-
-
-def __getattr__(name: str) -> ModuleType:
-    """A module of the package, imported when it is first asked for."""
-    home = f"{__name__}.{name}"
-    if not name.startswith("_"):
-        try:
-            return import_module(home)
-        except ModuleNotFoundError as error:
-            if error.name != home:
-                raise
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
-for _name in __all__:
-    setattr(_Package, _name, _Name(_name))
-sys.modules[__name__].__class__ = _Package
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

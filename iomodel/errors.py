@@ -1,4 +1,4 @@
-"""Every error that iomodel raises on purpose: one family, each a ValueError too."""
+"""Exceptions raised by iomodel on purpose, all subclasses of ValueError."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class IOModelError(ValueError):
-    """Base of all errors raised by iomodel; pickled, it keeps its message and what it knows.
+    """Base class of all errors raised by iomodel; message and attributes survive pickling.
 
     >>> issubclass(IOModelError, ValueError)
     True
@@ -23,7 +23,7 @@ class InputError(IOModelError):
 
 
 class UnknownNameError(IOModelError):
-    """A name (algorithm, device, tile, option) that does not exist.
+    """A name (algorithm, device, tile, option) does not exist.
 
     >>> print(UnknownNameError("algorithm", "flash", ["flash1", "flash2"]))
     algorithm: 'flash' is unknown; did you mean 'flash2'? allowed: flash1, flash2
@@ -39,11 +39,11 @@ class UnknownNameError(IOModelError):
 
 
 class SpecError(IOModelError):
-    """A hardware file is refused; the message holds the path of the field."""
+    """A hardware or model file is invalid; the message names the path of the field."""
 
 
 class InfeasibleError(IOModelError):
-    """No tile fits the budget; `least` is the least budget that would do, in `unit`."""
+    """No tile fits the budget; `least` is the smallest feasible budget, in `unit`."""
 
     def __init__(self, message: str, *, least: int, unit: str) -> None:
         self.least, self.unit = least, unit
@@ -51,21 +51,21 @@ class InfeasibleError(IOModelError):
 
 
 def _restored(kind: type[IOModelError], args: tuple[Any, ...]) -> IOModelError:
-    """An error with its message as it was: what the constructor made it of is not asked for again."""
+    """Restore an error with its message, without calling its constructor."""
     return kind.__new__(kind, *args)
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value as an error repeats it: one line, at most `limit` characters.
+    """Format a value for an error message: one line, at most `limit` characters.
 
     >>> shown("a" * 100, limit=10)
     "'aaaaaa..."
     """
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # an int beyond the interpreter's limit on digits, lists in lists, a __repr__ that fails
+    except (ValueError, RecursionError):  # an int beyond the digit limit, or deep nesting
         bits = value.bit_length() if isinstance(value, int) else 0
         text = f"an integer of {bits} bits" if bits > 10_000 else f"a value of type {type(value).__name__}"
-    if not text.isprintable():  # what a __repr__ of its own leaves in
+    if not text.isprintable():
         text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
     return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,18 +1,24 @@
-"""Hypothesis profiles, and the count of shapes that were compared with the reference kernels."""
+"""Hypothesis profiles, a cache for sympy, and the count of shapes compared with the reference kernels."""
 
 import os
+from functools import lru_cache
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from sympy.functions.elementary.miscellaneous import MinMaxBase
 
-from tests.strategies import Tally
+from tests.support.strategies import Tally
 
 settings.register_profile("base", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("dev", settings.get_profile("base"), max_examples=50)
 settings.register_profile("ci", settings.get_profile("base"), max_examples=25, derandomize=True)
 settings.register_profile("nightly", settings.get_profile("base"), max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+# sympy compares the arguments of every Max and Min anew whenever one is rebuilt. The comparison depends on its
+# arguments alone, so that caching it changes no result; tests that start a process run sympy as it is.
+MinMaxBase._is_connected = classmethod(lru_cache(maxsize=65_536)(MinMaxBase._is_connected.__func__))
 
 TALLY = pytest.StashKey[Tally]()
 

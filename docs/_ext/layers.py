@@ -9,57 +9,38 @@ from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# The topmost module of each band of the main contract, from the bottom up.
-BANDS = {
-    "iomodel.residency": "The language: symbols, tensors, nests, masks",
-    "iomodel.counts": "Declarations, and what folds over them",
-    "iomodel.cost_array": "From formulas to integers, one or many",
-    "iomodel.placement": "The search for tiles, and its proof",
-    "iomodel.many.chunks": "Searches for many problems in lock step",
-    "iomodel.timing": "What each resource has to do, and for how long",
-    "iomodel.compare_time": "Answers: tiles, seconds",
-    "iomodel.compare": "Questions that put answers together",
-    "iomodel.trace": "Sweeps and traces",
-    "iomodel.__main__": "The command line",
-}
+CONTRACT = "Rooms import downwards"
 
 
-def contracts() -> dict[str, list[list[str]]]:
-    """The contracts about layers: name, and the layers from the top down, each a list of modules."""
+def rooms() -> list[list[str]]:
+    """The rooms of the main contract from the top down, those of one row side by side."""
     with (ROOT / "pyproject.toml").open("rb") as file:
-        found = tomllib.load(file)["tool"]["importlinter"]["contracts"]
-    split = {c["name"]: [layer.split(" | ") for layer in c["layers"]] for c in found if c["type"] == "layers"}
-    inner = {c["name"]: c["containers"][0] for c in found if "containers" in c}
-    return {
-        name: [[f"{inner[name]}.{module}" if name in inner else module for module in layer] for layer in layers]
-        for name, layers in split.items()
-    }
+        contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["name"] == CONTRACT)
+    return [layer.split(" | ") for layer in layers]
 
 
-def bands(layers: list[list[str]]) -> dict[str, list[list[str]]]:
-    """The layers of the main contract under the titles of the bands, from the top down."""
-    ends = [next(i for i, layer in enumerate(layers) if module in layer) for module in reversed(BANDS)]
-    return {
-        title: layers[start:stop]
-        for title, start, stop in zip(reversed(BANDS.values()), ends, [*ends[1:], len(layers)], strict=True)
-    }
+def subject(room: str) -> str:
+    """The first line of a room's docstring."""
+    path = ROOT / "iomodel" / room
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").splitlines()[0]
+
+
+def table() -> str:
+    """The rooms as HTML: a row for each layer of the contract, from the top down."""
+    cells = "".join(
+        "<tr><td>" + "<br>".join(f'<code data-package="{room}">{room}</code>' for room in layer)
+        + "</td><td>" + "<br>".join(escape(subject(room)) for room in layer) + "</td></tr>"
+        for layer in rooms()
+    )  # fmt: skip
+    return f'<table class="rooms"><tbody>{cells}</tbody></table>'
 
 
 def package(module: str) -> str:
-    """The package of its kind that a module is in; "" for those at the top."""
+    """The room that a module is in; "" for the modules at the root."""
     _, *parts = module.split(".")
     return parts[0] if len(parts) > 1 or (parts and (ROOT / "iomodel" / parts[0]).is_dir()) else ""
-
-
-def stack(layers: list[list[str]]) -> str:
-    """Layers as HTML, a row of modules each; the package of a module is its colour."""
-    rows = []
-    for layer in layers:
-        names = [(package(module), module.removeprefix("iomodel.")) for module in layer]
-        rows.append(
-            "".join(f'<code class="module" data-package="{home}">{escape(name)}</code>' for home, name in names)
-        )
-    return '<div class="layers">' + "".join(f"<div>{row}</div>" for row in rows) + "</div>"
 
 
 def imports() -> dict[str, set[str]]:

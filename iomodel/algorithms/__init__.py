@@ -1,44 +1,167 @@
-"""One file per algorithm. Whatever module of this folder has an ALGORITHM is found; there is no list to keep."""
+"""Algorithms: one file per shipped algorithm, and those announced by installed packages.
+
+Every ALGORITHM, or tuple ALGORITHMS, of a module in this folder is discovered. A package announces an algorithm by an
+entry point of the group ``iomodel.algorithms``, with the name of the algorithm, that refers to an
+:class:`iomodel.nests.Algorithm`, or to a module with an ALGORITHM.
+
+The catalogue (:mod:`iomodel.algorithms._catalogue`) says of each what can be said without sympy; it is written by
+``python -m tests.support.shipped_formulas``, and a module that it lacks is imported.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
-from importlib import import_module
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+from warnings import warn
 
-from iomodel.errors import UnknownNameError
-from iomodel.nest import Algorithm
+from iomodel.algorithms._catalogue import CATALOGUE
+from iomodel.algorithms._shipped import ShippedAlgorithm, declared_in
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.nests.algorithm import Algorithm, AlgorithmLike, DeclaredName
+
+__all__ = ["AlgorithmLike", "algorithm", "discovered", "exact_algorithms", "list_algorithms", "name_of"]
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "iomodel.algorithms"
+"""The group of entry points by which packages announce algorithms."""
 
 
 @cache
 def discovered() -> dict[str, Algorithm]:
-    """All algorithms by name."""
+    """Collect all shipped algorithms by name."""
     names = (info.name for info in iter_modules(__path__) if not info.name.startswith("_"))
-    modules = (import_module(f"{__name__}.{name}") for name in names)
-    found = [module.ALGORITHM for module in modules]
-    return {algorithm.name: algorithm for algorithm in sorted(found, key=lambda algorithm: algorithm.name)}
+    algorithms = [declared for name in names for declared in _shipped(name)]
+    return {algorithm.name: algorithm for algorithm in sorted(algorithms, key=lambda algorithm: algorithm.name)}
 
 
-def list_algorithms() -> list[str]:
-    """The names of all algorithms.
+def _shipped(module: str) -> Iterable[Algorithm]:
+    listed = [entry for entry in CATALOGUE.values() if entry["module"] == module]
+    return map(ShippedAlgorithm, listed) if listed else declared_in(module)
 
+
+@cache
+def announced() -> dict[str, Algorithm | InputError]:
+    """Load the algorithms that installed packages announce, by name: each, or the error for which it is left out."""
+    from importlib.metadata import entry_points  # slow to import, and for announced algorithms alone
+
+    loaded: dict[str, Algorithm | InputError] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
+        source = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
+        if entry.name in discovered():
+            outcome: Algorithm | InputError = _refused(entry.name, source, "has the name of a shipped algorithm")
+        elif entry.name in loaded:
+            outcome = _refused(entry.name, source, "has the name of another announced algorithm")
+        else:
+            outcome = _loaded(entry, source)
+        if isinstance(outcome, InputError):
+            warn(str(outcome), stacklevel=2)
+        loaded[entry.name] = outcome
+    return {name: outcome for name, outcome in loaded.items() if name not in discovered()}
+
+
+def _loaded(entry: EntryPoint, source: str) -> Algorithm | InputError:
+    try:
+        value = entry.load()
+    except Exception as error:  # any exception of a module of another package
+        return _refused(entry.name, source, f"does not load: {type(error).__name__}: {' '.join(str(error).split())}")
+    value = getattr(value, "ALGORITHM", value)
+    if not isinstance(value, Algorithm):
+        return _refused(entry.name, source, f"is {shown(value)}, neither an Algorithm nor a module with an ALGORITHM")
+    if value.name != entry.name:
+        return _refused(entry.name, source, f"is named {value.name!r} in its declaration")
+    return value
+
+
+def _refused(name: str, source: str, reason: str) -> InputError:
+    return InputError(f"algorithm: {name!r}, announced by {source}, {reason}")
+
+
+def _known() -> dict[str, Algorithm]:
+    """All algorithms by name, the shipped ones first."""
+    return {
+        **discovered(),
+        **{name: outcome for name, outcome in announced().items() if isinstance(outcome, Algorithm)},
+    }
+
+
+def list_algorithms(workload: object = "attention") -> list[str]:
+    """List the algorithms that answer a workload, given as an object or by its kind.
+
+    Parameters
+    ----------
+    workload : Attention, VarlenAttention, Linear or str
+        A workload, or "attention", "linear" or "elementwise".
+
+    Raises
+    ------
+    UnknownNameError
+        The workload is of no kind that an algorithm answers.
+
+    Examples
+    --------
     >>> "flash2" in list_algorithms()
     True
+    >>> list_algorithms("linear")
+    ['gemm']
     """
-    return list(discovered())
+    kind = workload if isinstance(workload, str) else getattr(type(workload), "operation", workload)
+    known = {declaration.answers for declaration in _known().values()}
+    if not isinstance(kind, str) or kind not in known:
+        raise UnknownNameError("workload", kind, sorted(known))
+    return [name for name, declaration in _known().items() if declaration.answers == kind]
 
 
 def exact_algorithms() -> list[str]:
-    """The names of those that compute attention itself."""
-    return [name for name, found in discovered().items() if not found.approximates]
+    """List the names of the algorithms that compute exact attention."""
+    return [name for name in list_algorithms() if not algorithm(name).approximates]
 
 
-def algorithm(name: str) -> Algorithm:
-    """The algorithm of that name; UnknownNameError says which there are.
+def algorithm(given: AlgorithmLike) -> Algorithm:
+    """Look up an algorithm by name, or return a declaration unchanged.
 
+    Raises
+    ------
+    UnknownNameError
+        No algorithm has this name.
+    InputError
+        The argument is neither a name nor an :class:`iomodel.nests.Algorithm`; the algorithm is announced by a package
+        and does not load.
+
+    Examples
+    --------
     >>> algorithm("flash2").title
     'FlashAttention-2'
+    >>> algorithm(algorithm("flash2")).name
+    'flash2'
     """
-    if not isinstance(name, str) or name not in discovered():
-        raise UnknownNameError("algorithm", name, discovered())
-    return discovered()[name]
+    if isinstance(given, Algorithm):
+        return _canonical(given)
+    if isinstance(given, DeclaredName):
+        return given.declaration
+    if not isinstance(given, str):
+        raise InputError(f"algorithm: {shown(given)} given; allowed: a name, as 'flash2', or an Algorithm")
+    if given in discovered():
+        return discovered()[given]
+    found = announced().get(given)
+    if isinstance(found, InputError):
+        raise InputError(str(found))
+    if found is None:
+        known = _known()
+        raise UnknownNameError("algorithm", given, sorted(known, key=lambda name: known[name].answers != "attention"))
+    return found
+
+
+def _canonical(given: Algorithm) -> Algorithm:
+    """The algorithm of the catalogue whose declaration this is, or the declaration itself."""
+    known = discovered().get(given.name)
+    return known if isinstance(known, ShippedAlgorithm) and known.declares(given) else given
+
+
+def name_of(given: AlgorithmLike) -> str:
+    """Return the name of an algorithm in results; it also resolves to a declaration that is not shipped."""
+    declaration = algorithm(given)
+    return declaration.name if discovered().get(declaration.name) is declaration else DeclaredName(declaration)

@@ -1,15 +1,15 @@
-"""Sequences cut into chunks that are worked on one by one."""
+"""Sequences split into chunks that are processed in turn."""
 
 from typing import Literal
 
 from sympy import Expr, Integer, ceiling
 
-from iomodel.nest import Piece
-from iomodel.symbols import N_k, N_q
+from iomodel.nests.language import Piece
+from iomodel.nests.symbols import N_k, N_q
 
 
 def chunks(length: Expr, mask: Literal["full", "causal", "window"] = "full") -> list[Piece]:
-    """Queries and keys together in chunks of so many positions, the last one shorter."""
+    """Split queries and keys together into chunks of equal length, with a shorter last one."""
     full = ceiling(N_q / length) - 1
     rest = N_q - full * length
     return [

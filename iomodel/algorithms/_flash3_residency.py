@@ -1,18 +1,18 @@
-"""Where FlashAttention-3 keeps its tiles, and what its backward pass overlaps: Hopper's warp groups, TMA, producers.
+"""Residency and execution of FlashAttention-3 on Hopper: warp groups, TMA, producers.
 
-The backward kernels are one for each width of a row. For widths up to 128 the matrix instructions make S^T, 64 keys a
-warp group, so that P^T and dS^T are operands in registers; wider ones share out the keys as columns of S and keep P and
-dS in shared memory. dQ goes through shared memory to a warp of its own, which adds it to HBM.
+There is one backward kernel per row width. For widths up to 128 the matrix instructions compute S^T, 64 keys per warp
+group, so that P^T and dS^T are operands in registers; wider kernels divide the keys as columns of S, with P and dS in
+shared memory. dQ goes through shared memory to a separate warp, which adds it to HBM.
 """
 
 from dataclasses import replace
 
 from sympy import Integer, Rational
 
-from iomodel.execution import Execution
-from iomodel.residency import Fragment, Residency, Reused, Shared
-from iomodel.symbols import stages
-from iomodel.tensors import D, K, LSE_log2, O, Q, S, V, dK, dO, dP, dQ, dV
+from iomodel.nests.execution import Execution
+from iomodel.nests.residency import Fragment, Residency, Reused, Shared
+from iomodel.nests.symbols import stages
+from iomodel.nests.tensors import D, K, LSE_log2, O, Q, S, V, dK, dO, dP, dQ, dV
 
 _SHARED = (Shared(Q), Shared(K, stages), Reused((Shared(V, stages),), (Shared(O, dtype="io"),)))
 _OVERLAP = ((Fragment(S), Fragment(S, "io"), Fragment(O)),)
@@ -73,7 +73,7 @@ TO_128 = Residency(
     head_dims=(128,),
     capability=("9.0", "9.0"),
 )
-"""The exponentials of a tile run beside the product dP. On an SM of an H100 an element of S takes 1/16 clk of the one
+"""The exponentials of a tile overlap with the product dP. On an SM of an H100 an element of S takes 1/16 clk of the one
 and 2 d / 4096 clk of the other, so that a share of d / 128 is hidden."""
 TO_96 = replace(
     TO_128,
@@ -109,4 +109,4 @@ ADDED_BESIDE = Execution(
     "mainloop_bwd_sm90_tma_gmma_ws.hpp: one warp loads, another adds tiles of dQ to HBM while the next ones are made",
     phases=(("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",)),
 )
-"""Loads and additions hide behind products; what is exposed of the softmax and the whole of its gradient does not."""
+"""Loads and additions overlap with products; the exposed part of the softmax and its entire gradient do not."""

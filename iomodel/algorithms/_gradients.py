@@ -1,16 +1,16 @@
-"""How the gradients of K and V leave the chip where the query heads of a group share a key/value head.
+"""Storing of the gradients of K and V when the query heads of a group share a key/value head.
 
-Each query head's program has gradients of its own. They are summed outside, from copies expanded to the query heads
-(as FlashAttention-2's kernels do), or added atomically to fp32 accumulators (as FlashAttention-3's do). Where a head
-has its keys for itself, or where the group is packed, they are stored directly.
+The program of each query head has separate gradients. They are summed later, from copies expanded to the query heads
+(as in FlashAttention-2's kernels), or added atomically to fp32 accumulators (as in FlashAttention-3's). They are stored
+directly if a head does not share its keys, or if the group is packed.
 """
 
 from collections.abc import Iterator
 
 from sympy import Integer
 
-from iomodel.nest import Accumulate, Fill, Guard, Hold, Kernel, Load, Loop, Statement, Store, Tensor, When
-from iomodel.tensors import dK, dK_acc, dK_expanded, dV, dV_acc, dV_expanded, group, grouped, key
+from iomodel.nests.language import Accumulate, Fill, Guard, Hold, Kernel, Load, Loop, Statement, Store, Tensor, When
+from iomodel.nests.tensors import dK, dK_acc, dK_expanded, dV, dV_acc, dV_expanded, group, grouped, key
 
 ONE = Integer(1)
 EXPANDED = {dK: dK_expanded, dV: dV_expanded}
@@ -18,32 +18,32 @@ SUMS = {dK: dK_acc, dV: dV_acc}
 
 
 def stores(*gradients: Tensor, accumulate: bool = False) -> Iterator[Guard]:
-    """What every key tile stores."""
+    """Store the gradients of a key tile."""
     yield When(grouped, [Store(gradient) for gradient in gradients], unless=True)
     if not accumulate:
         yield When(grouped, [Store(EXPANDED[gradient], held=gradient) for gradient in gradients])
 
 
 def adds(accumulate: bool) -> Iterator[Guard]:
-    """What a key tile that somebody sees adds."""
+    """Add the contribution of a key tile with visible queries."""
     if accumulate:
         yield When(grouped, [Accumulate(SUMS[gradient], held=gradient) for gradient in (dK, dV)])
 
 
 def zeros() -> Iterator[Guard]:
-    """Initial stores of the gradients."""
+    """Initialise the stored gradients."""
     yield When(grouped, [Fill(dK), Fill(dV)], unless=True)
     yield When(grouped, [Fill(dK_expanded), Fill(dV_expanded)])
 
 
 def zeroed_sums(accumulate: bool) -> Iterator[Kernel]:
-    """A kernel that zeroes the accumulators."""
+    """Declare a kernel that zeroes the accumulators."""
     if accumulate:
         yield Kernel("dK_acc, dV_acc = 0", [When(grouped, [Fill(dK_acc), Fill(dV_acc)])], per="kv_head")
 
 
 def summed(accumulate: bool = False) -> Iterator[Kernel]:
-    """The kernels that bring the gradients into their final place, a row of keys at a time."""
+    """Declare the kernels that move the gradients to their final place, one row of keys at a time."""
     for gradient in (dK, dV):
         row: list[Statement]
         if accumulate:

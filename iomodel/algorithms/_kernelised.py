@@ -1,4 +1,4 @@
-"""Attention by features, phi(Q) (phi(K)^T V): the sum of phi(K)^T V made once, or carried along the sequence.
+"""Attention by feature maps, phi(Q) (phi(K)^T V): the sum phi(K)^T V is computed once, or carried along the sequence.
 
 Katharopoulos et al. 2020 (arXiv:2006.16236), equation 6 without a mask, 9 to 12 under the causal mask.
 """
@@ -6,9 +6,10 @@ Katharopoulos et al. 2020 (arXiv:2006.16236), equation 6 without a mask, 9 to 12
 from collections.abc import Iterator, Sequence
 
 from iomodel.algorithms._chunks import chunks
-from iomodel.nest import Axis, Cut, Hold, Kernel, Load, Loop, MatMul, Requirement, Statement, Store, Tensor
-from iomodel.symbols import B_r, B_s, N_k, N_q
-from iomodel.tensors import K, O, Q, S, V, key, query, value
+from iomodel.nests.algorithm import Requirement
+from iomodel.nests.language import Axis, Cut, Hold, Kernel, Load, Loop, MatMul, Statement, Store, Tensor
+from iomodel.nests.symbols import B_r, B_s, N_k, N_q
+from iomodel.nests.tensors import K, O, Q, S, V, key, query, value
 
 Statements = Sequence[Statement]
 SAME_LENGTHS = Requirement.same("kv_len", N_k, N_q, "q_len = {q_len}, for the scan goes over both", mask="causal")
@@ -17,18 +18,18 @@ SAME_LENGTHS = Requirement.same("kv_len", N_k, N_q, "q_len = {q_len}, for the sc
 def kernels(
     causal: bool, carry: bool, feature: Axis, of_queries: Statements, of_keys: Statements, first: Statements = ()
 ) -> Iterator[Kernel]:
-    """Two kernels without a mask, one scan under the causal mask.
+    """Declare two kernels without a mask, or one scan under the causal mask.
 
     Parameters
     ----------
     causal, carry
-        The mask, and whether the scan takes the state of an earlier call and leaves its own.
+        True for the causal mask; True if the scan loads the state of an earlier call and stores its final state.
     feature
-        The axis of phi(x).
+        Axis of phi(x).
     of_queries, of_keys
-        What makes the features of the query tile and of the key tile on chip.
+        Statements that compute the features of the query tile and of the key tile on chip.
     first
-        What they need beside the tile.
+        Statements that load their other inputs.
     """
     if causal:
         yield _scan(carry, feature, of_queries, of_keys, first)
@@ -49,7 +50,7 @@ def kernels(
 
 
 def _scan(carry: bool, feature: Axis, of_queries: Statements, of_keys: Statements, first: Statements) -> Kernel:
-    """A chunk attends to itself and to the sums over all chunks before it; then it is added to them."""
+    """Declare a scan: a chunk attends to itself and to the sums over all earlier chunks, then is added to them."""
     state = Tensor("KV", (feature, value), "fp32"), Tensor("z", (feature,), "fp32")
     return Kernel("causal scan", [
         *first, *(map(Load, state) if carry else map(Hold, state)),

@@ -1,29 +1,29 @@
-"""The three attentions of Native Sparse Attention (Yuan et al. 2025, arXiv:2502.11089), kernel by kernel."""
+"""The three attention branches of Native Sparse Attention (Yuan et al. 2025, arXiv:2502.11089), kernel by kernel."""
 
 from sympy import Integer, floor
 
 from iomodel.algorithms._streaming import streamed
-from iomodel.nest import Axis, Cut, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Piece, Store, Tensor
-from iomodel.symbols import B_p, B_s, G, N_k, N_q, W_l, d, d_v, l_cmp, l_slc, n_slc, s_cmp
-from iomodel.tensors import LSE, O, depth, group, key, query, value
+from iomodel.nests.language import Axis, Cut, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Piece, Store, Tensor
+from iomodel.nests.symbols import B_p, B_s, G, N_k, N_q, W_l, d, d_v, l_cmp, l_slc, n_slc, s_cmp
+from iomodel.nests.tensors import LSE, O, depth, group, key, query, value
 
 ONE = Integer(1)
 compressed = Axis("compressed", N_q / s_cmp - l_cmp / s_cmp + 1)
 offset = Axis("offset", l_cmp)
-"""The positions of a block that is compressed."""
+"""The positions of a compressed block."""
 depth_cmp = Axis("depth_cmp", d)
 value_cmp = Axis("value_cmp", d_v)
 rows = Axis("rows", s_cmp * G)
-"""The query rows of a run of s positions, those of all heads of the group."""
+"""The query rows of a run of s positions, over all heads of the group."""
 run = Axis("run", s_cmp)
 selectable = Axis("selectable", floor(N_q / l_slc))
 selectable_of_runs = Axis("selectable", floor(N_q * s_cmp / l_slc))
-"""The same blocks where queries are counted in runs of s."""
+"""The same blocks, with queries counted in runs of s."""
 choice = Axis("choice", n_slc)
 place = Axis("place", l_slc)
-"""The positions of a block that can be selected, as queries."""
+"""The positions of a selectable block, as queries."""
 place_k = Axis("place_k", l_slc)
-"""The same as keys."""
+"""The positions of a selectable block, as keys."""
 branch = Axis("branch", Integer(3))
 
 W_K = Tensor("W_K", (offset, depth, depth_cmp), per="call")
@@ -59,13 +59,13 @@ l_group = Tensor("l", (group,), "fp32")
 m_group = Tensor("m", (group,), "fp32")
 
 RUNS = [Piece(ONE, {N_q: N_q / s_cmp, N_k: N_q / s_cmp - l_cmp / s_cmp + 1}, "causal")]
-"""Runs of s positions and compressed blocks: run t sees the first t + 2 - l / s of them."""
+"""Runs of s positions and compressed blocks: run t sees the first t + 2 - l / s blocks."""
 BLOCKS = [Piece(ONE, {N_q: N_q / l_slc, N_k: N_q / l_slc, W_l: n_slc - 1}, "window")]
-"""Blocks of l' positions: a position has as many to attend to as the n last ones, whichever they are."""
+"""Blocks of l' positions: a position attends to as many as the n last ones, whichever they are."""
 
 
 def compress() -> Kernel:
-    """Equation 7 with a linear map, one position of the blocks after the other."""
+    """Declare equation 7 with a linear map, one position of the blocks at a time."""
     return Kernel("compress", [
         Loop(compressed, B_p, [
             Hold(K_cmp, "fp32"), Hold(V_cmp, "fp32"),
@@ -79,7 +79,7 @@ def compress() -> Kernel:
 
 
 def attend_compressed() -> Kernel:
-    """A run of s positions at a time, of all heads of the group: they see the same blocks but for the last one."""
+    """Attend in runs of s positions, with all heads of the group: they see the same blocks except the last one."""
     return Kernel("attend to compressed keys", [
         Cut(RUNS, [
             Loop(query, ONE, [
@@ -95,7 +95,7 @@ def attend_compressed() -> Kernel:
 
 
 def importance() -> Kernel:
-    """Equations 8 to 10: the probabilities again, from the LSE; what falls on a block is added up on chip."""
+    """Declare equations 8 to 10: recompute the probabilities from the LSE, and sum them per block on chip."""
     return Kernel("importance of blocks", [
         Cut(RUNS, [
             Loop(query, ONE, [
@@ -113,7 +113,7 @@ def importance() -> Kernel:
 
 
 def attend_selected() -> Kernel:
-    """A position at a time, of all heads of the group, for each has blocks of its own."""
+    """Attend one position at a time, with all heads of the group, because each position has separate blocks."""
     return Kernel("attend to selected blocks", [
         Cut(BLOCKS, [
             Loop(query, ONE, [
@@ -130,14 +130,14 @@ def attend_selected() -> Kernel:
 
 
 def select() -> Kernel:
-    """The n blocks of the largest importance, one ideal pass over all blocks a position."""
+    """Select the n blocks of the largest importance, in one ideal pass over all blocks per position."""
     return Kernel("select", [
         Loop(query, ONE, [Hold(I), Loop(selectable, ONE, [Load(P_slc)]), Store(I)]),
     ], per="kv_head")  # fmt: skip
 
 
 def add_up() -> Kernel:
-    """The three outputs by their gates."""
+    """Add the three outputs, weighted by their gates."""
     return Kernel("add up", [
         Loop(query, ONE, [Load(GATE), Load(O_cmp), Load(O_slc), Load(O_win), Hold(O, "fp32"), Store(O)]),
     ])  # fmt: skip

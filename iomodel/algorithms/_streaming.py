@@ -1,14 +1,14 @@
-"""The running softmax of FlashAttention-2 (Dao 2023, arXiv:2307.08691, Algorithm 1), without features and LSE."""
+"""Running softmax of FlashAttention-2 (Dao 2023, arXiv:2307.08691, Algorithm 1), without features and LSE."""
 
 from collections.abc import Sequence
 
-from iomodel.nest import Axis, Exp, Hold, Load, Loop, MatMul, Statement, Store, Tensor
-from iomodel.symbols import B_c, B_r
-from iomodel.tensors import K, O, Q, S, V, depth, key, l, m, query, value
+from iomodel.nests.language import Axis, Exp, Hold, Load, Loop, MatMul, Statement, Store, Tensor
+from iomodel.nests.symbols import B_c, B_r
+from iomodel.nests.tensors import K, O, Q, S, V, depth, key, l, m, query, value
 
 
 def streamed(rows: Axis, keys: Axis, scores: Tensor, loads: Sequence[Statement]) -> list[Statement]:
-    """What is done with a tile of keys: its scores, an exponential each and one a row to rescale, its share of O."""
+    """Declare the work on one key tile: scores, one exponential per score and one per row for rescaling, and O."""
     return [
         *loads,
         Hold(scores, "fp32"),
@@ -20,7 +20,7 @@ def streamed(rows: Axis, keys: Axis, scores: Tensor, loads: Sequence[Statement])
 
 
 def flash(output: Tensor = O) -> Loop:
-    """Query tiles outside, the key tiles that each sees inside: one at least, for a position sees itself."""
+    """Declare query tiles outside and visible key tiles inside: at least one, because a position sees itself."""
     return Loop(query, B_r, [
         Hold(output, "fp32"), Hold(l), Hold(m), Load(Q),
         Loop(key, B_c, streamed(query, key, S, [Load(K), Load(V)]), masked=True),

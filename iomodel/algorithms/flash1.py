@@ -1,7 +1,7 @@
 """FlashAttention (Dao, Fu, Ermon, Rudra, Re 2022, arXiv:2205.14135, Algorithms 1 and 4).
 
-Key tiles outside, queries inside: what belongs to a query goes through HBM once a key tile, O with its statistics
-l, m in the forward pass, dQ in the backward pass.
+Key tiles outside, queries inside: per-query data pass through HBM once per key tile, O with its statistics l, m in the
+forward pass, dQ in the backward pass.
 """
 
 from collections.abc import Iterator
@@ -10,34 +10,19 @@ from dataclasses import replace
 from sympy import Integer, ceiling
 
 from iomodel.algorithms._gradients import stores, summed, zeros
-from iomodel.execution import BARRIERS
-from iomodel.nest import (
-    Algorithm,
-    Drop,
-    Exp,
-    Fill,
-    Hold,
-    Kernel,
-    Live,
-    Load,
-    Loop,
-    MatMul,
-    Published,
-    Scores,
-    Sink,
-    Store,
-    Tensor,
-)
-from iomodel.residency import Fragment, Residency, Reused, Shared
-from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v, warps
-from iomodel.tensors import K, O, Q, S, V, depth, dK, dO, dP, dQ, dV, key, l, m, query, value
+from iomodel.nests.algorithm import Algorithm, Published
+from iomodel.nests.execution import BARRIERS
+from iomodel.nests.language import Drop, Exp, Fill, Hold, Kernel, Live, Load, Loop, MatMul, Scores, Sink, Store, Tensor
+from iomodel.nests.residency import Fragment, Residency, Reused, Shared
+from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v, warps
+from iomodel.nests.tensors import K, O, Q, S, V, depth, dK, dO, dP, dQ, dV, key, l, m, query, value
 
 l_tile = Tensor("l_tile", (query,), "fp32")
 m_tile = Tensor("m_tile", (query,), "fp32")
 
 
 def declare() -> Iterator[Kernel]:
-    """Lines 2 to 15 of Algorithm 1; line 11 takes two exponentials a row, of which line 12 makes use again."""
+    """Declare lines 2 to 15 of Algorithm 1; line 11 computes two exponentials per row, which line 12 reuses."""
     yield Kernel("flash1", [
         Loop(query, B_r, [Sink(), Fill(O), Fill(l), Fill(m)]),
         Loop(key, B_c, [
@@ -57,7 +42,7 @@ def declare() -> Iterator[Kernel]:
 
 
 def backward() -> Iterator[Kernel]:
-    """Lines 5 to 24 of Algorithm 4; D_i = rowsum(dO_i o O_i), line 19, is made anew at every visit."""
+    """Declare lines 5 to 24 of Algorithm 4; D_i = rowsum(dO_i o O_i), line 19, is recomputed at every visit."""
     yield Kernel("flash1 backward", [
         Fill(dQ), *zeros(),
         Loop(key, B_c, [

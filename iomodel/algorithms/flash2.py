@@ -1,6 +1,6 @@
 """FlashAttention-2 (Dao 2023, arXiv:2307.08691, Algorithms 1 and 2).
 
-Forward: query tiles outside, keys and values streamed inside; O is written once, with one log-sum-exp a row.
+Forward: query tiles outside, keys and values streamed inside; O is written once, with one log-sum-exp per row.
 Backward: key tiles outside, queries streamed inside; every visit adds its share of dQ to an fp32 accumulator in HBM.
 """
 
@@ -10,10 +10,10 @@ from dataclasses import replace
 from sympy import Expr, Integer, ceiling
 
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
-from iomodel.execution import PIPELINED
-from iomodel.nest import (
+from iomodel.nests.algorithm import Algorithm, Published
+from iomodel.nests.execution import PIPELINED
+from iomodel.nests.language import (
     Accumulate,
-    Algorithm,
     Drop,
     Exp,
     Fill,
@@ -23,15 +23,14 @@ from iomodel.nest import (
     Load,
     Loop,
     MatMul,
-    Published,
     Scores,
     Sink,
     Statement,
     Store,
 )
-from iomodel.residency import Fragment, Residency, Reused, Shared
-from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v, stages
-from iomodel.tensors import (
+from iomodel.nests.residency import Fragment, Residency, Reused, Shared
+from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v, stages
+from iomodel.nests.tensors import (
     LSE,
     D,
     K,
@@ -59,7 +58,7 @@ ONE = Integer(1)
 
 
 def declare(lse: bool) -> Iterator[Kernel]:
-    """Lines 3 to 15 of Algorithm 1; the rescaling exponential of line 10 is taken once a row and key tile."""
+    """Declare lines 3 to 15 of Algorithm 1; line 10 computes one rescaling exponential per row and key tile."""
     yield Kernel("flash2", [
         Loop(query, B_r, [
             Hold(O, "fp32"), Hold(l), Hold(m),
@@ -80,14 +79,14 @@ def declare(lse: bool) -> Iterator[Kernel]:
 
 
 def preprocess(*more: Fill) -> Kernel:
-    """D = rowsum(dO o O), line 4 of Algorithm 2, a row at a time."""
+    """Declare D = rowsum(dO o O), line 4 of Algorithm 2, one row at a time."""
     return Kernel("D = rowsum(dO o O)", [Loop(query, ONE, [Load(O), Load(dO), Hold(D), Store(D), *more])])
 
 
 def backward(deterministic: bool, dq_buffers: Expr, accumulate: bool) -> Iterator[Kernel]:
-    """Algorithm 2 as three kernels: D and a zeroed dQ_acc; dK, dV and the sums of dQ; dQ in its own dtype.
+    """Declare Algorithm 2 as three kernels: D and a zeroed dQ_acc; dK, dV and the sums of dQ; conversion of dQ.
 
-    The paper lists O among the loads of line 9 and reads dQ there to write it back; the kernels load no O, and add.
+    Line 9 of the paper loads O, and reads and writes dQ; the kernels do not load O, and add to dQ.
     """
     sums = dQ_slabs if deterministic else dQ_acc
     yield preprocess(Fill(sums))

@@ -1,9 +1,8 @@
 """FlashAttention-3 (Shah et al. 2024, arXiv:2407.08608, Algorithms 1 and 2, Appendix B.1): FlashAttention-2 for Hopper.
 
-Forward: what moves between HBM and the chip is what FlashAttention-2 moves. What differs is what lies on chip: the
-scores of the next key tile are made before those of the current one have met their V, so two tiles of scores are live.
-Backward: the loops of FlashAttention-2; the log-sum-exp is first written once more in base 2, and query heads that
-share keys add their gradients.
+Forward: the traffic is that of FlashAttention-2. The on-chip data differ: the scores of the next key tile are computed
+before those of the current tile are multiplied by V, so two tiles of scores are live. Backward: the loops of
+FlashAttention-2; the log-sum-exp is first converted to base 2, and query heads that share keys add their gradients.
 """
 
 from collections.abc import Iterator
@@ -12,10 +11,10 @@ from sympy import Integer, ceiling
 
 from iomodel.algorithms._flash3_residency import ADDED_BESIDE, BACKWARD, FORWARD
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
-from iomodel.execution import PIPELINED
-from iomodel.nest import (
+from iomodel.nests.algorithm import Algorithm, Published
+from iomodel.nests.execution import PIPELINED
+from iomodel.nests.language import (
     Accumulate,
-    Algorithm,
     Drop,
     Exp,
     Fill,
@@ -25,14 +24,13 @@ from iomodel.nest import (
     Load,
     Loop,
     MatMul,
-    Published,
     Scores,
     Sink,
     Store,
     Tensor,
 )
-from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v
-from iomodel.tensors import (
+from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v
+from iomodel.nests.tensors import (
     LSE,
     D,
     K,
@@ -60,7 +58,7 @@ S_next = Tensor("S_next", (query, key))
 
 
 def declare(lse: bool) -> Iterator[Kernel]:
-    """Algorithm 2 with its loads by Algorithm 1; V has a buffer even where it is part of K, which is a tile ahead."""
+    """Declare Algorithm 2 with the loads of Algorithm 1; V has a buffer even as part of K, which is a tile ahead."""
     yield Kernel("flash3", [
         Loop(query, B_r, [
             Hold(O, "fp32"), Hold(l), Hold(m),
@@ -81,9 +79,9 @@ def declare(lse: bool) -> Iterator[Kernel]:
 
 
 def backward() -> Iterator[Kernel]:
-    """Appendix B.1 as the public kernels do it: what is needed of O; dK, dV and the sums of dQ; dQ in its own dtype.
+    """Declare Appendix B.1 as in the public kernels: statistics of O; dK, dV and the sums of dQ; conversion of dQ.
 
-    The paper streams the log-sum-exp itself; the kernels make it base 2 once, for their exponentials are of base 2.
+    The paper streams the log-sum-exp; the kernels convert it to base 2 once, because their exponentials have base 2.
     """
     yield from zeroed_sums(True)
     yield Kernel("D, LSE_log2, dQ_acc = 0", [

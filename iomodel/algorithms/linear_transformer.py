@@ -1,7 +1,7 @@
 """Linear Transformer (Katharopoulos, Vyas, Pappas and Fleuret 2020, arXiv:2006.16236): phi(x) = elu(x) + 1 for exp.
 
-Without a mask (equation 6) the d x d_v sum of phi(K)^T V is made once and read by every query tile. Under the causal
-mask (equations 9 to 12) one block goes through the sequence in chunks and keeps the sum on chip.
+Without a mask (equation 6) the d x d_v sum of phi(K)^T V is computed once and read by every query tile. Under the
+causal mask (equations 9 to 12) one block processes the sequence in chunks and keeps the sum on chip.
 """
 
 from collections.abc import Iterator
@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from sympy import ceiling
 
 from iomodel.algorithms._kernelised import SAME_LENGTHS, kernels
-from iomodel.nest import Algorithm, Exp, Kernel, Published
-from iomodel.symbols import B_r, N_k, N_q, d, d_v
-from iomodel.tensors import depth, key, query
+from iomodel.nests.algorithm import Algorithm, Published
+from iomodel.nests.language import Exp, Kernel
+from iomodel.nests.symbols import B_r, N_k, N_q, d, d_v
+from iomodel.nests.tensors import depth, key, query
 
 
 def declare(causal: bool, carry: bool) -> Iterator[Kernel]:
-    """One exponential for each feature, of which there are d."""
+    """Declare the kernels with d features, one exponential each."""
     return kernels(causal, carry, depth, of_queries=[Exp(query, depth)], of_keys=[Exp(key, depth)])
 
 

@@ -7,22 +7,10 @@ from collections.abc import Iterator
 
 from sympy import ceiling
 
-from iomodel.nest import (
-    Algorithm,
-    Axis,
-    Exp,
-    Hold,
-    Kernel,
-    Load,
-    Loop,
-    MatMul,
-    Published,
-    Requirement,
-    Store,
-    Tensor,
-)
-from iomodel.symbols import B_c, B_p, B_r, B_s, N_k, N_q, d, d_v, k_p
-from iomodel.tensors import K, O, Q, V, depth, key, l, m, query, value
+from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, MatMul, Store, Tensor
+from iomodel.nests.symbols import B_c, B_p, B_r, B_s, N_k, N_q, d, d_v, k_p
+from iomodel.nests.tensors import K, O, Q, V, depth, key, l, m, query, value
 
 projected = Axis("projected", k_p)
 E = Tensor("E", (projected, key), per="call")
@@ -33,7 +21,7 @@ S = Tensor("S", (query, projected))
 
 
 def declare(shared: bool) -> Iterator[Kernel]:
-    """Both projections in one kernel, then attention to the projected rows as in FlashAttention-2."""
+    """Declare both projections in one kernel, then attention to the projected rows as in FlashAttention-2."""
     yield Kernel("K_proj = E K, V_proj = F V", [
         Loop(projected, B_p, [
             Hold(K_proj, "fp32"), Hold(V_proj, "fp32"),

@@ -1,29 +1,17 @@
 """Loki (Singhania et al. 2024, arXiv:2406.02542, Algorithm 1): attention to the keys of the largest approximate scores.
 
-Keys lie in the cache rotated to their principal components, so that the leading ones make an approximate score. A query
-is rotated too, scores every key by a few components, and attends to the top k keys with all of them.
+Keys are cached rotated to their principal components, so that the leading components give an approximate score. A query
+is rotated too, scores every key by a few components, and attends to the top k keys with all components.
 """
 
 from collections.abc import Iterator
 
 from sympy import Integer, ceiling
 
-from iomodel.nest import (
-    Algorithm,
-    Axis,
-    Exp,
-    Hold,
-    Kernel,
-    Load,
-    Loop,
-    MatMul,
-    Published,
-    Requirement,
-    Store,
-    Tensor,
-)
-from iomodel.symbols import B_c, B_p, B_r, B_s, N_k, N_q, d, d_v, k_top, r_low
-from iomodel.tensors import K, O, Q, S, V, depth, key, l, m, query, value
+from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, MatMul, Store, Tensor
+from iomodel.nests.symbols import B_c, B_p, B_r, B_s, N_k, N_q, d, d_v, k_top, r_low
+from iomodel.nests.tensors import K, O, Q, S, V, depth, key, l, m, query, value
 
 ONE = Integer(1)
 component = Axis("component", d)
@@ -41,7 +29,7 @@ S_selected = Tensor("S", (query, selected))
 
 
 def declare() -> Iterator[Kernel]:
-    """The new keys into the cache; scores of all keys; the choice, in one ideal pass; attention to what was chosen."""
+    """Declare the cache update; scores of all keys; selection in one ideal pass; attention to the selected keys."""
     yield Kernel("K = K_new R", [
         Loop(query, B_p, [
             Load(R), Load(K_new), Hold(K_rows, "fp32"), MatMul(query, component, depth), Store(K_rows),

@@ -1,6 +1,6 @@
 """Mamba (Gu and Dao 2023, arXiv:2312.00752, Algorithm 2, section 3.3.2): the fused selective scan.
 
-For each channel h_t = exp(dt_t A) h_(t-1) + dt_t x_t B_t, a state of n elements, and y_t = C_t h_t + SKIP x_t: that is
+In each channel h_t = exp(dt_t A) h_(t-1) + dt_t x_t B_t, a state of n elements, and y_t = C_t h_t + SKIP x_t: that is
 equation 2, with A discretised as in equation 4 and B by Euler's step. The model is as wide as the heads are together,
 heads x value_dim, and has `expand` channels for each element of that width; keys and head_dim play no part.
 """
@@ -9,22 +9,10 @@ from collections.abc import Iterator
 
 from sympy import ceiling
 
-from iomodel.nest import (
-    Algorithm,
-    Axis,
-    Exp,
-    Hold,
-    Kernel,
-    Load,
-    Loop,
-    MatMul,
-    Published,
-    Requirement,
-    Store,
-    Tensor,
-)
-from iomodel.symbols import B_c, B_e, H, N_k, N_q, d_v, n_st, x_e
-from iomodel.tensors import query
+from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, MatMul, Store, Tensor
+from iomodel.nests.symbols import B_c, B_e, H, N_k, N_q, d_v, n_st, x_e
+from iomodel.nests.tensors import query
 
 channel = Axis("channel", x_e * H * d_v)
 component = Axis("component", n_st)
@@ -40,15 +28,15 @@ H_STATE = Tensor("H_STATE", (channel, component), "fp32", per="batch")
 
 
 def declare(carry: bool) -> Iterator[Kernel]:
-    """One kernel: the state of a tile of channels stays on chip along the whole sequence."""
+    """Declare one kernel that keeps the state of a tile of channels on chip along the entire sequence."""
     yield Kernel("selective scan", [
         Loop(channel, B_e, [
             Load(A), Load(SKIP), Load(H_STATE) if carry else Hold(h),
             Loop(query, B_c, [
                 Load(X), Load(DT), Load(B), Load(C), Hold(Y, "fp32"),
                 Exp(query, channel),                            # softplus of dt
-                Exp(query, channel, component),                 # the decay, a state for each position
-                MatMul(channel, component, query),              # (dt x) B, an outer product a position
+                Exp(query, channel, component),                 # the decay, per state and position
+                MatMul(channel, component, query),              # (dt x) B, an outer product per position
                 MatMul(channel, query, component),              # h C
                 Store(Y),
             ]),

@@ -1,6 +1,6 @@
 """Mamba-2 (Dao and Gu 2024, arXiv:2405.21060, section 6, Listing 1): a state space model as products of chunks, SSD.
 
-h_t = exp(dt_t A) h_(t-1) + dt_t B_t x_t^T and y_t = C_t^T h_t, with a scalar A and a state of d x d_v elements a head.
+h_t = exp(dt_t A) h_(t-1) + dt_t B_t x_t^T and y_t = C_t^T h_t, with scalar A and a state of d x d_v elements per head.
 In the letters of attention C is Q, B is K and X is V (section 7.2); B and C are shared by the heads of a group.
 """
 
@@ -9,27 +9,14 @@ from collections.abc import Iterator
 from sympy import Integer, ceiling
 
 from iomodel.algorithms._chunks import chunks
-from iomodel.nest import (
-    Algorithm,
-    Axis,
-    Cut,
-    Exp,
-    Hold,
-    Kernel,
-    Load,
-    Loop,
-    MatMul,
-    Published,
-    Requirement,
-    Store,
-    Tensor,
-)
-from iomodel.symbols import B_r, N_k, N_q, d, d_v
-from iomodel.tensors import S, depth, key, query, value
+from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.language import Axis, Cut, Exp, Hold, Kernel, Load, Loop, MatMul, Store, Tensor
+from iomodel.nests.symbols import B_r, N_k, N_q, d, d_v
+from iomodel.nests.tensors import S, depth, key, query, value
 
 ONE = Integer(1)
 chunk = Axis("chunk", ceiling(N_q / B_r))
-"""The chunks of the sequence; in a piece, a single one."""
+"""The chunks of the sequence; a single chunk in a piece."""
 A = Tensor("A", (), "fp32", per="heads")
 DT = Tensor("DT", (key,), "fp32")
 X = Tensor("X", (key, value))
@@ -43,7 +30,7 @@ H_STATE = Tensor("H_STATE", (depth, value), "fp32")
 
 
 def declare(carry: bool) -> Iterator[Kernel]:
-    """Steps 2, 3 and then 1 with 4 of the listing; each state gives its place to the one before its chunk."""
+    """Declare steps 2, 3 and then 1 with 4 of the listing; each state replaces the one before its chunk."""
     yield Kernel("chunk states", [
         Cut(chunks(B_r), [
             Load(A), Load(DT), Load(B), Load(X),

@@ -1,9 +1,9 @@
 """Native Sparse Attention (Yuan et al. 2025, arXiv:2502.11089, section 3): compressed, selected and local keys.
 
-Equation 5 adds up three attentions by gates. One is to blocks of l keys compressed to one each, a block every s keys
-(equation 7; the compression is linear here, a matrix for each position in a block). Its probabilities say which n
-blocks of l' keys are attended whole (equations 8 to 12); the query heads of a key/value head share that choice. The
-third is a sliding window of w keys. Formulas call these numbers l_cmp, s_cmp, l_slc, n_slc and w_loc.
+Equation 5 adds three attention branches by gates. The first attends to blocks of l keys compressed to one each, with a
+block every s keys (equation 7; the compression is linear here, with one matrix per position in a block). Its
+probabilities select n blocks of l' keys for the second branch (equations 8 to 12), shared by the query heads of a
+key/value head. The third is a sliding window of w keys. Formulas call these numbers l_cmp, s_cmp, l_slc, n_slc, w_loc.
 """
 
 from collections.abc import Iterator
@@ -22,13 +22,14 @@ from iomodel.algorithms._nsa_branches import (
     select,
 )
 from iomodel.algorithms._streaming import flash
-from iomodel.floorsum import FloorSum
-from iomodel.nest import Algorithm, Cut, Kernel, Piece, Published, Requirement
-from iomodel.symbols import B_c, B_p, B_r, B_s, N_k, N_q, W_l, d, d_v, l_cmp, l_slc, n_slc, s_cmp, w_loc
+from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.floor_sum_node import FloorSum
+from iomodel.nests.language import Cut, Kernel, Piece
+from iomodel.nests.symbols import B_c, B_p, B_r, B_s, N_k, N_q, W_l, d, d_v, l_cmp, l_slc, n_slc, s_cmp, w_loc
 
 
 def declare() -> Iterator[Kernel]:
-    """Compress; attend to that; find what to select, and attend to it; attend to the window; add up."""
+    """Declare compression and attention to its blocks, selection and attention to it, local attention, and the sum."""
     yield compress()
     yield attend_compressed()
     yield importance()
@@ -42,19 +43,19 @@ _early = Max(0, N_q - N_k)
 _whole = Min(N_q, Max(0, (ceiling(N_k / B_s) - 1) * B_s - N_k + N_q))
 _stairs = B_s * FloorSum(_whole - _early, B_s, 1, _early + B_s + N_k - N_q)
 _seen = (_stairs + N_k * (N_q - _whole)).xreplace(RUNS[0].sizes)
-"""Compressed blocks in the tiles that the runs see: a staircase from the first run that sees any, then all."""
+"""Compressed blocks in the tiles visible to the runs: a staircase from the first run that sees a block."""
 _live = N_q - s_cmp * Max(0, l_cmp / s_cmp - 1)
-"""Positions of the runs that see any."""
+"""Positions of the runs that see a compressed block."""
 _most = Min(n_slc, N_q / l_slc)
 _chosen = l_slc * (_most * (_most + 1) / 2 + (N_q / l_slc - _most) * n_slc)
-"""Blocks selected, over all positions."""
+"""Selected blocks, over all positions."""
 _last = Min(ceiling(N_q / B_r), ceiling((N_q + w_loc - 1) / B_r))
 _reaching = Min(_last, Max(0, ceiling(((ceiling(N_q / B_c) - 1) * B_c - B_r + 1) / B_r)))
 _leaving = Min(_last, Max(0, ceiling((B_c + w_loc - 1) / B_r)))
 _up_to = B_c * FloorSum(_reaching, B_c, B_r, B_c + B_r - 1) + N_q * (_last - _reaching)
 _before = B_c * FloorSum(_last - _leaving, B_c, B_r, B_r * _leaving - w_loc + 1)
 _near = _up_to - _before
-"""Keys in the tiles that the window shows to query tiles: those up to the diagonal less those before the window."""
+"""Keys in the tiles of the window: those up to the diagonal minus those before the window."""
 _n_cmp = N_q / s_cmp - l_cmp / s_cmp + 1
 
 ALGORITHM = Algorithm(

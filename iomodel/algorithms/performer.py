@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from sympy import ceiling
 
 from iomodel.algorithms._kernelised import SAME_LENGTHS, kernels
-from iomodel.nest import Algorithm, Axis, Exp, Hold, Kernel, Load, MatMul, Published, Requirement, Statement, Tensor
-from iomodel.symbols import B_r, N_k, N_q, d, d_v, r_phi
-from iomodel.tensors import depth, key, query
+from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, MatMul, Statement, Tensor
+from iomodel.nests.symbols import B_r, N_k, N_q, d, d_v, r_phi
+from iomodel.nests.tensors import depth, key, query
 
 feature = Axis("feature", r_phi)
 W = Tensor("W", (feature, depth), per="call")
@@ -21,7 +22,7 @@ F_K = Tensor("F_K", (key, feature))
 
 
 def declare(causal: bool, carry: bool) -> Iterator[Kernel]:
-    """The random rows stay on chip while a tile's features are made of them."""
+    """Declare the kernels with the random rows on chip while the features of a tile are computed."""
     of_queries: list[Statement] = [Hold(F_Q, "fp32"), MatMul(query, feature, depth), Exp(query, feature)]
     of_keys: list[Statement] = [Hold(F_K, "fp32"), MatMul(key, feature, depth), Exp(key, feature)]
     return kernels(causal, carry, feature, of_queries, of_keys, first=[Load(W)])

@@ -1,9 +1,9 @@
 """Reformer (Kitaev, Kaiser and Levskaya 2020, arXiv:2001.04451, section 2): attention within buckets of a hash.
 
-Queries serve as keys, scaled to unit length ("shared QK"), so K is no input. In each round a random projection R sends
-every position to one of n_b buckets, argmax [x R; -x R]; positions are sorted by bucket and cut into chunks of
-ceil(2 N / n_b), and each chunk attends to itself and to the one before, where the buckets are the same. The rounds are
-weighed by their normalisers, and a pair counts as often as rounds share it: appendix A corrects for that, with N_ij.
+Queries serve as keys, scaled to unit length ("shared QK"), so K is no input. In each round a random projection R maps
+every position to one of n_b buckets, argmax [x R; -x R]; positions are sorted by bucket and split into chunks of
+ceil(2 N / n_b), and each chunk attends to equal buckets in itself and in the previous chunk. The rounds are weighted by
+their normalisers, and a pair counts once per round that contains it; appendix A corrects for that with N_ij.
 """
 
 from collections.abc import Iterator
@@ -11,31 +11,17 @@ from collections.abc import Iterator
 from sympy import Integer, ceiling
 
 from iomodel.algorithms._streaming import streamed
-from iomodel.nest import (
-    Algorithm,
-    Axis,
-    Cut,
-    Exp,
-    Hold,
-    Kernel,
-    Load,
-    Loop,
-    MatMul,
-    Piece,
-    Published,
-    Requirement,
-    Store,
-    Tensor,
-)
-from iomodel.symbols import B_c, B_p, B_r, H, H_kv, N_k, N_q, d, d_v, n_b, n_h
-from iomodel.tensors import O, Q, S, V, depth, key, l, m, query, value
+from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.language import Axis, Cut, Exp, Hold, Kernel, Load, Loop, MatMul, Piece, Store, Tensor
+from iomodel.nests.symbols import B_c, B_p, B_r, H, H_kv, N_k, N_q, d, d_v, n_b, n_h
+from iomodel.nests.tensors import O, Q, S, V, depth, key, l, m, query, value
 
 ONE = Integer(1)
 chunk = ceiling(2 * N_q / n_b)
-"""Positions of a chunk: two buckets of mean size."""
+"""Positions per chunk: two buckets of average size."""
 round_ = Axis("round", n_h)
 half = Axis("half", n_b / 2)
-"""The columns of a projection; a column and its negative are a bucket each."""
+"""The columns of a projection; a column and its negative are one bucket each."""
 
 R = Tensor("R", (round_, depth, half), per="heads")
 BUCKET = Tensor("BUCKET", (round_, query), "int32")
@@ -49,7 +35,7 @@ LSE_acc = Tensor("LSE_acc", (round_, query), "fp32")
 
 
 def declare() -> Iterator[Kernel]:
-    """Hash, sort, attend within chunks, combine the rounds; a later position is hidden, not left out."""
+    """Declare hashing, sorting, attention within chunks, and the combination of rounds; later positions are masked."""
     yield Kernel("hash", [
         Loop(query, B_p, [
             Load(Q),
@@ -82,10 +68,10 @@ def declare() -> Iterator[Kernel]:
 
 
 def _chunks() -> list[Piece]:
-    """A chunk has a chunk before it, but for the first; the last may be shorter.
+    """Split into chunks that also see the previous chunk, except the first; the last may be shorter.
 
-    Of two buckets there is one chunk alone: the first piece, at -1 times, then takes the last one away. So no minimum
-    stands in a count, and rows add up to N_q.
+    With two buckets there is a single chunk: the first piece, at -1 times, then cancels the last one. This avoids a
+    minimum in the counts, and rows sum to N_q.
     """
     count = ceiling(N_q / chunk)
     rest = N_q - (count - 1) * chunk
@@ -99,7 +85,7 @@ def _chunks() -> list[Piece]:
 _T = ceiling(N_q / chunk)
 _rest = N_q - (_T - 1) * chunk
 _keys = (2 * _T - 3) * chunk * ceiling(chunk / B_r) + (chunk + _rest) * ceiling(_rest / B_r)
-"""Keys of a round: a chunk has two chunks of them for each tile of its rows, the first one chunk."""
+"""Keys of a round: two chunks per tile of a chunk's rows, one for the first chunk."""
 
 ALGORITHM = Algorithm(
     name="reformer",

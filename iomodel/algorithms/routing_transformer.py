@@ -1,9 +1,9 @@
 """Routing Transformer (Roy, Saffar, Vaswani and Grangier 2020, arXiv:2003.05997): attention within clusters.
 
-Algorithm 1: each of c centroids takes the w = ceil(N / c) queries and the w keys whose layer-normalised rows have the
-largest products with it, in their order, and these attend to one another. Under the causal mask queries serve as keys,
-as in the paper, K is no input, and a query sees none that is later. A position that several clusters take has the
-output of the last of them, one that none takes has 0. The update of the centroids belongs to training, not to this.
+Algorithm 1: each of c centroids selects the w = ceil(N / c) queries and the w keys whose layer-normalised rows have the
+largest products with it, in sequence order, and these attend to one another. Under the causal mask queries serve as
+keys, as in the paper, K is not an input, and a query sees no later key. A position in several clusters takes the output
+of the last one; a position in none is 0. The update of the centroids belongs to training and is not included.
 """
 
 from collections.abc import Iterator
@@ -11,22 +11,10 @@ from collections.abc import Iterator
 from sympy import Integer, ceiling
 
 from iomodel.algorithms._streaming import streamed
-from iomodel.nest import (
-    Algorithm,
-    Axis,
-    Fill,
-    Hold,
-    Kernel,
-    Load,
-    Loop,
-    MatMul,
-    Published,
-    Requirement,
-    Store,
-    Tensor,
-)
-from iomodel.symbols import B_c, B_p, B_r, N_k, N_q, d, d_v, n_c
-from iomodel.tensors import K, O, Q, V, depth, key, query, value
+from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.language import Axis, Fill, Hold, Kernel, Load, Loop, MatMul, Store, Tensor
+from iomodel.nests.symbols import B_c, B_p, B_r, N_k, N_q, d, d_v, n_c
+from iomodel.nests.tensors import K, O, Q, V, depth, key, query, value
 
 ONE = Integer(1)
 w = ceiling(N_q / n_c)
@@ -53,7 +41,7 @@ m = Tensor("m", (member_q,), "fp32")
 
 
 def declare(causal: bool) -> Iterator[Kernel]:
-    """Products with the centroids, the members of each cluster, attention within it."""
+    """Declare the products with the centroids, the members of each cluster, and attention within it."""
     index_k, rows_k = (Q_IDX_of_keys, Q_as_keys) if causal else (K_IDX, K_member)
     yield _products("Q_PROD = Q MU^T", Q, query, Q_PROD)
     if not causal:
@@ -76,7 +64,7 @@ def declare(causal: bool) -> Iterator[Kernel]:
 
 
 def _products(title: str, of: Tensor, axis: Axis, products: Tensor) -> Kernel:
-    """Rows, normalised as they come in, times all centroids."""
+    """Multiply rows, normalised on load, with all centroids."""
     return Kernel(title, [
         Loop(axis, B_p, [
             Load(MU), Load(of), Hold(products, "fp32"), MatMul(axis, cluster, depth), Store(products),
@@ -85,7 +73,7 @@ def _products(title: str, of: Tensor, axis: Axis, products: Tensor) -> Kernel:
 
 
 def _members(title: str, axis: Axis, products: Tensor, index: Tensor) -> Kernel:
-    """The positions with the w largest products, one ideal pass over them a cluster."""
+    """Select the positions with the w largest products, in one ideal pass per cluster."""
     return Kernel(title, [
         Loop(cluster, ONE, [Hold(index), Loop(axis, ONE, [Load(products)]), Store(index)]),
     ])  # fmt: skip

@@ -1,24 +1,25 @@
-"""Attention for a small on-chip memory, M < d^2: a tile of S stays, columns of everything else stream past it.
+"""Attention for a small on-chip memory, M < d^2: a tile of S stays on chip, columns of all other operands stream.
 
 Saha and Ye 2024 (arXiv:2402.07443) prove that below d^2 attention costs as much as its matrix products, of the order
-of N^2 d / sqrt(M), where FlashAttention's N^2 d^2 / M is more. O goes through HBM once a key tile, a column at a time.
+of N^2 d / sqrt(M), where FlashAttention's N^2 d^2 / M is more. O moves through HBM once per key tile, by columns.
 """
 
 from collections.abc import Iterator
 
 from sympy import Integer, ceiling
 
-from iomodel.execution import BARRIERS
-from iomodel.nest import Algorithm, Exp, Fill, Hold, Idle, Kernel, Load, Loop, MatMul, Published, Store, Tensor
-from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v
-from iomodel.tensors import K, O, Q, S, V, depth, key, l, m, query, value
+from iomodel.nests.algorithm import Algorithm, Published
+from iomodel.nests.execution import BARRIERS
+from iomodel.nests.language import Exp, Fill, Hold, Idle, Kernel, Load, Loop, MatMul, Store, Tensor
+from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v
+from iomodel.nests.tensors import K, O, Q, S, V, depth, key, l, m, query, value
 
 ONE = Integer(1)
 factor = Tensor("factor", (query,), "fp32")
 
 
 def declare() -> Iterator[Kernel]:
-    """S by rank-one updates, then O a column at a time; the first visit finds no O to read."""
+    """Declare S by rank-one updates, then O a column at a time; the first visit reads no O."""
     yield Kernel("small_cache", [
         Loop(query, B_r, [
             Hold(l), Hold(m),

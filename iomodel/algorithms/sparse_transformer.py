@@ -5,8 +5,8 @@ Sections 4.2 and 4.3. Query i sees the keys A_i; with i and j counted from 0 and
 * strided, first: i - l <= j; strided, second: (i - j) mod l = 0;
 * fixed, first: floor(j / l) = floor(i / l); fixed, second: j mod l >= l - c.
 
-Each is FlashAttention-2 (arXiv:2307.08691) on what a query can see: in a window, on every l-th position, in a section,
-or over the c summary positions of each section. The layers of a network take turns between the first and the second.
+Each is FlashAttention-2 (arXiv:2307.08691) on the visible keys: in a window, on every l-th position, in a section, or
+over the c summary positions of each section. The layers of a network alternate between the first and the second.
 """
 
 from collections.abc import Iterator
@@ -15,15 +15,16 @@ from sympy import Integer, Mul, ceiling, floor
 
 from iomodel.algorithms._chunks import chunks
 from iomodel.algorithms._streaming import flash, streamed
-from iomodel.nest import Algorithm, Axis, Cut, Hold, Kernel, Load, Loop, Piece, Published, Requirement, Store, Tensor
-from iomodel.symbols import B_r, N_k, N_q, W_l, c_s, d, d_v, l_s
-from iomodel.tensors import K, O, Q, V, depth, key, query, value
+from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.language import Axis, Cut, Hold, Kernel, Load, Loop, Piece, Store, Tensor
+from iomodel.nests.symbols import B_r, N_k, N_q, W_l, c_s, d, d_v, l_s
+from iomodel.nests.tensors import K, O, Q, V, depth, key, query, value
 
 ONE = Integer(1)
 place = Axis("place", l_s)
 """The positions of a section."""
 summary = Axis("summary", c_s)
-"""The positions of a section that all later ones see."""
+"""The positions of a section visible to all later ones."""
 
 Q_section = Tensor("Q", (query, place, depth), inside=True)
 K_summary = Tensor("K", (key, summary, depth), per="kv_head", inside=True)
@@ -35,7 +36,7 @@ m_section = Tensor("m", (place,), "fp32")
 
 
 def declare(fixed: bool, second: bool) -> Iterator[Kernel]:
-    """The factor of one layer."""
+    """Declare the factor of one layer."""
     if fixed and second:
         yield _summaries()
     elif fixed:
@@ -47,7 +48,7 @@ def declare(fixed: bool, second: bool) -> Iterator[Kernel]:
 
 
 def _residues() -> list[Piece]:
-    """The positions with the same remainder modulo l: of so many remainders one more than of the others."""
+    """Split positions by their remainder modulo l; some remainders have one more position than the others."""
     least, most = floor(N_q / l_s), ceiling(N_q / l_s)
     longer = N_q - l_s * least
     return [
@@ -57,7 +58,7 @@ def _residues() -> list[Piece]:
 
 
 def _summaries() -> Kernel:
-    """Whole sections of queries and keys, causal among themselves: a section sees its own summary and all before."""
+    """Split into whole sections of queries and keys, causal among themselves: a section sees all summaries so far."""
     sections = N_q / l_s
     return Kernel("summaries of sections", [
         Cut([Piece(ONE, {N_q: sections, N_k: sections}, "causal")], [

@@ -1,4 +1,4 @@
-"""Split-KV attention, or flash-decoding: the keys are split among thread blocks, a second kernel combines them.
+"""Split-KV attention, or flash-decoding: keys are split among thread blocks, and a second kernel combines the parts.
 
 The partial outputs are fp32. FlashAttention-2 (Dao 2023, arXiv:2307.08691) on each part; the combination is that of
 Dao, Haziza, Massa and Sizov, Flash-Decoding for long-context inference (PyTorch blog, 2023).
@@ -10,32 +10,17 @@ from dataclasses import replace
 from sympy import Expr, Integer, Min, ceiling
 
 from iomodel.algorithms.flash2 import FORWARD
-from iomodel.execution import PIPELINED
-from iomodel.nest import (
-    Algorithm,
-    Drop,
-    Exp,
-    Hold,
-    Kernel,
-    Live,
-    Load,
-    Loop,
-    MatMul,
-    Published,
-    Requirement,
-    Scores,
-    Sink,
-    Store,
-    When,
-)
-from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v, s
-from iomodel.tensors import LSE, K, LSE_acc, O, O_acc, Q, S, V, depth, key, l, m, query, split, value
+from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.execution import PIPELINED
+from iomodel.nests.language import Drop, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Scores, Sink, Store, When
+from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v, s
+from iomodel.nests.tensors import LSE, K, LSE_acc, O, O_acc, Q, S, V, depth, key, l, m, query, split, value
 
 ONE = Integer(1)
 
 
 def declare(splits: Expr, lse: bool) -> Iterator[Kernel]:
-    """Whole key tiles are dealt out; a split that has none writes a partial result of zero all the same."""
+    """Divide whole key tiles among splits; a split without tiles still writes a partial result of zero."""
     assert split.length == splits
     many = Min(1, splits - 1)
     yield Kernel("flash2 on each split", [

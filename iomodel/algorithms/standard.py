@@ -3,11 +3,11 @@
 By default each operand makes one ideal pass, as in the paper. With tiles the products are tiled GEMMs that
 accumulate an output tile while rank-one slices of the operands stream past.
 
-Eager frameworks run elementwise steps as kernels of their own. `mask_pass` adds the mask to S in one: S goes in and
-out once more. `dropout_pass` drops P out in one, as PyTorch does outside of its fused attention: it stores the dropped
-P, which the product takes, and a mask of a byte an element, from which the backward pass makes dP; P, the dropped P
-and the mask stay in HBM. This option stands alone: the pass is there, with a random number an element of P, whether
-the call has dropout or not; where it has, the pass is that dropout, and no state of the random numbers is stored.
+Eager frameworks run elementwise steps as separate kernels. `mask_pass` adds the mask to S in a kernel that reads and
+writes S once more. `dropout_pass` applies dropout to P in a kernel, as PyTorch does outside fused attention: it stores
+the dropped P for the product, and a mask of one byte per element, from which the backward pass computes dP; P, the
+dropped P and the mask stay in HBM. The option is independent of the call: the pass exists, with a random number per
+element of P, even if the call has no dropout; otherwise it is that dropout, and no random state is stored.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,9 @@ from typing import NamedTuple
 from sympy import Expr, Integer, ceiling
 
 from iomodel.algorithms._gradients import stores, summed
-from iomodel.execution import UNFUSED
-from iomodel.nest import (
-    Algorithm,
+from iomodel.nests.algorithm import Algorithm, Published
+from iomodel.nests.execution import UNFUSED
+from iomodel.nests.language import (
     Axis,
     Drop,
     Exp,
@@ -28,7 +28,6 @@ from iomodel.nest import (
     Load,
     Loop,
     MatMul,
-    Published,
     Random,
     Scores,
     Sink,
@@ -36,8 +35,8 @@ from iomodel.nest import (
     Store,
     Tensor,
 )
-from iomodel.symbols import N_k, N_q, d, d_v, m_1, m_2, m_3, m_4, m_5, m_6, n_1, n_2, n_3, n_4, n_5, n_6
-from iomodel.tensors import (
+from iomodel.nests.symbols import N_k, N_q, d, d_v, m_1, m_2, m_3, m_4, m_5, m_6, n_1, n_2, n_3, n_4, n_5, n_6
+from iomodel.nests.tensors import (
     K,
     O,
     P,
@@ -62,8 +61,8 @@ from iomodel.tensors import (
 ONE = Integer(1)
 
 
-class Product(NamedTuple):
-    """C = A B with C over (m, n) and A, B sharing the axis k, in tiles of m_tile x n_tile."""
+class TiledProduct(NamedTuple):
+    """The product C = A B with C over (m, n) and A, B sharing the axis k, in tiles of m_tile x n_tile."""
 
     title: str
     result: Tensor
@@ -75,14 +74,14 @@ class Product(NamedTuple):
     n_tile: Expr
 
 
-SCORES = Product("S = Q K^T", S, (Q, K), query, key, depth, m_1, n_1)
-OUTPUT = Product("O = P V", O, (P, V), query, value, key, m_2, n_2)
+SCORES = TiledProduct("S = Q K^T", S, (Q, K), query, key, depth, m_1, n_1)
+OUTPUT = TiledProduct("O = P V", O, (P, V), query, value, key, m_2, n_2)
 DROPPED_OUTPUT = OUTPUT._replace(title="O = P_drop V", operands=(P_drop, V))
 BACKWARD = (
-    Product("dV = P^T dO", dV, (P, dO), key, value, query, m_3, n_3),
-    Product("dP = dO V^T", dP, (dO, V), query, key, value, m_4, n_4),
-    Product("dQ = dS K", dQ, (dS, K), query, depth, key, m_5, n_5),
-    Product("dK = dS^T Q", dK, (dS, Q), key, depth, query, m_6, n_6),
+    TiledProduct("dV = P^T dO", dV, (P, dO), key, value, query, m_3, n_3),
+    TiledProduct("dP = dO V^T", dP, (dO, V), query, key, value, m_4, n_4),
+    TiledProduct("dQ = dS K", dQ, (dS, K), query, depth, key, m_5, n_5),
+    TiledProduct("dK = dS^T Q", dK, (dS, Q), key, depth, query, m_6, n_6),
 )
 
 
@@ -94,9 +93,9 @@ DROPPED_BACKWARD = (
 
 
 def _gemm(
-    product: Product, tiled: bool, done: Sequence[Statement] | None = None, each: Sequence[Statement] = ()
+    product: TiledProduct, tiled: bool, done: Sequence[Statement] | None = None, each: Sequence[Statement] = ()
 ) -> Kernel:
-    """The kernel of a product; `each` is done to the operands as they come, `done` to the result."""
+    """Declare the kernel of a product; `each` applies to loaded operands, `done` to the result."""
     done = [Store(product.result)] if done is None else done
     first, second = product.operands
     inner = [Load(first), Load(second), *each, MatMul(product.m, product.n, product.k)]
@@ -107,12 +106,12 @@ def _gemm(
 
 
 def _rows(title: str, body: Sequence[Statement], tiled: bool) -> Kernel:
-    """A kernel that goes over rows of queries, one by one if the others are tiled."""
+    """Declare a kernel over rows of queries, one by one if the other kernels are tiled."""
     return Kernel(title, [Loop(query, ONE, body)] if tiled else body)
 
 
 def declare(tiled: bool, mask_pass: bool, dropout_pass: bool) -> Iterator[Kernel]:
-    """Lines 1 to 3 of Algorithm 0, with further passes if wanted; which mask it is changes none of the traffic."""
+    """Declare lines 1 to 3 of Algorithm 0, with optional passes; the traffic does not depend on the mask."""
     yield _gemm(SCORES, tiled, [Scores(query, key), Store(S)])
     if mask_pass:
         yield _rows("S = S + mask", [Load(S), Store(S)], tiled)
@@ -127,13 +126,13 @@ def declare(tiled: bool, mask_pass: bool, dropout_pass: bool) -> Iterator[Kernel
             Store(P_drop, held=P),
         ]
         yield _rows("P_drop = dropout(P)", drop, tiled)
-        yield replace(_gemm(DROPPED_OUTPUT, tiled), keeps=(P,))  # the gradient of the softmax takes it
+        yield replace(_gemm(DROPPED_OUTPUT, tiled), keeps=(P,))  # used by the gradient of the softmax
     else:
-        yield _gemm(OUTPUT, tiled, each=[Drop(query, key)])  # P is kept whole for the backward pass
+        yield _gemm(OUTPUT, tiled, each=[Drop(query, key)])  # P is kept for the backward pass
 
 
 def backward(tiled: bool, dropout_pass: bool) -> Iterator[Kernel]:
-    """Lines 1 to 5 of Algorithm 3, from the P that the forward pass left; a constant mask has no gradient to take."""
+    """Declare lines 1 to 5 of Algorithm 3, from the P of the forward pass; a constant mask has no gradient."""
     dv, dp, dq, dk = DROPPED_BACKWARD if dropout_pass else BACKWARD
     if dropout_pass:
         yield _gemm(dv, tiled, list(stores(dV)))

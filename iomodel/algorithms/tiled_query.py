@@ -1,6 +1,6 @@
-"""Tiled-query attention: the whole score strip of a few queries stays on chip, softmax is plain and exact.
+"""Tiled-query attention: the entire score strip of a few queries stays on chip, with an ordinary softmax.
 
-Nothing is rescaled and no statistics reach HBM. With block_q = 1 it is the naive kernel, one query a thread block.
+Nothing is rescaled and no statistics reach HBM. With block_q = 1 it is the naive kernel, one query per thread block.
 Keeping rows of S on chip is the fusion of FLAT (Kao et al., ASPLOS 2023, arXiv:2107.06419).
 """
 
@@ -8,14 +8,15 @@ from collections.abc import Iterator
 
 from sympy import ceiling
 
-from iomodel.execution import PIPELINED
-from iomodel.nest import Algorithm, Drop, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Published, Scores, Sink, Store
-from iomodel.symbols import B_c, B_r, N_k, N_q, d, d_v
-from iomodel.tensors import K, O, Q, S, V, depth, key, query, value
+from iomodel.nests.algorithm import Algorithm, Published
+from iomodel.nests.execution import PIPELINED
+from iomodel.nests.language import Drop, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Scores, Sink, Store
+from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v
+from iomodel.nests.tensors import K, O, Q, S, V, depth, key, query, value
 
 
 def declare() -> Iterator[Kernel]:
-    """K streams past once to fill the strip, V once to empty it; the two tiles never live together."""
+    """Stream K once to fill the strip, and V once to consume it; the two tiles are never live together."""
     yield Kernel("tiled_query", [
         Loop(query, B_r, [
             Hold(S, "fp32"), Hold(O, "fp32"),

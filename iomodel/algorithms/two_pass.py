@@ -1,7 +1,7 @@
-"""The backward pass without atomics: one pass for dK and dV, another for dQ, each with the tiles that suit it.
+"""Backward pass without atomics: one pass for dK and dV, another for dQ, each with separate tiles.
 
 This is the backward pass of Triton's fused attention tutorial (Tillet et al.), after FlashAttention-2 (Dao 2023,
-arXiv:2307.08691, Algorithm 2). S and dP are made twice, seven products in place of five; nothing is added in HBM.
+arXiv:2307.08691, Algorithm 2). S and dP are computed twice, seven products instead of five; nothing is added in HBM.
 """
 
 from collections.abc import Iterator
@@ -10,24 +10,11 @@ from sympy import ceiling
 
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.algorithms.flash2 import preprocess
-from iomodel.execution import PIPELINED
-from iomodel.nest import (
-    Algorithm,
-    Drop,
-    Exp,
-    Hold,
-    Kernel,
-    Live,
-    Load,
-    Loop,
-    MatMul,
-    Published,
-    Scores,
-    Statement,
-    Store,
-)
-from iomodel.symbols import B_c, B_c_dQ, B_r, B_r_dQ, N_k, N_q, d, d_v
-from iomodel.tensors import LSE, D, K, Q, S, V, depth, dK, dO, dP, dQ, dV, key, query, value
+from iomodel.nests.algorithm import Algorithm, Published
+from iomodel.nests.execution import PIPELINED
+from iomodel.nests.language import Drop, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Scores, Statement, Store
+from iomodel.nests.symbols import B_c, B_c_dQ, B_r, B_r_dQ, N_k, N_q, d, d_v
+from iomodel.nests.tensors import LSE, D, K, Q, S, V, depth, dK, dO, dP, dQ, dV, key, query, value
 
 QUERIES: list[Statement] = [Load(Q), Load(dO), Load(LSE), Load(D)]
 KEYS: list[Statement] = [Load(K), Load(V)]
@@ -35,7 +22,7 @@ SCORES: list[Statement] = [Hold(S, "fp32"), MatMul(query, key, depth), Scores(qu
 
 
 def backward(accumulate: bool) -> Iterator[Kernel]:
-    """Three kernels: D; key tiles outside for dK and dV; query tiles outside for dQ."""
+    """Declare three kernels: D; key tiles outside for dK and dV; query tiles outside for dQ."""
     yield preprocess()
     yield from zeroed_sums(accumulate)
     yield Kernel("dK, dV", [

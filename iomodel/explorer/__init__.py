@@ -1,1 +1,1 @@
-"""What makes the page of `iomodel.explore`: formulas as JavaScript and MathML, the data, the assembly."""
+"""Page of `iomodel.explore`: formulas as JavaScript and MathML, data, and assembly."""

@@ -1,25 +1,31 @@
-"""Every kind of call that the page answers: its formulas, and what the solver needs of them."""
+"""Kinds of calls supported by the page, with their formulas and the inputs of the solver."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any
 
 from sympy import Add, Expr, Integer
 
-from iomodel import counts
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.counts import in_bytes
-from iomodel.coverage import View
+from iomodel.counting import folds as counts
+from iomodel.counting.bands import Count
+from iomodel.counting.coverage import View
+from iomodel.counting.expressions import Expressions, declared, formulas
+from iomodel.counting.folds import in_bytes
+from iomodel.counting.kinds import FormulaKind, check_kind
+from iomodel.counting.mask_kind import CAUSAL, FULL, MaskKind
+from iomodel.counting.options import check_options, structural
+from iomodel.counting.quantities import IN_FORMULAS, QUANTITIES
+from iomodel.counting.structure import Part, parts
 from iomodel.errors import InputError
-from iomodel.expressions import NUMBERS, Expressions, Kind, check_kind, check_options, declared, formulas, structural
-from iomodel.masks import CAUSAL, FULL, Count, MaskKind
-from iomodel.nest import Algorithm, DeclarationError, Idle, Kernel, Live, Loop, Nest, walk
-from iomodel.structure import Part, parts
-from iomodel.symbols import NAME_OF
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import NUMBERS
+from iomodel.nests.language import Idle, Kernel, Live, Loop, Nest, walk
+from iomodel.nests.rules import DeclarationError
+from iomodel.nests.symbols import NAME_OF
 
 MASKS: dict[str, MaskKind] = {
     "full": FULL,
@@ -29,26 +35,15 @@ MASKS: dict[str, MaskKind] = {
         for sides, align in product(("left", "right", "left+right"), ("bottom-right", "top-left"))
     },
 }
-"""The kinds of mask that have formulas without data, by the name that the page gives them."""
+"""Kinds of mask with formulas independent of data, keyed by their names on the page."""
 
-QUANTITIES: dict[str, tuple[str, str]] = {
-    "hbm_bytes": ("HBM traffic", "B"),
-    "atomics": ("of which atomic adds", "elements"),
-    "flops": ("FLOPs of the visited tiles", "FLOP"),
-    "useful_flops": ("FLOPs of the visible pairs", "FLOP"),
-    "exps": ("exponentials", "-"),
-    "tanhs": ("hyperbolic tangents", "-"),
-    "randoms": ("random numbers", "-"),
-    "footprint": ("SRAM footprint", "elements"),
-    "footprint_bytes": ("SRAM footprint", "B"),
-    "peak_hbm_bytes": ("peak HBM allocation", "B"),
-}
-"""What is counted beside reads and writes: the field of Expressions, what it is called, its unit."""
+SHOWN = {IN_FORMULAS.get(name, name): entry for name, entry in QUANTITIES.items() if entry.listed != "never"}
+"""The quantities of the page, by their names in formulas."""
 
 
 @dataclass(frozen=True)
 class CallKind:
-    """One kind of call: an algorithm under its switches, a direction, a mask, packed or not."""
+    """One kind of call: an algorithm with its switches, a direction, a mask, packed or not."""
 
     algorithm: str
     direction: str
@@ -58,50 +53,50 @@ class CallKind:
 
     @property
     def place(self) -> str:
-        """Where the page looks it up."""
+        """Key of the call kind on the page."""
         on = "".join(str(int(value)) for _, value in self.switches)
         return "|".join((self.algorithm, self.direction, self.mask, str(int(self.packed)), on))
 
     @property
     def nest_place(self) -> str:
-        """Where the page looks up its nest, which depends on neither mask nor packing."""
+        """Key of its nest on the page, independent of mask and packing."""
         on = "".join(str(int(value)) for _, value in self.switches)
         return "|".join((self.algorithm, self.direction, on))
 
 
-def switches_of(found: Algorithm, direction: str) -> dict[str, tuple[bool, ...]]:
-    """The options of a direction that are on or off, each with the values that it may have."""
-    saved = found.saved if direction == "both" else {}
-    taken = {name: value for name, value in found.takes(direction).items() if isinstance(value, bool)}
-    return {name: (saved[name],) if name in saved else (False, True) for name in taken}
+def switches_of(algorithm: Algorithm, direction: str) -> dict[str, tuple[bool, ...]]:
+    """List the boolean options of a direction with their allowed values."""
+    saved = algorithm.saved if direction == "both" else {}
+    booleans = {name: value for name, value in algorithm.takes(direction).items() if isinstance(value, bool)}
+    return {name: (saved[name],) if name in saved else (False, True) for name in booleans}
 
 
 def kinds(algorithms: Sequence[str]) -> Iterator[CallKind]:
-    """Every kind of call of some algorithms; whether they answer it is another matter."""
+    """Iterate over every kind of call of some algorithms, supported or not."""
     for name in algorithms:
-        found = find_algorithm(name)
-        for direction in found.directions:
-            allowed = switches_of(found, direction)
-            packing = (False, True) if "packed" in found.common else (False,)
+        declared_algorithm = find_algorithm(name)
+        for direction in declared_algorithm.directions:
+            allowed = switches_of(declared_algorithm, direction)
+            packing = (False, True) if "packed" in declared_algorithm.common else (False,)
             for mask, packed, values in product(MASKS, packing, product(*allowed.values())):
                 yield CallKind(name, direction, mask, packed, tuple(zip(allowed, values, strict=True)))
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an algorithm answers to a kind of call."""
+    """The formulas and tile pairs of one kind of call."""
 
     found: Expressions
     nest: Nest
-    parts: tuple[PartFormulas, ...]
+    parts: tuple[TilePair, ...]
     rest: Expr
     refused: str = ""
-    """Why no tiles can be solved for, empty if they can."""
+    """Reason for which no tiles can be solved for; empty if they can."""
 
 
 @dataclass(frozen=True)
-class PartFormulas:
-    """A pair of tiles that the solver chooses together, as :mod:`iomodel.question` has it."""
+class TilePair:
+    """A pair of tiles that the solver chooses together, from :mod:`iomodel.solving.parts`."""
 
     outer: str
     inner: str
@@ -118,7 +113,7 @@ class PartFormulas:
 
 
 def _sees_mask(nest: Nest) -> bool:
-    """Whether any count of a nest depends on the mask."""
+    """Check that a count of the nest depends on the mask."""
     return any(
         isinstance(block, Live | Idle) or (isinstance(block, Loop) and block.masked)
         for _, path in walk(nest)
@@ -128,32 +123,32 @@ def _sees_mask(nest: Nest) -> bool:
 
 @lru_cache(maxsize=4096)
 def answer(kind: CallKind) -> Answer:
-    """The formulas of a kind of call, or InputError where the algorithm does not answer it or only data tell."""
-    found = find_algorithm(kind.algorithm)
-    key = Kind(MASKS[kind.mask], kind.direction)
-    check_kind(found, key)
+    """Compute the formulas of a kind of call; raise InputError if it is unsupported or depends on data."""
+    declared_algorithm = find_algorithm(kind.algorithm)
+    key = FormulaKind(MASKS[kind.mask], kind.direction)
+    check_kind(declared_algorithm, key)
     chosen = {**dict(kind.switches), **({"packed": True} if kind.packed else {})}
-    options = check_options(found, chosen, direction=kind.direction)
-    nest, view = declared(found, key, options), View(key.mask, kind.packed)
-    if kind.mask != "full" and not found.approximates and not _sees_mask(nest):
+    options = check_options(declared_algorithm, chosen, direction=kind.direction)
+    nest, view = declared(declared_algorithm, key, options), View(key.mask, kind.packed)
+    if kind.mask != "full" and not declared_algorithm.approximates and not _sees_mask(nest):
         unmasked = answer(replace(kind, mask="full"))
         useful = counts.useful_flops(nest, view)
         return replace(unmasked, found=replace(unmasked.found, useful_flops=useful))
-    made = formulas(kind.algorithm, key, structural(options))
-    if any(expr.has(Count) for expr in (*made.reads.values(), *made.writes.values(), made.flops)):
-        raise InputError(f"mask: {kind.mask} given; allowed: one whose counts have formulas, with {kind.algorithm}")
+    expressions = formulas(declared_algorithm, key, structural(options))
+    if any(expr.has(Count) for expr in (*expressions.reads.values(), *expressions.writes.values(), expressions.flops)):
+        raise InputError(f"mask: {kind.mask} given; allowed with {kind.algorithm}: a mask whose counts have formulas")
     try:
-        pairs, fixed = parts(nest, key.mask) if made.tiles else ([], nest)
+        pairs, fixed = parts(nest, key.mask) if expressions.tiles else ([], nest)
     except DeclarationError as error:
-        return Answer(made, nest, (), Integer(0), str(error))
+        return Answer(expressions, nest, (), Integer(0), str(error))
     rest = _footprint(fixed, view) if fixed else Integer(0)
-    return Answer(made, nest, tuple(_part(part, view) for part in pairs), rest)
+    return Answer(expressions, nest, tuple(_part(part, view) for part in pairs), rest)
 
 
-def _part(part: Part, view: View) -> PartFormulas:
+def _part(part: Part, view: View) -> TilePair:
     outer, inner = part.axes[part.outer], part.axes[part.inner]
     fixed, streamed = ("fixed", "area"), ("fixed", "once a tile", "streamed", "area")
-    return PartFormulas(
+    return TilePair(
         NAME_OF[part.outer],
         NAME_OF[part.inner],
         view.rows(outer),
@@ -170,15 +165,13 @@ def _part(part: Part, view: View) -> PartFormulas:
 
 
 def _traffic(nest: Nest, view: View) -> Expr:
-    """Traffic of a nest [B]; many nests share kernels."""
+    """Compute the traffic of a nest [B], cached per kernel because nests share kernels."""
     return Add(*(_kernel_traffic(kernel, view) for kernel in nest))
 
 
 @lru_cache(maxsize=4096)
 def _kernel_traffic(kernel: Kernel, view: View) -> Expr:
-    nest = (kernel,)
-    sides: list[Mapping[Any, Expr]] = [counts.moves(nest, view, kinds) for kinds in (counts.READS, counts.WRITES)]
-    return Add(*(in_bytes(tensor.dtype) * moved for side in sides for tensor, moved in side.items()))
+    return counts.hbm_bytes((kernel,), view)
 
 
 @lru_cache(maxsize=4096)
@@ -186,6 +179,6 @@ def _footprint(nest: Nest, view: View) -> Expr:
     return counts.footprint(nest, view, in_bytes)
 
 
-def numbers_of(found: Algorithm, direction: str) -> dict[str, int]:
-    """The options of a direction that are numbers, with their defaults."""
-    return {name: value for name, value in found.takes(direction).items() if name in NUMBERS}
+def numbers_of(algorithm: Algorithm, direction: str) -> dict[str, int]:
+    """List the integer options of a direction with their defaults."""
+    return {name: value for name, value in algorithm.takes(direction).items() if name in NUMBERS}

@@ -1,23 +1,23 @@
-"""What the page knows of a device: the budget of the tiles, and the rates of its roofline."""
+"""Data of a device on the page: the budget of the tiles, and the rates of its roofline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from iomodel.hardware import Hardware, hardware
-from iomodel.quantity import Quantity
-from iomodel.workload import DType
+from iomodel.devices.device import Hardware, hardware
+from iomodel.devices.quantity import Quantity
+from iomodel.workloads.call import DType
 
 
-def device(found: Hardware) -> dict[str, Any]:
-    """The figures in base units, each with where it is from; what nobody gave is left out.
+def device(gpu: Hardware) -> dict[str, Any]:
+    """Collect the figures in base units with their sources, omitting unknown ones.
 
-    >>> from iomodel.hardware import hardware
+    >>> from iomodel.devices.device import hardware
     >>> device(hardware("h100-sxm5"))["sram"]
     {'value': 232448, 'source': 'nvidia-cccl'}
     """
-    figures = {path: figure for path, figure in found.quantities.items() if isinstance(figure, Quantity)}
+    figures = {path: figure for path, figure in gpu.quantities.items() if isinstance(figure, Quantity)}
 
     def plain(*paths: str) -> dict[str, Any] | None:
         figure = next((figures[path] for path in paths if path in figures and figures[path].value > 0), None)
@@ -27,21 +27,21 @@ def device(found: Hardware) -> dict[str, Any]:
         return {"value": _whole(figure.value), "source": ", ".join(figure.source), **doubt}
 
     peaks = {name: plain(f"compute.peak.{name}") for name in get_args(DType)}
-    made = {
-        "name": found.name,
-        "alignment": found.tile_alignment,
+    data = {
+        "name": gpu.name,
+        "alignment": gpu.tile_alignment,
         "sram": plain("memory.sram.per_block"),
         "hbm": plain("memory.hbm.bandwidth"),
         "l2": plain("measured.l2_bandwidth", "memory.l2.bandwidth"),
         "peak": {name: figure for name, figure in peaks.items() if figure is not None},
     }
-    return {name: value for name, value in made.items() if value is not None}
+    return {name: value for name, value in data.items() if value is not None}
 
 
 def devices(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Several devices, by name or by the path of a file."""
-    found = [hardware(name) for name in names]
-    return {one.id or one.name: device(one) for one in found}
+    """Collect the data of several devices, given by name or by the path of a file."""
+    loaded = [hardware(name) for name in names]
+    return {gpu.id or gpu.name: device(gpu) for gpu in loaded}
 
 
 def _whole(value: float) -> int | float:

@@ -1,8 +1,8 @@
-"""Formulas as JavaScript: every subexpression that occurs twice is printed once, for all formulas together.
+"""Formulas as JavaScript, with common subexpressions printed once for all formulas together.
 
-A text is over the letters of the alphabet, numbered nodes (``x12``) and calls of the functions that the page defines
-thrice: on BigInt, on Number, and on bounds of magnitude. The same text serves all three, for it holds no operator but
-``+``, ``*`` and the minus in front of a factor: without its minus signs it is the bound of its own magnitude.
+A text consists of letters of the alphabet, numbered nodes (``x12``) and calls of functions that the page defines three
+times: on BigInt, on Number, and on bounds of magnitude. The same text serves all three because its only operators are
+``+``, ``*`` and the minus in front of a factor; without its minus signs it bounds its own magnitude.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from sympy import Add, Expr, Integer, Mul, Symbol, ilcm
 from sympy.printing.printer import Printer
 
-from iomodel.integral import CeilDiv, FloorDiv, Maximum, Minimum, Ratio, SumOfFloors, integral
+from iomodel.counting.evaluation.integral import CeilDiv, FloorDiv, Maximum, Minimum, Ratio, SumOfFloors, integral
 
 CALLS: dict[type, str] = {
     FloorDiv: "fl",
@@ -22,21 +22,21 @@ CALLS: dict[type, str] = {
     Minimum: "mn",
     SumOfFloors: "sf",
 }
-"""The name in JavaScript of every node that is a call."""
+"""JavaScript name of every node that is a call."""
 ONE = Integer(1)
 SURE = "s"
-"""Ends the name of a division whose divisor is its own least magnitude: a product of letters and positive numbers."""
+"""Suffix of a division whose divisor equals its bound of magnitude: a product of letters and positive numbers."""
 
 
 class NoJavaScriptError(TypeError):
-    """A formula holds what the page cannot evaluate."""
+    """A formula contains a node that the page cannot evaluate."""
 
 
 class JavaScriptPrinter(Printer):  # type: ignore[misc]
-    """JavaScript with BigInt literals for the nodes of :mod:`iomodel.integral`.
+    """A printer of JavaScript with BigInt literals for the nodes of :mod:`iomodel.counting.evaluation.integral`.
 
     >>> from sympy import ceiling
-    >>> from iomodel.symbols import B_r, N_q, d
+    >>> from iomodel.nests.symbols import B_r, N_q, d
     >>> JavaScriptPrinter({}).doprint(integral(3 * d - ceiling(N_q / B_r), {}))
     '(-ces(N_q,B_r) + 3n*d)'
     """
@@ -80,21 +80,21 @@ class JavaScriptPrinter(Printer):  # type: ignore[misc]
         return f"{name}{sure}({','.join(map(self._print, expr.args))})"
 
     def emptyPrinter(self, expr: Expr) -> str:
-        """Refuse what no method prints."""
+        """Reject nodes without a print method."""
         raise NoJavaScriptError(f"no JavaScript for {type(expr).__name__}")
 
 
 def _is_sure(divisor: Expr) -> bool:
-    """Whether a positive divisor is as large as its bound of magnitude."""
+    """Check that a positive divisor equals its bound of magnitude."""
     if divisor.is_Symbol or divisor.is_Integer:
         return bool(divisor.is_positive)
     return (divisor.is_Mul or divisor.is_Add or divisor.is_Pow) and all(map(_is_sure, divisor.args))
 
 
 class Nodes:
-    """All formulas of a page as one table of texts, each over the letters and the texts before it.
+    """All formulas of a page as one table of texts, each over the letters and the preceding texts.
 
-    >>> from iomodel.symbols import B_r, N_q, d
+    >>> from iomodel.nests.symbols import B_r, N_q, d
     >>> from sympy import ceiling
     >>> nodes = Nodes()
     >>> first, second = nodes.add(d * ceiling(N_q / B_r)), nodes.add(N_q + ceiling(N_q / B_r))
@@ -109,18 +109,18 @@ class Nodes:
         self.places: dict[Expr, int] = {}
 
     def add(self, formula: Expr) -> Expr:
-        """Take a formula in; what it is called here, of which `places` tells the number once all are printed."""
+        """Add a formula and return its key in `places`, which gives its number once all are printed."""
         root = self._whole(integral(formula, self._known))
         self._roots.setdefault(root)
         return root
 
     def _whole(self, node: Expr) -> Expr:
-        """The same integer with one division in the end, in place of parts that only together are whole."""
+        """Rewrite an integer with a single division at the end, in place of fractional terms."""
         above, below = self._cleared(node)
         return above if below == 1 else Ratio(above, below)
 
     def _cleared(self, node: Expr) -> tuple[Expr, Expr]:
-        """Numerator and denominator of a node."""
+        """Return numerator and denominator of a node."""
         if node not in self._fractions:
             self._fractions[node] = self._fraction(node)
         return self._fractions[node]
@@ -134,8 +134,8 @@ class Nodes:
         if node.is_Add:
             parts = [self._cleared(part) for part in node.args]
             split = [below.as_coeff_Mul() for _, below in parts]
-            whole = ilcm(1, *(number for number, _ in split)) * Mul(*dict.fromkeys(letters for _, letters in split))
-            return Add(*(above * (whole / below) for above, below in parts)), whole
+            common = ilcm(1, *(number for number, _ in split)) * Mul(*dict.fromkeys(letters for _, letters in split))
+            return Add(*(above * (common / below) for above, below in parts)), common
         if node.is_Mul:
             parts = [self._cleared(part) for part in node.args]
             return Mul(*(above for above, _ in parts)), Mul(*(below for _, below in parts))
@@ -163,7 +163,7 @@ class Nodes:
 
 
 def _visit(node: Expr, uses: Counter[Expr], order: dict[Expr, None]) -> None:
-    """Count where each part is used, and put parts before what they are parts of."""
+    """Count the uses of each part, and order parts before the expressions that contain them."""
     if node in order:
         return
     for part in node.args:

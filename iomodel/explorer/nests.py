@@ -1,4 +1,4 @@
-"""A nest as plain data, for the page to walk tile by tile."""
+"""Conversion of a nest to plain data, walked tile by tile on the page."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from sympy import Expr
 
-from iomodel.coverage import View
-from iomodel.nest import (
+from iomodel.counting.coverage import View
+from iomodel.nests.language import (
     Accumulate,
     Axis,
     Block,
@@ -34,7 +34,7 @@ PACKED = View(packed=True)
 
 
 class Drawn:
-    """The kernels of a nest with the axes and tensors that they name."""
+    """The kernels of a nest with their axes and tensors, as plain data."""
 
     def __init__(self, nest: Nest, add: Add) -> None:
         self.add = add
@@ -43,16 +43,16 @@ class Drawn:
         self.kernels = [{"title": k.title, "per": k.per, "body": self._body(k.body)} for k in nest]
 
     def plain(self) -> dict[str, Any]:
-        """Everything as plain data; formulas are what `add` returned."""
+        """Return everything as plain data; formulas are the results of `add`."""
         return {"axes": self.axes, "tensors": self.tensors, "kernels": self.kernels}
 
     def _axis(self, axis: Axis) -> str:
         if axis.name not in self.axes:
-            own: dict[str, Any] = {"rows": self.add(axis.length), "packed": self.add(PACKED.rows(axis))}
-            own["symbol"] = str(axis.length) if axis.length.is_Symbol else None
-            self.axes[axis.name] = own
+            data: dict[str, Any] = {"rows": self.add(axis.length), "packed": self.add(PACKED.rows(axis))}
+            data["symbol"] = str(axis.length) if axis.length.is_Symbol else None
+            self.axes[axis.name] = data
             if axis.of is not None and axis.chunk is not None:
-                own |= {"of": self._axis(axis.of), "chunk": self.add(axis.chunk)}
+                data |= {"of": self._axis(axis.of), "chunk": self.add(axis.chunk)}
         return axis.name
 
     def _tensor(self, tensor: Tensor) -> str:
@@ -74,7 +74,7 @@ class Drawn:
             return {"do": "multiply", "axes": [self._axis(axis) for axis in (statement.m, statement.n, statement.k)]}
         if isinstance(statement, Exp):
             return {"do": "exp", "axes": list(map(self._axis, statement.axes))}
-        return None  # a buffer that is only held, and marks of features that the call lacks, move and compute nothing
+        return None  # held buffers, and marks of absent features, move and compute nothing
 
     def _block(self, block: Any) -> dict[str, Any]:
         body = self._body(block.body)

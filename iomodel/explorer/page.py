@@ -1,4 +1,4 @@
-"""The page put together: one file that holds its style, its scripts and its data."""
+"""Assembly of the page: one file with style, scripts and data."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from importlib.resources import files
 from typing import Any
 
 COMPUTES = ("arithmetic", "solve", "call", "walk")
-"""The scripts that know nothing of a page."""
+"""Scripts independent of the page."""
 DRAWS = ("drawing", "results", "tilemap", "curves", "animation", "form", "main")
-"""Those that draw it."""
+"""Scripts that draw the page."""
 
 
 def static(name: str) -> str:
-    """A file of the page."""
+    """Read a static file of the page."""
     return (files("iomodel.explorer") / "static" / name).read_text(encoding="utf-8")
 
 
 def script(names: tuple[str, ...]) -> str:
-    """Some scripts as one, in a scope of their own."""
+    """Join scripts in one scope."""
     body = "\n".join(static(f"{name}.js") for name in names)
     return f'"use strict";\n(() => {{\n{body}\n}})();'
 
 
 def page(data: dict[str, Any]) -> str:
-    """The HTML of the page with these data."""
+    """Build the HTML of the page with these data."""
     packed = gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)
     parts = {
         "style": static("page.css"),

@@ -1,4 +1,4 @@
-"""All data of the page: formulas once each, the calls that name them, devices, algorithms, the alphabet."""
+"""Data of the page: formulas without duplicates, calls, devices, algorithms, and the alphabet."""
 
 from __future__ import annotations
 
@@ -10,60 +10,68 @@ from typing import Any, get_args
 from sympy import Expr, Pow, jscode
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.bounds import FORMULAS, counts_of
+from iomodel.common.progress import watched
+from iomodel.common.validation import LARGEST
+from iomodel.counting.bound_formulas import FORMULAS
+from iomodel.counting.bounds import counts_of
 from iomodel.errors import IOModelError
 from iomodel.explorer.calls import (
     MASKS,
-    QUANTITIES,
+    SHOWN,
     Answer,
     CallKind,
-    PartFormulas,
+    TilePair,
     answer,
     kinds,
     numbers_of,
     switches_of,
 )
 from iomodel.explorer.devices import devices
+from iomodel.explorer.fields import SHAPE, call_fields, memory_fields, tile_field
 from iomodel.explorer.javascript import Nodes
 from iomodel.explorer.nests import Drawn
 from iomodel.explorer.typeset import Typeset
-from iomodel.nest import Algorithm
-from iomodel.progress import watched
-from iomodel.symbols import ALPHABET, BY_NAME, NAME_OF
-from iomodel.validation import LARGEST
-from iomodel.workload import ELEMENT_SIZE, Align, Direction
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import (
+    SHIPPED,
+)
+from iomodel.nests.symbols import (
+    BY_NAME,
+    NAME_OF,
+)
+from iomodel.workloads.call import ELEMENT_SIZE, Direction
 
 TYPESET = ("flops", "exps", "atomics", "footprint", "footprint_bytes")
-"""The totals whose formulas are shown."""
+"""Totals with displayed formulas."""
 
 
 def payload(
     algorithms: Sequence[str], hardware: Iterable[str], progress: bool = False, only: Sequence[CallKind] | None = None
 ) -> dict[str, Any]:
-    """Everything that the page computes with, as plain data; of all kinds of call, or of some only."""
+    """Collect all data of the page, for all kinds of call or for `only` some."""
     nodes, typeset = Nodes(), Typeset()
     calls: dict[str, Any] = {}
     nests: dict[str, Any] = {}
-    wanted = list(kinds(algorithms) if only is None else only)
-    for kind in watched(wanted, len(wanted), progress, "kinds of call"):
+    call_kinds = list(kinds(algorithms) if only is None else only)
+    for kind in watched(call_kinds, len(call_kinds), progress, "kinds of call"):
         try:
-            found = answer(kind)
+            call_answer = answer(kind)
         except IOModelError as error:
-            calls[kind.place] = str(error).replace("'another'", "'window'")  # as the page calls those masks
+            calls[kind.place] = str(error).replace("'another'", "'window'")  # the page's name for those masks
         else:
-            calls[kind.place] = _call(found, nodes, typeset)
+            calls[kind.place] = _call(call_answer, nodes, typeset)
             if kind.nest_place not in nests:
-                nests[kind.nest_place] = Drawn(found.nest, nodes.add).plain()
+                nests[kind.nest_place] = Drawn(call_answer.nest, nodes.add).plain()
     bounds = {
-        f"{mask}|{way}": [nodes.add(formula) for formula in counts_of(kind, way, False).compiled.formulas]
+        f"{mask}|{direction}": [nodes.add(formula) for formula in counts_of(kind, direction, False).compiled.formulas]
         for mask, kind in MASKS.items()
-        for way in get_args(Direction)
+        for direction in get_args(Direction)
     }
     declared = {name: _algorithm(find_algorithm(name), nodes) for name in algorithms}
     texts = nodes.texts()
 
     def numbered(data: Any) -> Any:
-        """Numbers in place of formulas."""
+        """Replace formulas by their numbers."""
         if isinstance(data, Expr):
             return nodes.places[data]
         if isinstance(data, dict):
@@ -80,19 +88,19 @@ def payload(
         "nodes": texts,
         "lines": typeset.lines,
         "masks": list(MASKS),
-        "aligns": list(get_args(Align)),
+        "directions": list(get_args(Direction)),
+        "fields": {"call": call_fields(), "memory": memory_fields(), "tile": tile_field()},
+        "shape": list(SHAPE),
         "dtypes": ELEMENT_SIZE,
-        "largest": str(LARGEST),
-        "quantities": {name: list(words) for name, words in QUANTITIES.items()},
+        "quantities": {name: [entry.label, entry.unit, entry.listed == "nonzero"] for name, entry in SHOWN.items()},
         "alphabet": {
-            entry.name: {"symbol": str(entry.symbol), "meaning": entry.meaning, "unit": entry.unit}
-            for entry in ALPHABET
+            entry.name: {"symbol": str(entry.symbol), "meaning": entry.meaning, "unit": entry.unit} for entry in SHIPPED
         },
     }
 
 
 def _once(name: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Each value once, in a list; under `name` the place in it, or a text as it is."""
+    """Store each distinct value once in a list; under `name` its position, or a string unchanged."""
     places: dict[str, int] = {}
     values: list[Any] = []
     index: dict[str, Any] = {}
@@ -108,66 +116,73 @@ def _once(name: str, data: dict[str, Any]) -> dict[str, Any]:
     return {name: index, f"{name}_of": values}
 
 
-def _algorithm(found: Algorithm, nodes: Nodes) -> dict[str, Any]:
+def _algorithm(declared: Algorithm, nodes: Nodes) -> dict[str, Any]:
     directions = {}
-    for way in found.directions:
+    for direction in declared.directions:
         numbers = {
-            name: {"default": default, "least": int(bool(BY_NAME[name].is_positive))}
-            for name, default in numbers_of(found, way).items()
+            name: {"default": str(default), "least": str(int(bool(BY_NAME[name].is_positive))), "most": str(LARGEST)}
+            for name, default in numbers_of(declared, direction).items()
         }
         switches = {
-            name: {"default": found.takes(way)[name] if len(allowed) > 1 else allowed[0], "allowed": list(allowed)}
-            for name, allowed in switches_of(found, way).items()
+            name: {
+                "default": _switch(declared.takes(direction)[name] if len(allowed) > 1 else allowed[0]),
+                "choices": [_switch(on) for on in allowed],
+            }
+            for name, allowed in switches_of(declared, direction).items()
         }
-        classes = sorted(found.classes) if way == "forward" else []
-        directions[way] = {"numbers": numbers, "switches": switches, "classes": classes}
+        classes = sorted(declared.classes) if direction == "forward" else []
+        directions[direction] = {"numbers": numbers, "switches": switches, "classes": classes}
     return {
-        "title": found.title,
-        "cite": found.cite,
-        "approximates": found.approximates,
+        "title": declared.title,
+        "cite": declared.cite,
+        "approximates": declared.approximates,
         "requires": [
             {
-                "field": one.field,
-                "names": sorted(NAME_OF[symbol] for symbol in one.holds.free_symbols),
-                "holds": nodes.add(one.holds),
-                "most": None if one.most is None else nodes.add(one.most),
-                "allowed": one.allowed,
-                "given": dict(one.given),
+                "field": requirement.field,
+                "names": sorted(NAME_OF[symbol] for symbol in requirement.holds.free_symbols),
+                "holds": nodes.add(requirement.holds),
+                "most": None if requirement.most is None else nodes.add(requirement.most),
+                "allowed": requirement.allowed,
+                "given": dict(requirement.given),
             }
-            for one in found.requires
+            for requirement in declared.requires
         ],
-        "packed": "packed" in found.common,
+        "packed": {"choices": ["off", "on"] if "packed" in declared.common else ["off"], "default": "off"},
         "directions": directions,
     }
 
 
-def _call(found: Answer, nodes: Nodes, typeset: Typeset) -> dict[str, Any]:
-    made = found.found
+def _switch(on: bool) -> str:
+    return "on" if on else "off"
+
+
+def _call(call_answer: Answer, nodes: Nodes, typeset: Typeset) -> dict[str, Any]:
+    expressions = call_answer.found
 
     def row(formula: Expr) -> list[Any]:
         return [nodes.add(formula), typeset.line(formula)]
 
     return {
-        "tiles": list(made.tiles),
-        "reads": {name: row(expr) for name, expr in made.reads.items()},
-        "writes": {name: row(expr) for name, expr in made.writes.items()},
+        "tiles": list(expressions.tiles),
+        "reads": {name: row(expr) for name, expr in expressions.reads.items()},
+        "writes": {name: row(expr) for name, expr in expressions.writes.items()},
         "counts": {
             name: row(formula) if name in TYPESET else [nodes.add(formula)]
-            for name in QUANTITIES
-            for formula in [getattr(made, name)]
+            for name in SHOWN
+            for formula in [getattr(expressions, name)]
         },
-        "parts": [_part(part, nodes) for part in found.parts],
-        "rest": nodes.add(found.rest),
-        "refused": found.refused,
+        "parts": [_part(part, nodes) for part in call_answer.parts],
+        "rest": nodes.add(call_answer.rest),
+        "refused": call_answer.refused,
     }
 
 
-def _part(part: PartFormulas, nodes: Nodes) -> dict[str, Any]:
+def _part(part: TilePair, nodes: Nodes) -> dict[str, Any]:
     return {name: nodes.add(value) if isinstance(value, Expr) else value for name, value in vars(part).items()}
 
 
 def _bound(formula: Expr) -> dict[str, Any]:
-    """A lower bound as JavaScript on floats, and what must be above 0 for it to hold."""
+    """Convert a lower bound to JavaScript on floats, with the terms that must be positive for it to hold."""
     below = {power.base for power in formula.atoms(Pow) if power.exp.is_negative}
     return {"value": jscode(formula), "positive": sorted(map(jscode, below))}
 

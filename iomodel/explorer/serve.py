@@ -1,4 +1,4 @@
-"""Shows one page from a server that only this machine reaches."""
+"""Local server of one page."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ HOST = "127.0.0.1"
 
 
 def server(html: str, port: int = 0) -> ThreadingHTTPServer:
-    """A server of one page on this machine alone; port 0 is any that is free.
+    """Create a server of one page, reachable from this machine only; port 0 picks any free port.
 
     Raises
     ------
     InputError
-        The port is taken, or none.
+        The port is taken or invalid.
     """
     body = html.encode()
 
@@ -32,12 +32,12 @@ def server(html: str, port: int = 0) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     try:
         return ThreadingHTTPServer((HOST, port), Handler)
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or "no port"
+        reason = getattr(error, "strerror", None) or "not a port"
         raise InputError(
-            f"port: {port} given; allowed: one that is free, from 1024 to 65535, or 0 for any ({reason})"
+            f"port: {port} given; allowed: a free port from 1024 to 65535, or 0 for any ({reason})"
         ) from None

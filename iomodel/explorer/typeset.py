@@ -1,4 +1,4 @@
-"""Formulas as MathML, by sympy's presentation printer; long ones in lines, each with names for what others share."""
+"""Formulas as MathML by sympy's presentation printer, with long ones split into named lines."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 from sympy import Dummy, Expr, Max, Min, Symbol, ceiling, factor_terms, floor
 from sympy.printing.mathml import MathMLPresentationPrinter
 
-from iomodel.floorsum import FloorSum
+from iomodel.nests.floor_sum_node import FloorSum
 
 SHORT = 40
-"""Formulas of fewer operations stand in one line, whatever they hold."""
+"""Formulas with fewer operations stay on one line."""
 PLAIN = 5
-"""Floors and ceilings of fewer operations have no line of their own."""
+"""Floors and ceilings with fewer operations get no separate line."""
 
 
 class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
-    """sympy's, with a sum of floors as a sum, and a hole where a line of its own is named."""
+    """sympy's printer, with sums of floors as sums, and a hole for every named line."""
 
     def _print_FloorSum(self, expr: Expr) -> Any:
         n, m, a, b = expr.args
@@ -27,9 +27,9 @@ class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
         sum_sign.appendChild(self.dom.createTextNode("&#x2211;"))
         below = self.dom.createElement("mrow")
         for tag, text in (("mi", "i"), ("mo", "="), ("mn", "0")):
-            one = self.dom.createElement(tag)
-            one.appendChild(self.dom.createTextNode(text))
-            below.appendChild(one)
+            element = self.dom.createElement(tag)
+            element.appendChild(self.dom.createTextNode(text))
+            below.appendChild(element)
         for child in (sum_sign, below, self._print(n - 1)):
             sign.appendChild(child)
         row.appendChild(sign)
@@ -43,9 +43,9 @@ class _Printer(MathMLPresentationPrinter):  # type: ignore[misc]
 
 
 class Typeset:
-    """All typeset lines of a page, each once; a line names others as ``@number@``.
+    """All typeset lines of a page without duplicates; a line names others as ``@number@``.
 
-    >>> from iomodel.symbols import N_q, B_r
+    >>> from iomodel.nests.symbols import N_q, B_r
     >>> typeset = Typeset()
     >>> typeset.line(ceiling(N_q / B_r)), len(typeset.lines)
     (0, 1)
@@ -59,7 +59,7 @@ class Typeset:
         self._printer = _Printer({"disable_split_super_sub": False})
 
     def line(self, formula: Expr) -> int:
-        """The number of the line that says a formula."""
+        """Return the number of the line of a formula."""
         if formula not in self._places:
             shown = formula if formula.count_ops() < SHORT else self._with_holes(formula)
             text = self._printer.doprint(factor_terms(shown))
@@ -68,7 +68,7 @@ class Typeset:
         return self._places[formula]
 
     def _with_holes(self, formula: Expr) -> Expr:
-        """The formula with a hole for every part that has a line of its own."""
+        """Replace every part with a separate line by a hole."""
         if not formula.args:
             return formula
         if formula not in self._emptied:
@@ -77,10 +77,10 @@ class Typeset:
         return self._emptied[formula]
 
     def _hole(self, part: Expr) -> Expr:
-        own = isinstance(part, FloorSum | Max | Min) or (
+        separate = isinstance(part, FloorSum | Max | Min) or (
             isinstance(part, floor | ceiling) and part.count_ops() >= PLAIN
         )
-        if not own:
+        if not separate:
             return self._with_holes(part)
         if part not in self._holes:
             place = self._own_line(part)
@@ -94,5 +94,5 @@ class Typeset:
 
 
 def _as_it_is(formula: Expr) -> dict[str, bool]:
-    """Let nothing that is rebuilt simplify itself."""
+    """Return the arguments that keep sympy from simplifying a rebuilt expression."""
     return {} if isinstance(formula, FloorSum) else {"evaluate": False}

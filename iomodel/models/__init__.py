@@ -1,1 +1,1 @@
-"""Models: their layers, files of them, and a config.json as it is."""
+"""Language models: their layers, model files, and the reading of Hugging Face config.json files."""

@@ -1,4 +1,4 @@
-"""The attention of one decoder layer: heads, widths, what it caches, the call it makes."""
+"""Attention of one decoder layer: heads, widths, KV cache, and the attention call."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from iomodel.documents import Documents
+from iomodel.common.validation import Count, as_integer
+from iomodel.devices.quantity import Group
 from iomodel.errors import InputError
-from iomodel.quantity import Group
-from iomodel.validation import Count, as_integer
-from iomodel.workload import Attention, DType, Mask, Switch, Window
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import DType, Mask, Switch
+from iomodel.workloads.masks.documents import Documents
+from iomodel.workloads.window import Window
 
 Projection = tuple[str, int, int]
 """A linear layer: name, input width, output width [elements]."""
 
 MOST_CHUNKS = 10**6
-"""The most chunks of one call: each is a document of its mask."""
+"""Most chunks of one call; each is a document of its mask."""
 
 
 class AttentionLayer(Group):
@@ -24,18 +26,19 @@ class AttentionLayer(Group):
 
     Parameters
     ----------
-    heads, kv_heads : query heads, and key/value heads, which divide them.
+    heads, kv_heads : query heads, and key/value heads, which divide `heads`.
     head_dim, value_dim : widths of a row of K and of V in a prefill call [elements].
-    window : keys a query sees to its left, its own among them [keys]; None is all.
-    chunk : the sequence is cut into chunks of so many keys, and a query sees its own chunk [keys].
-    sinks : a logit a head joins the softmax denominator.
+    window : keys visible to a query on its left, including its own [keys]; None for all.
+    chunk : length of the chunks of the sequence; a query sees only its own chunk [keys].
+    sinks : one logit per head joins the softmax denominator.
     softcap : scores s become softcap * tanh(s / softcap).
-    qkv_bias, o_bias : the projections to Q, K, V add a bias; that to the output does.
+    qkv_bias, o_bias : the projections to Q, K, V add a bias; the output projection adds one.
     qk_norm : rows of Q and K are normalised.
-    qk_norm_weights : one weight for each element of a head, shared by the heads ("head"); of all heads ("all"); none.
-    rope : positions are rotated into Q and K.
-    q_lora_rank, kv_lora_rank : MLA: widths of the compressed Q, and of the latent that is cached [elements].
-    rope_dim : MLA: the rotated part of head_dim, one for all heads, cached beside the latent [elements].
+    qk_norm_weights : one weight per element of a head, shared by the heads ("head"); per element of all heads ("all");
+        or no weights ("none").
+    rope : rotary position embeddings are applied to Q and K.
+    q_lora_rank, kv_lora_rank : MLA: widths of the compressed Q, and of the cached latent [elements].
+    rope_dim : MLA: the rotated part of head_dim, shared by all heads and cached with the latent [elements].
 
     Examples
     --------
@@ -77,7 +80,9 @@ class AttentionLayer(Group):
         if self.kv_lora_rank is None:
             for field in ("q_lora_rank", "rope_dim"):
                 if getattr(self, field) is not None:
-                    raise InputError(f"{field}: {getattr(self, field)} given without kv_lora_rank; allowed: with it")
+                    raise InputError(
+                        f"{field}: {getattr(self, field)} given without kv_lora_rank; allowed: only with kv_lora_rank"
+                    )
         elif self.rope_dim is None or self.rope_dim >= self.head_dim:
             raise InputError(
                 f"rope_dim: {self.rope_dim} given with kv_lora_rank = {self.kv_lora_rank}; allowed: an integer from 1 "
@@ -89,18 +94,18 @@ class AttentionLayer(Group):
 
     @property
     def latent(self) -> bool:
-        """Whether K and V are cached as one latent that all heads share (MLA)."""
+        """True if K and V are cached as one latent shared by all heads (MLA)."""
         return self.kv_lora_rank is not None
 
     @property
     def kv_elements_per_token(self) -> int:
-        """What a token adds to the cache of this layer [elements]."""
+        """Elements that one token adds to the cache of this layer [elements]."""
         if self.kv_lora_rank is not None and self.rope_dim is not None:
             return self.kv_lora_rank + self.rope_dim
         return self.kv_heads * (self.head_dim + self.value_dim)
 
     def cached_tokens(self, context: int, page_size: int | None = None) -> int:
-        """Tokens in the cache after `context` of them: no more than the window or the chunk, in whole pages.
+        """Count the tokens in the cache after `context` tokens: at most the window or the chunk, in whole pages.
 
         >>> local = AttentionLayer(heads=32, kv_heads=16, head_dim=128, window=1000)
         >>> local.cached_tokens(100), local.cached_tokens(8192), local.cached_tokens(8192, page_size=16)
@@ -114,7 +119,7 @@ class AttentionLayer(Group):
         return -(-tokens // page) * page
 
     def projections(self, hidden: int) -> tuple[Projection, ...]:
-        """Every linear layer, from a row of `hidden` elements and back.
+        """List every linear layer, from a row of `hidden` elements and back.
 
         >>> AttentionLayer(heads=32, kv_heads=8, head_dim=128).projections(4096)
         (('q', 4096, 4096), ('k', 4096, 1024), ('v', 4096, 1024), ('o', 4096, 4096))
@@ -133,11 +138,11 @@ class AttentionLayer(Group):
         return *to_q, ("kv_a", hidden, latent + self.rope_dim), ("kv_b", latent, expanded), out
 
     def matrices(self, hidden: int) -> int:
-        """Weights of the linear layers [elements]."""
+        """Count the weights of the linear layers [elements]."""
         return sum(rows * columns for _, rows, columns in self.projections(hidden))
 
     def vectors(self, hidden: int) -> int:
-        """Weights of everything else: biases, norms, sinks [elements]."""
+        """Count the remaining weights: biases, norms, sinks [elements]."""
         biased = {*("q", "k", "v", "q_a", "kv_a") * self.qkv_bias, *("o",) * self.o_bias}
         count = sum(columns for name, _, columns in self.projections(hidden) if name in biased)
         if self.qk_norm and self.qk_norm_weights != "none":
@@ -155,7 +160,7 @@ class AttentionLayer(Group):
         page_size: int | None = None,
         absorbed: bool = False,
     ) -> Attention:
-        """The attention call that this layer makes.
+        """Build the attention call of this layer.
 
         Parameters
         ----------
@@ -164,12 +169,13 @@ class AttentionLayer(Group):
         dtype, kv_dtype, page_size : optional
             As for :class:`iomodel.Attention`.
         absorbed : bool
-            MLA only: the form for decoding, where heads share the latent, which is K and V.
+            MLA only: the form for decoding, in which all heads share the latent as K and V.
 
         Raises
         ------
         InputError
-            What Attention refuses; `absorbed` without a latent; queries of several chunks that are not all there are.
+            Attention rejects the call; `absorbed` is set without a latent; the queries span several chunks but not
+            the whole sequence.
 
         Examples
         --------
@@ -201,18 +207,18 @@ class AttentionLayer(Group):
         )
 
     def _mask(self, q_len: int, kv_len: int) -> tuple[Mask, int]:
-        """The mask of a call, and the keys it concerns: a chunk's queries see no key before it."""
+        """Build the mask of a call, and the number of its keys; queries of a chunk see no key before the chunk."""
         if self.window is not None:
             return Window(left=self.window - 1, right=0), kv_len
         if self.chunk is None:
             return "causal", kv_len
-        whole, last = divmod(kv_len - 1, self.chunk)
+        full_chunks, last = divmod(kv_len - 1, self.chunk)
         last += 1  # keys of the last chunk
-        if not whole or q_len <= last:
-            return "causal", last if whole else kv_len
-        if q_len != kv_len or whole >= MOST_CHUNKS:
+        if not full_chunks or q_len <= last:
+            return "causal", last if full_chunks else kv_len
+        if q_len != kv_len or full_chunks >= MOST_CHUNKS:
             raise InputError(
                 f"q_len: {q_len} given for kv_len = {kv_len} and chunks of {self.chunk}; allowed: kv_len itself, up to "
                 f"{MOST_CHUNKS} chunks, or up to {last}, the queries of the last chunk"
             )
-        return Documents(lengths=(*[self.chunk] * whole, last), causal=True), kv_len
+        return Documents(lengths=(*[self.chunk] * full_chunks, last), causal=True), kv_len

@@ -1,4 +1,4 @@
-"""Reads a Hugging Face `config.json` as a model."""
+"""Conversion of a Hugging Face `config.json` to a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DTYPES = {
     "float": "fp32",
     "float8_e4m3fn": "fp8",
 }
-"""Types of weights by torch's names."""
+"""Weight types by their torch names."""
 
 GENERATES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
 KNOWN_EXPERTS = frozenset(
@@ -38,16 +38,16 @@ KNOWN_EXPERTS = frozenset(
         "moe_layer_freq",
     }
 )
-"""Fields about experts that are read whatever the model type."""
+"""Fields about experts that are read for every model type."""
 
 
 def spec_of(data: Mapping[str, Any]) -> ModelSpec:
-    """The model that a config describes.
+    """Build the model that a config describes.
 
     Raises
     ------
     InputError
-        A field is missing, not of its type or range, or changes shapes in a way not known.
+        A field is missing, has the wrong type or range, or changes shapes in an unsupported way.
 
     >>> shape = dict(hidden_size=4096, num_attention_heads=32, intermediate_size=11008, vocab_size=32000)
     >>> spec_of({"model_type": "llama", "num_hidden_layers": 32, **shape}).parameters
@@ -85,7 +85,7 @@ def spec_of(data: Mapping[str, Any]) -> ModelSpec:
 
 
 def _family(fields: Fields, outer: Fields, notes: list[str]) -> tuple[str, Family]:
-    """The model type and how it is read."""
+    """Read the model type and look up its family."""
     kind = fields.text("model_type") or outer.text("model_type")
     if kind is None:
         names = ", ".join(sorted(FAMILIES))
@@ -95,8 +95,7 @@ def _family(fields: Fields, outer: Fields, notes: list[str]) -> tuple[str, Famil
         return kind, FAMILIES[kind]
     if any(part in kind.lower() for part in WITHOUT_ATTENTION):
         raise InputError(
-            f"{fields.path('model_type')}: {shown(kind)} given; allowed: a model all of whose layers have softmax "
-            "attention"
+            f"{fields.path('model_type')}: {shown(kind)} given; allowed: a model with softmax attention in every layer"
         )
     architectures = outer.listed("architectures")
     if architectures and not any(str(name).endswith(GENERATES) for name in architectures):
@@ -104,7 +103,7 @@ def _family(fields: Fields, outer: Fields, notes: list[str]) -> tuple[str, Famil
             f"architectures: {shown(architectures)} given for the unknown model_type {shown(kind)}; "
             f"allowed: a name that ends in {' or '.join(GENERATES)}"
         )
-    notes.append(f"The model_type {shown(kind, 80)} is not known: read as llama, with the fields that it has.")
+    notes.append(f"The model_type {shown(kind, 80)} is unknown; it is read as llama, with the fields present.")
     return kind, UNKNOWN
 
 
@@ -112,13 +111,13 @@ def _refuse_unknown_shapes(fields: Fields) -> None:
     for name in UNKNOWN_SHAPES:
         if fields.given(name):
             raise InputError(
-                f"{fields.path(name)}: {shown(fields.given(name))} given; allowed: no such field, for layers of this "
-                "kind are not described here"
+                f"{fields.path(name)}: {shown(fields.given(name))} given; allowed: no such field, because layers "
+                "of this kind are not supported"
             )
 
 
 def _refuse_unknown_experts(fields: Fields, kind: str) -> None:
-    """A field about experts that nobody reads would make a model of experts dense."""
+    """Reject unread fields about experts; ignoring them would turn a mixture of experts into a dense model."""
     for name in fields.names():
         value = fields.given(name)
         if re.search("expert|moe", name, re.IGNORECASE) and name not in KNOWN_EXPERTS:
@@ -126,15 +125,15 @@ def _refuse_unknown_experts(fields: Fields, kind: str) -> None:
             if (plain and value) or isinstance(value, list | dict):
                 raise InputError(
                     f"{fields.path(name)}: {shown(value)} given for the unknown model_type {shown(kind)}; "
-                    f"allowed: of fields about experts, {', '.join(sorted(KNOWN_EXPERTS))}"
+                    f"allowed fields about experts: {', '.join(sorted(KNOWN_EXPERTS))}"
                 )
 
 
 def _dtypes(fields: Fields, outer: Fields, experts: bool, notes: list[str]) -> dict[str, str]:
-    """The types of the released weights."""
+    """Read the types of the released weights."""
     name = fields.text("torch_dtype", "dtype") or outer.text("torch_dtype", "dtype")
     if name is None:
-        notes.append("No torch_dtype is given: bf16 is taken.")
+        notes.append("No torch_dtype is given; bf16 is assumed.")
     plain = "bf16" if name is None else DTYPES.get(name.removeprefix("torch."))
     if plain is None:
         raise InputError(f"torch_dtype: {shown(name)} given; allowed: {', '.join(DTYPES)}")
@@ -150,5 +149,7 @@ def _dtypes(fields: Fields, outer: Fields, experts: bool, notes: list[str]) -> d
         return {"dtype": plain, "expert_dtype": "mxfp4"} if experts else {"dtype": "mxfp4"}
     if method in ("gptq", "awq") and bits in (4, 8):
         return {"dtype": f"int{bits}"}
-    notes.append(f"The quantization_config of {shown(method, 40)} is not read: weights are taken as {plain}.")
+    notes.append(
+        f"The quantization_config of {shown(method, 40)} is not supported; the weights are assumed to be {plain}."
+    )
     return {"dtype": plain}

@@ -1,4 +1,4 @@
-"""The decoder layers that a config.json describes."""
+"""Decoder layers described by a config.json."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from iomodel.models.layers import DecoderLayer
 from iomodel.models.spec import MOST_LAYERS
 
 REACHES = {"full_attention": "full", "sliding_attention": "window", "chunked_attention": "chunk"}
-"""What `layer_types` may list."""
+"""Allowed entries of `layer_types`."""
 
 
 def layers_of(fields: Fields, kind: str, family: Family, notes: list[str]) -> tuple[DecoderLayer, ...]:
-    """Every layer; those that are alike are one object."""
+    """Build every layer; equal layers are the same object."""
     number = fields.count("num_hidden_layers")
     if number > MOST_LAYERS:
         raise InputError(f"{fields.path('num_hidden_layers')}: {number} given; allowed: from 1 to {MOST_LAYERS}")
@@ -50,7 +50,7 @@ def _switch(fields: Fields, rule: bool | str, default: bool) -> bool:
 
 
 def _heads(fields: Fields, kind: str, family: Family) -> dict[str, Any]:
-    """Heads and widths, and what else all layers share."""
+    """Read heads, widths and the other properties shared by all layers."""
     hidden, heads = fields.count("hidden_size"), fields.count("num_attention_heads")
     shared: dict[str, Any] = {"heads": heads, "sinks": family.sinks, "softcap": fields.real("attn_logit_softcapping")}
     switch = family.qk_norm_field
@@ -86,12 +86,12 @@ def _heads(fields: Fields, kind: str, family: Family) -> dict[str, Any]:
 
 
 def _reaches(fields: Fields, kind: str, family: Family, number: int, notes: list[str]) -> list[str]:
-    """How far each layer sees: "full", "window" or "chunk"."""
+    """List the reach of each layer: "full", "window" or "chunk"."""
     listed = fields.listed("layer_types")
     if listed is not None:
         if len(listed) != number:
             raise InputError(
-                f"{fields.path('layer_types')}: {len(listed)} of them given; allowed: num_hidden_layers = {number}"
+                f"{fields.path('layer_types')}: {len(listed)} entries given; allowed: num_hidden_layers = {number}"
             )
         for place, name in enumerate(listed):
             if not isinstance(name, str) or name not in REACHES:
@@ -119,10 +119,10 @@ def _reaches(fields: Fields, kind: str, family: Family, number: int, notes: list
 
 
 def _entry(fields: Fields, rotated: list[Any], number: int, place: int) -> bool:
-    """One entry of `no_rope_layers`: 1 where positions are rotated in."""
+    """Read one entry of `no_rope_layers`: 1 for a layer with RoPE."""
     if len(rotated) != number:
         raise InputError(
-            f"{fields.path('no_rope_layers')}: {len(rotated)} of them given; allowed: num_hidden_layers = {number}"
+            f"{fields.path('no_rope_layers')}: {len(rotated)} entries given; allowed: num_hidden_layers = {number}"
         )
     if rotated[place] not in (0, 1) or isinstance(rotated[place], float):
         raise InputError(
@@ -132,7 +132,7 @@ def _entry(fields: Fields, rotated: list[Any], number: int, place: int) -> bool:
 
 
 def _rotated(fields: Fields, number: int) -> Callable[[int], bool]:
-    """Which layers rotate positions in, where a list says so."""
+    """Return a predicate on the layer number, true for layers with RoPE."""
     listed = fields.listed("no_rope_layers")
     return lambda i: _entry(fields, listed, number, i) if listed else True
 
@@ -140,12 +140,14 @@ def _rotated(fields: Fields, number: int) -> Callable[[int], bool]:
 def _mlps(
     fields: Fields, family: Family, kind: str, number: int
 ) -> tuple[dict[str, Any], dict[str, Any], Callable[[int], bool]]:
-    """The dense MLP, that of experts, and which layers have the latter."""
+    """Read the dense MLP, the experts, and a predicate for the layers with experts."""
     shared = {"gated": family.gated, "activation": fields.text("hidden_activation", "hidden_act") or family.activation}
     routed = fields.maybe("num_local_experts", "num_experts", "n_routed_experts", least=0) or 0
     if routed and not family.experts:
         name = fields.first("num_local_experts", "num_experts", "n_routed_experts") or ""
-        raise InputError(f"{fields.path(name)}: {routed} given; allowed: 0 or no such field, for {kind} has no experts")
+        raise InputError(
+            f"{fields.path(name)}: {routed} given; allowed: 0 or no such field, because {kind} has no experts"
+        )
     if not routed:
         return {**shared, "intermediate_size": _width(fields, kind)}, {}, lambda _: False
     sparse = _sparse(fields)
@@ -173,14 +175,14 @@ def _mlps(
 
 
 def _width(fields: Fields, kind: str) -> int:
-    """The width of a dense MLP."""
+    """Read the width of a dense MLP."""
     if kind == "falcon":
         return fields.maybe("ffn_hidden_size") or 4 * fields.count("hidden_size")
     return fields.count("intermediate_size_mlp", "intermediate_size")
 
 
 def _sparse(fields: Fields) -> Callable[[int], bool]:
-    """Which layers have experts; every field that a family lacks leaves the others to say."""
+    """Return a predicate for the layers with experts; fields that are absent impose no restriction."""
     listed = fields.positions("moe_layers")
     if listed is not None:
         return listed.__contains__

@@ -1,6 +1,6 @@
-"""What a config.json does not say: how each model type reads its fields, and what it takes for those left out.
+"""Families of model types: the meaning of config.json fields and the defaults of omitted ones.
 
-After the `configuration_*.py` and `modeling_*.py` of Hugging Face transformers, where a model type is defined.
+Taken from the `configuration_*.py` and `modeling_*.py` of Hugging Face transformers, where a model type is defined.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Windows = Literal["none", "all", "late"] | int
-"""Which layers have the sliding window, where no `layer_types` says so: none; all; those from `max_window_layers` on;
+"""Layers with the sliding window in the absence of `layer_types`: none; all; those from `max_window_layers` on;
 all but every n-th."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """How the layers of a model type are made.
+    """Layer properties of one model type.
 
     Attributes
     ----------
-    qkv_bias, o_bias, mlp_bias : whether the projections add a bias, or the name of the field that says so.
-    bias : what such a field means where it is left out.
+    qkv_bias, o_bias, mlp_bias : True if the projections add a bias, or the name of the field that decides.
+    bias : default of such a field.
     qk_norm : rows of Q and K are normalised, with weights of a "head", of "all" heads, or with "none".
-    qk_norm_field : the field that switches this on; `qk_norm_default` where it is left out.
-    norms, norm_bias : normalisations over a whole row that have weights; each with a bias (LayerNorm).
-    gated, activation : of the MLP.
-    tied, lm_head_bias : of the output layer.
-    windows : which layers have the sliding window.
-    rope_everywhere : global layers rotate positions in too.
-    experts : the MLP may be of experts.
-    shared_experts, shared_gate, router_bias : of these.
-    sinks : of the attention.
-    defaults : fields that files leave out, with what they then are.
+    qk_norm_field : the field that enables the normalisation; its default is `qk_norm_default`.
+    norms, norm_bias : number of normalisations of a whole row with weights; True if they add a bias (LayerNorm).
+    gated, activation : properties of the MLP.
+    tied, lm_head_bias : properties of the output layer.
+    windows : layers with the sliding window.
+    rope_everywhere : global layers use RoPE too.
+    experts : the MLP may consist of experts.
+    shared_experts, shared_gate, router_bias : properties of the experts.
+    sinks : the attention has sinks.
+    defaults : values of fields that files omit.
     """
 
     qkv_bias: bool | str = "attention_bias"
@@ -123,7 +123,7 @@ _phi = replace(_neox, norms=1, lm_head_bias=True, activation="gelu_new")
 _falcon = Family("bias", "bias", "bias", norms=1, norm_bias=True, gated=False, activation="gelu", tied=True)
 
 UNKNOWN = replace(_llama, windows="all", experts=True, qk_norm="head", qk_norm_field="use_qk_norm")
-"""How a model type that is not known is read: as Llama, with the windows and experts that its fields name."""
+"""Family of an unknown model type: Llama, with the windows and experts that its fields name."""
 
 FAMILIES: dict[str, Family] = {
     "llama": _llama,
@@ -216,10 +216,10 @@ ALIASES = {
     "qwen3_vl_text": "qwen3",
     "qwen3_vl_moe_text": "qwen3_moe",
 }
-"""Model types whose language model is that of another."""
+"""Model types that share the language model of another type."""
 
 NESTED = ("text_config", "language_config", "llm_config")
-"""Where a model that reads more than text keeps the fields of its language model."""
+"""Fields in which a multimodal model keeps the config of its language model."""
 
 WITHOUT_ATTENTION = (
     "mamba",
@@ -239,7 +239,7 @@ WITHOUT_ATTENTION = (
     "retnet",
     "hyena",
 )
-"""Parts of the names of model types that have layers without attention, or with a linear one."""
+"""Substrings of model types with layers without softmax attention."""
 
 UNKNOWN_SHAPES = (
     "is_encoder_decoder",
@@ -267,4 +267,4 @@ UNKNOWN_SHAPES = (
     "attn_type_list",
     "block_configs",
 )
-"""Fields that change what layers there are, or what they cache, in ways not described here."""
+"""Fields that change the layers or their caches in unsupported ways."""

@@ -1,18 +1,18 @@
-"""Fields of a config.json, each read with its type and range checked, or one line that names it."""
+"""Fields of a config.json, read with type and range checks and one-line errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from iomodel.common.validation import LARGEST, as_integer
 from iomodel.errors import InputError, shown
-from iomodel.validation import LARGEST, as_integer
 
 Data = Mapping[str, Any]
 
 
 class Fields:
-    """A config, under it what its family takes where the file leaves a field out; null counts as left out.
+    """The fields of one config, over the defaults of its family; null counts as omitted.
 
     >>> Fields({"head_dim": None, "hidden_size": "big"}).maybe("head_dim")
     >>> Fields({"hidden_size": "big"}, "text_config.").count("hidden_size")
@@ -25,37 +25,37 @@ class Fields:
         self._data, self.prefix, self._defaults = data, path, defaults or {}
 
     def path(self, name: str) -> str:
-        """The field as errors name it."""
+        """Return the name of the field in error messages."""
         return self.prefix + name
 
     def given(self, name: str) -> Any:
-        """What the file says, or the family; None where neither does. A null in the file means none."""
+        """Look up a field in the file, then in the defaults; None if absent from both, or null in the file."""
         return self._data.get(name, self._defaults.get(name))
 
     def names(self) -> Iterator[str]:
-        """The fields of the file."""
+        """Iterate over the fields of the file."""
         return (name for name in self._data if isinstance(name, str))
 
     def first(self, *names: str) -> str | None:
-        """The first of these fields that has a value."""
+        """Return the first of these fields that has a value."""
         return next((name for name in names if self.given(name) is not None), None)
 
     def maybe(self, *names: str, least: int = 1) -> int | None:
-        """An integer, or None where no such field has a value."""
+        """Read an integer, or None if none of these fields has a value."""
         name = self.first(*names)
         return None if name is None else as_integer(self.path(name), self.given(name), least)
 
     def count(self, *names: str, least: int = 1) -> int:
-        """An integer that must be there."""
-        found = self.maybe(*names, least=least)
-        if found is None:
+        """Read a required integer."""
+        value = self.maybe(*names, least=least)
+        if value is None:
             raise InputError(
                 f"{self.path(names[0])}: not given, but required; allowed: an integer from {least} to {LARGEST}"
             )
-        return found
+        return value
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A switch."""
+        """Read a boolean."""
         value = self.given(name)
         if value is None:
             return default
@@ -64,7 +64,7 @@ class Fields:
         raise InputError(f"{self.path(name)}: {shown(value)} given; allowed: true or false")
 
     def real(self, name: str) -> float | None:
-        """A positive number, or None."""
+        """Read a positive number, or None."""
         value = self.given(name)
         if value is None:
             return None
@@ -75,7 +75,7 @@ class Fields:
         return float(value)
 
     def text(self, *names: str) -> str | None:
-        """A short printable text, or None."""
+        """Read a short printable string, or None."""
         name = self.first(*names)
         if name is None:
             return None
@@ -85,21 +85,21 @@ class Fields:
         raise InputError(f"{self.path(name)}: {shown(value)} given; allowed: a text of up to 200 printable characters")
 
     def listed(self, name: str) -> list[Any] | None:
-        """A list, or None."""
+        """Read a list, or None."""
         value = self.given(name)
         if value is None or isinstance(value, list):
             return value
         raise InputError(f"{self.path(name)}: {shown(value)} given; allowed: a list")
 
     def positions(self, name: str) -> frozenset[int] | None:
-        """A list of layer numbers, from 0."""
-        found = self.listed(name)
-        if found is None:
+        """Read a list of layer numbers, counted from 0."""
+        numbers = self.listed(name)
+        if numbers is None:
             return None
-        return frozenset(as_integer(self.path(f"{name}.{place}"), value, 0) for place, value in enumerate(found))
+        return frozenset(as_integer(self.path(f"{name}.{place}"), value, 0) for place, value in enumerate(numbers))
 
     def mapping(self, name: str) -> dict[str, Any] | None:
-        """A mapping, or None."""
+        """Read a mapping, or None."""
         value = self.given(name)
         if value is None or isinstance(value, dict):
             return value

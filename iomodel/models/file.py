@@ -1,4 +1,4 @@
-"""A model file: kinds of layers by name, and the order they come in."""
+"""Model files: kinds of layers by name, and their order."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from iomodel.common.validation import Count
+from iomodel.common.yaml_files import dump
+from iomodel.devices.quantity import Group
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.spec import MOST_LAYERS, ModelFacts, ModelSpec
-from iomodel.quantity import Group
-from iomodel.specfile import dump
-from iomodel.validation import Count
 
 SCHEMA = 1
-"""The version of the layout of model files that this package reads."""
+"""Schema version of the model files that this package reads."""
 
 LONGEST = 64
-"""The longest pattern of layers looked for when a model is written."""
+"""Longest pattern of layers searched for when a model is written."""
 
 KindName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 
 
 class LayerGroup(Group):
-    """Layers that follow each other: a pattern of kinds, some times over."""
+    """Consecutive layers: a pattern of kinds, repeated."""
 
     count: Count = 1
     pattern: tuple[KindName, ...] = Field(min_length=1, max_length=MOST_LAYERS)
 
 
 class ModelFile(ModelFacts):
-    """What a model file holds: the facts of a model, its kinds of layers, and their order.
+    """The content of a model file: facts about a model, its kinds of layers, and their order.
 
     Parameters
     ----------
     schema : version of the layout, 1.
-    kinds : each kind of decoder layer, by a name that the file gives it.
+    kinds : kinds of decoder layers, keyed by names chosen in the file.
     layers : the layers from the first to the last, as patterns of kinds.
     """
 
@@ -56,36 +56,36 @@ class ModelFile(ModelFacts):
         return self
 
     def spec(self, name: str | None = None) -> ModelSpec:
-        """The model that the file describes."""
+        """Build the model that the file describes."""
         facts = {field: getattr(self, field) for field in ModelFacts.model_fields}
         order = [kind for group in self.layers for _ in range(group.count) for kind in group.pattern]
         return ModelSpec(**{**facts, "name": self.name or name}, layers=tuple(self.kinds[kind] for kind in order))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that reads back the same."""
+        """Convert to plain data that reads back equal."""
         facts = {key: value for key, value in _set(self).items() if key not in ("schema_version", "kinds", "layers")}
         groups = [{"count": group.count, "pattern": list(group.pattern)} for group in self.layers]
         return {"schema": SCHEMA, **facts, "kinds": {k: _set(v) for k, v in self.kinds.items()}, "layers": groups}
 
     def to_yaml(self) -> str:
-        """The same as text."""
+        """Format as YAML."""
         return dump(self.to_dict())
 
     @classmethod
     def file_schema(cls) -> dict[str, Any]:
-        """The JSON Schema of a model file, for editors: specs/model.schema.json."""
+        """Return the JSON Schema of a model file, for editors: specs/model.schema.json."""
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **cls.model_json_schema()}
 
 
 def _set(group: Group) -> dict[str, Any]:
-    """The fields of a group that are not as by default, as plain data."""
-    found: dict[str, Any] = {}
+    """Collect the fields of a group that differ from their defaults, as plain data."""
+    data: dict[str, Any] = {}
     for name, field in type(group).model_fields.items():
         value = getattr(group, name)
         before = {other: getattr(group, other) for other in type(group).model_fields}
         if field.is_required() or value != field.get_default(call_default_factory=True, validated_data=before):
-            found[name] = _plain(value)
-    return found
+            data[name] = _plain(value)
+    return data
 
 
 def _plain(value: Any) -> Any:
@@ -95,7 +95,7 @@ def _plain(value: Any) -> Any:
 
 
 def file_of(spec: ModelSpec) -> ModelFile:
-    """The file that describes a model: kinds are named after what sets them apart."""
+    """Build the file that describes a model, with kinds named after their distinguishing properties."""
     names: dict[DecoderLayer, str] = {}
     for layer in spec.counted:
         base = kind_name(layer)
@@ -106,14 +106,14 @@ def file_of(spec: ModelSpec) -> ModelFile:
 
 
 def kind_name(layer: DecoderLayer) -> str:
-    """What a layer is called: by its reach, and by whether it has experts."""
+    """Name a layer by its reach and its experts."""
     attention = layer.attention
     reach = "window" if attention.window else "chunk" if attention.chunk else "latent" if attention.latent else "global"
     return f"{reach}-experts" if layer.mlp.experts else reach
 
 
 def grouped(kinds: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Patterns of kinds and how often each is repeated, from the first layer to the last.
+    """Split a list of kinds into repeated patterns, from the first layer to the last.
 
     >>> list(grouped("aabaabaabaa"))
     [(('a', 'a', 'b'), 3), (('a',), 2)]

@@ -1,4 +1,4 @@
-"""Reads a JSON file as plain data."""
+"""Reading of JSON files as plain data."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from iomodel.errors import SpecError, shown
 
 
 def parse_json(content: bytes, where: str) -> dict[str, Any]:
-    """The mapping that a JSON file holds; SpecError names the file and the fault.
+    """Parse the mapping in a JSON file; SpecError names the file and the fault.
 
     >>> parse_json(b'{"hidden_size": 4096}', "config.json")
     {'hidden_size': 4096}
     """
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for key, value in pairs:
-            if key in found and found[key] != value:
-                raise SpecError(f"{where}: key {shown(key)} is given twice, as {shown(found[key])} and {shown(value)}")
-            found[key] = value
-        return found
+            if key in merged and merged[key] != value:
+                raise SpecError(f"{where}: key {shown(key)} is given twice, as {shown(merged[key])} and {shown(value)}")
+            merged[key] = value
+        return merged
 
     try:
-        found = json.loads(content.decode("utf-8-sig"), object_pairs_hook=mapping)
+        parsed = json.loads(content.decode("utf-8-sig"), object_pairs_hook=mapping)
     except SpecError:
         raise
     except UnicodeDecodeError as error:
         raise SpecError(f"{where}: not a UTF-8 text file (byte {error.start})") from None
     except json.JSONDecodeError as error:
-        raise SpecError(f"{where}: line {error.lineno}: no JSON ({error.msg})") from None
-    except (ValueError, RecursionError) as error:  # an integer of thousands of digits, brackets in brackets
+        raise SpecError(f"{where}: line {error.lineno}: not valid JSON ({error.msg})") from None
+    except (ValueError, RecursionError) as error:  # an integer with thousands of digits, or deeply nested brackets
         raise SpecError(f"{where}: {shown(str(error), 200)[1:-1]}") from None
-    if not isinstance(found, dict):
-        raise SpecError(f"{where}: the file must be a mapping of keys to values, given {shown(found)}")
-    return found
+    if not isinstance(parsed, dict):
+        raise SpecError(f"{where}: the file must be a mapping of keys to values, given {shown(parsed)}")
+    return parsed

@@ -1,4 +1,4 @@
-"""The MLP of one decoder layer, dense or of experts, and the layer itself."""
+"""Decoder layers, and their MLPs, dense or with experts."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from iomodel.common.validation import Distance
+from iomodel.devices.quantity import PRINTABLE, Group
 from iomodel.errors import InputError
 from iomodel.models.attention import AttentionLayer, Projection
-from iomodel.quantity import PRINTABLE, Group
-from iomodel.validation import Distance
-from iomodel.workload import Switch
+from iomodel.workloads.call import Switch
 
 Activation = Annotated[str, Field(max_length=40, pattern=PRINTABLE)]
 
 
 class MLP(Group):
-    """The MLP of one decoder layer: dense, or experts of which a router picks some for each token.
+    """The MLP of one decoder layer: dense, or experts selected per token by a router.
 
     Parameters
     ----------
-    intermediate_size : width of a dense MLP [elements]; 0 where there are experts.
-    gated : activation(x W_gate) * (x W_up), not activation(x W_up).
-    activation : its name, such as silu.
-    experts, experts_per_token : routed experts, 0 where the MLP is dense; how many of them a token visits.
+    intermediate_size : width of a dense MLP [elements]; 0 with experts.
+    gated : activation(x W_gate) * (x W_up) instead of activation(x W_up).
+    activation : name of the activation, such as silu.
+    experts, experts_per_token : number of routed experts, 0 for a dense MLP; number visited by a token.
     expert_intermediate_size : width of one expert [elements].
-    shared_experts, shared_intermediate_size : experts that every token visits; width of one, as of a routed expert
-        where not given [elements].
-    bias, router_bias : the projections add a bias; the router does, or corrects its scores by one.
-    shared_gate : the shared experts' output is weighted by a gate of its own.
+    shared_experts, shared_intermediate_size : number of experts visited by every token; width of one, by default that
+        of a routed expert [elements].
+    bias, router_bias : the projections add a bias; the router adds one, or corrects its scores by one.
+    shared_gate : a separate gate weights the output of the shared experts.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class MLP(Group):
         if self.intermediate_size:
             raise InputError(
                 f"intermediate_size: {self.intermediate_size} given with experts = {self.experts}; "
-                "allowed: 0, for the width of an expert is expert_intermediate_size"
+                "allowed: 0, because the width of an expert is expert_intermediate_size"
             )
         if not 1 <= self.experts_per_token <= self.experts:
             raise InputError(
@@ -80,11 +80,11 @@ class MLP(Group):
         return self
 
     def projections(self, hidden: int) -> tuple[Projection, ...]:
-        """Every linear layer of the dense MLP, or of one routed expert."""
+        """List every linear layer of the dense MLP, or of one routed expert."""
         return self._of(hidden, self.expert_intermediate_size if self.experts else self.intermediate_size)
 
     def shared_projections(self, hidden: int) -> tuple[Projection, ...]:
-        """Every linear layer of one shared expert; none where there is no such."""
+        """List every linear layer of one shared expert; empty without shared experts."""
         return self._of(hidden, self.shared_intermediate_size) if self.shared_experts else ()
 
     def _of(self, hidden: int, width: int) -> tuple[Projection, ...]:
@@ -92,13 +92,13 @@ class MLP(Group):
         return *gate, ("up", hidden, width), ("down", width, hidden)
 
     def matrices(self, hidden: int, active: bool = False) -> int:
-        """Weights of the linear layers of all experts, or of those that a token visits [elements]."""
+        """Count the weights of the linear layers of all experts, or of those that a token visits [elements]."""
         routed = self.experts_per_token if active else self.experts
-        one, shared = _size(self.projections(hidden)), _size(self.shared_projections(hidden))
-        return one * (routed if self.experts else 1) + shared * self.shared_experts
+        routed_size, shared_size = _size(self.projections(hidden)), _size(self.shared_projections(hidden))
+        return routed_size * (routed if self.experts else 1) + shared_size * self.shared_experts
 
     def vectors(self, hidden: int, active: bool = False) -> int:
-        """Weights of everything else: biases, router, gate of the shared experts [elements]."""
+        """Count the remaining weights: biases, router, gate of the shared experts [elements]."""
         routed = self.experts_per_token if active else self.experts
         count = hidden * (self.experts + self.shared_gate) + self.experts * self.router_bias
         if self.bias:
@@ -107,7 +107,7 @@ class MLP(Group):
         return count
 
     def parameters(self, hidden: int, active: bool = False) -> int:
-        """Weights of all experts, or of those that a token visits, and of the router [elements]."""
+        """Count the weights of the router and of all experts, or of those that a token visits [elements]."""
         return self.matrices(hidden, active) + self.vectors(hidden, active)
 
 
@@ -124,9 +124,9 @@ class DecoderLayer(Group):
 
     Parameters
     ----------
-    attention, mlp : its two parts.
-    norms : normalisations over a whole row that have weights.
-    norm_bias : each of them adds a bias too (LayerNorm).
+    attention, mlp : the two parts of the layer.
+    norms : number of normalisations of a whole row with weights.
+    norm_bias : each normalisation adds a bias too (LayerNorm).
 
     Examples
     --------
@@ -141,7 +141,7 @@ class DecoderLayer(Group):
     norm_bias: Switch = False
 
     def parameters(self, hidden: int, active: bool = False) -> int:
-        """Weights of the layer, or those that a token meets [elements]."""
+        """Count the weights of the layer, or those that a token visits [elements]."""
         return (
             self.attention.matrices(hidden)
             + self.attention.vectors(hidden)

@@ -1,4 +1,4 @@
-"""The shape of a model: its layers one by one, and what follows from them in parameters and bytes."""
+"""Models as lists of layers, with their parameters and bytes."""
 
 from __future__ import annotations
 
@@ -9,39 +9,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from iomodel.frozen import FrozenDict
-from iomodel.models.dtypes import WIDE, WeightType, in_bytes, known_dtype, known_kv_dtype, wide
+from iomodel.common.display import Shown, Table
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.results import NamedData
+from iomodel.common.validation import Count
+from iomodel.devices.quantity import PRINTABLE, UNVERIFIED, Group, Text
+from iomodel.devices.sources import Source
 from iomodel.models.layers import DecoderLayer
-from iomodel.quantity import PRINTABLE, UNVERIFIED, Group, Text
-from iomodel.show import Shown
-from iomodel.sources import Source
-from iomodel.validation import Count
-from iomodel.workload import ELEMENT_SIZE, Switch
+from iomodel.workloads.call import ELEMENT_SIZE, Switch
+from iomodel.workloads.dtypes import WIDE, WeightType, in_bytes, known_dtype, known_kv_dtype, wide
 
 if TYPE_CHECKING:
     from iomodel.models.file import ModelFile
 
 MOST_LAYERS = 10_000
-"""Far above any model, and few enough to list."""
+"""Most layers of a model: far above any known model, and few enough to list."""
 
 ALL = "all figures"
 Name = Annotated[str, Field(max_length=200, pattern=PRINTABLE)]
 
 
 class ModelSource(Source):
-    """Where figures of a model come from.
+    """A source of figures of a model.
 
     Parameters
     ----------
-    kind, publisher, title, version, url, note : as of any source; `from-memory` was read nowhere.
-    fields : the fields it is about; all where none is named.
+    kind, publisher, title, version, url, note : as for any source; `from-memory` has no source.
+    fields : the fields that it supports; empty for all.
     """
 
     fields: tuple[Text, ...] = ()
 
 
 class ModelFacts(Group):
-    """What a model has beside its layers, and a file of it too; see :class:`ModelSpec`."""
+    """Properties of a model other than its layers, shared with model files; see :class:`ModelSpec`."""
 
     name: Name | None = None
     title: Name
@@ -56,23 +57,23 @@ class ModelFacts(Group):
     notes: tuple[Text, ...] = ()
 
 
-class ModelSpec(Shown, ModelFacts):
+class ModelSpec(Shown, ModelFacts, NamedData):
     """A decoder-only language model, layer by layer.
 
     Parameters
     ----------
-    name, title : what it is called: for typing, and for reading.
+    name, title : identifier, and display name.
     hidden_size, vocab_size : width of a row between layers; rows of the embedding [elements].
-    tied_embeddings : the output layer is the embedding.
-    dtype, expert_dtype : type of the released matrices; of the experts' where it differs.
-    max_positions : the longest context it was made for [tokens].
+    tied_embeddings : the output layer shares the weights of the embedding.
+    dtype, expert_dtype : type of the released matrices; of those of the experts, if different.
+    max_positions : longest supported context [tokens].
     layers : every decoder layer, in order.
     lm_head_bias : the output layer adds a bias.
-    sources, notes : where the figures come from; what to beware of.
+    sources, notes : sources of the figures; caveats.
 
     Examples
     --------
-    >>> from iomodel.model import model
+    >>> from iomodel.models.registry import model
     >>> llama = model("llama-3-8b")
     >>> len(llama.layers), llama.parameters, llama.kv_bytes_per_token()
     (32, 8030261248, 131072)
@@ -82,49 +83,49 @@ class ModelSpec(Shown, ModelFacts):
 
     @cached_property
     def counted(self) -> Mapping[DecoderLayer, int]:
-        """How many layers there are of each kind, in order of appearance."""
+        """Number of layers of each kind, in order of appearance."""
         return FrozenDict(Counter(self.layers))
 
     @property
     def parameters(self) -> int:
-        """All weights, embeddings included [elements]."""
+        """Number of weights, including embeddings [elements]."""
         return self._outside + sum(n * layer.parameters(self.hidden_size) for layer, n in self.counted.items())
 
     @property
     def active_parameters(self) -> int:
-        """Weights without the routed experts that a token does not visit, embeddings included [elements]."""
+        """Number of weights without the routed experts that a token does not visit, including embeddings [elements]."""
         return self._outside + sum(n * layer.parameters(self.hidden_size, True) for layer, n in self.counted.items())
 
     @property
     def embedding_parameters(self) -> int:
-        """Weights of the embedding, which a token looks up and multiplies nothing by [elements]."""
+        """Number of weights of the embedding, which is a lookup and not a product [elements]."""
         return self.vocab_size * self.hidden_size
 
     @property
     def _outside(self) -> int:
-        """Embedding, output layer, last norm."""
+        """Weights of embedding, output layer and last norm [elements]."""
         tables = self.embedding_parameters * (1 if self.tied_embeddings else 2)
         last = self.layers[-1]
         norm = self.hidden_size * (1 + last.norm_bias) if last.norms else 0
         return tables + self.vocab_size * self.lm_head_bias + norm
 
     def weight_bytes(self, dtype: str | None = None) -> int:
-        """What the weights occupy [B].
+        """Compute the size of the weights [B].
 
         Parameters
         ----------
         dtype : str, optional
-            Every weight in this type; as released where not given: matrices in `dtype` and `expert_dtype`, and
-            embeddings, norms, biases and routers of a quantised model in bf16.
+            Type of every weight. By default as released: matrices in `dtype` and `expert_dtype`, and embeddings,
+            norms, biases and routers of a quantised model in bf16.
 
         Raises
         ------
         UnknownNameError
-            No such type.
+            The type does not exist.
 
         Examples
         --------
-        >>> from iomodel.model import model
+        >>> from iomodel.models.registry import model
         >>> model("llama-3-8b").weight_bytes(), model("llama-3-8b").weight_bytes("fp8")
         (16060522496, 8030261248)
         """
@@ -140,35 +141,35 @@ class ModelSpec(Shown, ModelFacts):
         return matrices + in_bytes(rest, wide(self.dtype))
 
     def kv_bytes_per_token(self, kv_dtype: str | None = None) -> int:
-        """What a token adds to the cache, before any window is full [B].
+        """Compute the bytes that one token adds to the KV cache, before any window is full [B].
 
-        >>> from iomodel.model import model
+        >>> from iomodel.models.registry import model
         >>> model("deepseek-v3").kv_bytes_per_token()  # 61 layers, 576 elements, 2 B
         70272
         """
         return self.kv_bytes(1, kv_dtype)
 
     def kv_bytes(self, context: int, kv_dtype: str | None = None, page_size: int | None = None) -> int:
-        """The cache of one request after `context` tokens [B].
+        """Compute the KV cache of one request after `context` tokens [B].
 
         Parameters
         ----------
         context : int
             Tokens so far.
         kv_dtype : str, optional
-            Type of the cache; bf16 where not given.
+            Type of the cache; bf16 by default.
         page_size : int, optional
-            Tokens of a page, of which a layer holds whole ones.
+            Tokens per page; a layer holds whole pages.
 
         Raises
         ------
         InputError, UnknownNameError
-            A count is no such integer; no such type.
+            A count is not a positive integer; the type does not exist.
 
         Examples
         --------
-        >>> from iomodel.model import model
-        >>> model("gemma-3-27b").kv_bytes(131072) // 2**20  # a global layer keeps them all, a local one the last 1024
+        >>> from iomodel.models.registry import model
+        >>> model("gemma-3-27b").kv_bytes(131072) // 2**20  # local layers keep the last 1024 tokens
         10656
         """
         elements = sum(
@@ -179,16 +180,41 @@ class ModelSpec(Shown, ModelFacts):
 
     @property
     def unverified(self) -> list[str]:
-        """Fields that were only remembered, not read in any source."""
+        """Fields quoted from memory, without a source."""
         remembered = [source for source in self.sources if source.kind == UNVERIFIED]
         return sorted({field for source in remembered for field in source.fields or (ALL,)})
 
     def to_dict(self) -> dict[str, Any]:
-        """The model as plain data, layers in groups, without what is as by default; it reads back the same."""
+        """Convert the model to plain data, layers in groups, defaults omitted; it reads back equal."""
         return self._file.to_dict()
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ModelSpec:
+        """Rebuild the model from its plain data, those of a model file.
+
+        Raises
+        ------
+        InputError
+            What a model file is refused for.
+        """
+        from iomodel.models.file import ModelFile
+
+        return ModelFile.from_dict(data).spec()
+
+    @property
+    def label(self) -> str:
+        """The name of the model, or its title."""
+        return self.name or self.title
+
+    @classmethod
+    def shipped(cls, name: str) -> ModelSpec | None:
+        """Find the shipped model of a name, if there is one."""
+        from iomodel.models.registry import list_models, model
+
+        return model(name) if name in list_models() else None
+
     def to_yaml(self) -> str:
-        """The same as text of a model file."""
+        """Format the model as a model file."""
         return self._file.to_yaml()
 
     @property
@@ -203,8 +229,8 @@ class ModelSpec(Shown, ModelFacts):
     def __str__(self) -> str:
         return Shown.__str__(self)
 
-    def __rich__(self) -> Any:
-        """Return what the terminal shows."""
-        from iomodel.models.table import one
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        from iomodel.models.table import model_table
 
-        return one(self)
+        return [model_table(self)]

@@ -1,10 +1,10 @@
-"""One model as a readable table."""
+"""The table of one model."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from iomodel.show import table
+from iomodel.common.display import Table
 
 if TYPE_CHECKING:
     from iomodel.models.attention import AttentionLayer
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from iomodel.models.spec import ModelSpec
 
 CONTEXT = 8192
-"""Tokens of the request whose cache is shown."""
+"""Default context of the displayed KV cache [tokens]."""
 
 
 def summary(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None) -> dict[str, Any]:
-    """What follows from the shape, as plain data."""
+    """Collect the counts that follow from the shape, as plain data."""
     return {
         "parameters": spec.parameters,
         "active_parameters": spec.active_parameters,
@@ -29,12 +29,12 @@ def summary(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None
     }
 
 
-def one(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None) -> Any:
-    """Return the table for the terminal."""
+def model_table(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None) -> Table:
+    """Build the table of a model for the terminal."""
     counts = summary(spec, context, kv_dtype)
     rows = [
         ("parameters", f"{counts['parameters']:,}", "-"),
-        ("parameters that a token meets", f"{counts['active_parameters']:,}", "-"),
+        ("active parameters per token", f"{counts['active_parameters']:,}", "-"),
         (f"weights as released, {dtypes(spec)}", f"{counts['weight_bytes']:,}", "B"),
         ("width of a row", f"{spec.hidden_size:,}", "elements"),
         (f"vocabulary{', embeddings tied' * spec.tied_embeddings}", f"{spec.vocab_size:,}", "tokens"),
@@ -44,22 +44,22 @@ def one(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None) ->
     for layer, times in spec.counted.items():
         rows += [(f"  {heads(layer.attention)}", f"{times:,}", "layers"), (f"    {width(layer.mlp)}", "", "")]
     rows += [
-        ("cache for a token", f"{counts['kv_bytes_per_token']:,}", "B"),
-        (f"cache of {context:,} tokens", f"{counts['kv_bytes']:,}", "B"),
+        ("KV cache per token", f"{counts['kv_bytes_per_token']:,}", "B"),
+        (f"KV cache of {context:,} tokens", f"{counts['kv_bytes']:,}", "B"),
     ]
     rows += [("note", note, "") for note in spec.notes]
     rows += [("unverified", ", ".join(spec.unverified), "")] if spec.unverified else []
-    return table(spec.title, ("", ">value", "unit"), rows)
+    return Table(spec.title, ("", ">value", "unit"), rows)
 
 
 def dtypes(spec: ModelSpec) -> str:
-    """The types of the released weights."""
+    """Format the types of the released weights."""
     other = spec.expert_dtype
     return spec.dtype if other in (None, spec.dtype) else f"{spec.dtype}, experts {other}"
 
 
 def heads(attention: AttentionLayer) -> str:
-    """The attention of a layer in a few words.
+    """Describe the attention of a layer in a few words.
 
     >>> from iomodel.models.attention import AttentionLayer
     >>> heads(AttentionLayer(heads=32, kv_heads=8, head_dim=128, window=4096))
@@ -80,7 +80,7 @@ def heads(attention: AttentionLayer) -> str:
 
 
 def width(mlp: MLP) -> str:
-    """The MLP of a layer in a few words.
+    """Describe the MLP of a layer in a few words.
 
     >>> from iomodel.models.layers import MLP
     >>> width(MLP(experts=8, experts_per_token=2, expert_intermediate_size=14336))

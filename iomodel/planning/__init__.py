@@ -1,1 +1,1 @@
-"""Capacity: what fits, what a replica does under load, the least fleet."""
+"""Capacity planning: memory, a replica under load, and the smallest fleet."""

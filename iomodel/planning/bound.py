@@ -1,18 +1,18 @@
-"""What a step waits for most: the stream of weights or of the cache, the matrix units, the links, or overheads."""
+"""Limiting resource of a step: weights, KV cache, matrix units, links, or overheads."""
 
 from __future__ import annotations
 
-from iomodel.decoder.step import StepPart, StepTime
+from iomodel.planning.step.step import StepPart, StepTime
 
 STREAMS = {"linear": "weights", "attention": "KV cache", "other": "activations"}
-"""What a part that HBM binds waits for."""
+"""Data streamed by an HBM-bound part, by kind."""
 NAMES = {"l2": "L2", "exp": "exponentials", "fp32": "fp32 work"}
 
 
 def bound_of(step: StepTime) -> str:
-    """The cause that holds up a step for the longest.
+    """Name the cause with the largest share of a step's time.
 
-    >>> from iomodel.decoder.step import step
+    >>> from iomodel.planning.step.step import step
     >>> bound_of(step("llama-3-8b", "h100-sxm5", batch=1, q_len=1, kv_len=1024))
     'weights'
     """
@@ -23,7 +23,7 @@ def bound_of(step: StepTime) -> str:
 
 
 def cause_of(part: StepPart) -> str:
-    """What one part waits for."""
+    """Name the cause that limits one part."""
     if part.kind == "communication":
         return "communication"
     if part.bound == "hbm":

@@ -1,28 +1,28 @@
-"""What a replica reaches when it is always full: times, rates, and how they follow from the steps."""
+"""Times and rates of a replica with a full batch, derived from its steps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iomodel.hardware import Hardware
+from iomodel.devices.device import Hardware
 from iomodel.planning.service import Service
-from iomodel.planning.steps import Steps
+from iomodel.planning.steps import ReplicaSteps
 
 
 @dataclass(frozen=True)
 class Figures:
-    """One replica with a batch always full: as soon as a request ends, the next is prefilled.
+    """Figures of one replica with a full batch: when a request ends, the next one is prefilled.
 
     Attributes
     ----------
     batch : int
-        Requests that decode together.
+        Requests decoded together.
     ttft : float
-        Time to the first token of a request that does not wait [s].
+        Time to the first token of a request without queueing [s].
     step : float
-        A decode step, in the mean over the output [s].
+        Decode step, averaged over the output [s].
     tpot : float
-        Time per output token with the prefills of others in between [s].
+        Time per output token, including the prefills of other requests in between [s].
     requests_per_second, tokens_per_second : float
         Requests, and output tokens, of one replica [1/s].
     """
@@ -36,13 +36,13 @@ class Figures:
 
 
 def figures(service: Service, device: Hardware, batch: int) -> Figures:
-    """One replica at a batch.
+    """Compute the figures of one replica at a batch.
 
-    While a request takes its steps, each of the batch ends once, so that as many prompts are prefilled: a cycle lasts
-    steps * step + batch * prefill, and serves the batch. A pipeline has a prefill in each stage at once: there the time
-    of its longest stage counts, not that of the whole prefill.
+    While one request takes its steps, every request of the batch ends once, so one prompt per request is prefilled: a
+    cycle lasts steps * step + batch * prefill, and serves the batch. A pipeline has a prefill in each stage at once, so
+    the time of its longest stage counts, not that of the entire prefill.
     """
-    steps = Steps(service, device)
+    steps = ReplicaSteps(service, device)
     step = steps.decode_seconds(batch)
     between = batch * steps.occupied()
     cycle = service.steps * step + between

@@ -1,4 +1,4 @@
-"""Step times at every batch from those at powers of two: a straight line between two of them."""
+"""Step times at every batch, interpolated linearly between powers of two."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 
 class BatchTimes:
-    """The time of a decode step at any batch: it never falls as the batch grows, and never grows faster than the batch.
+    """Time of a decode step at any batch; non-decreasing in the batch, and at most proportional to it.
 
-    It is as computed at powers of two, but for what no engine need put up with: a batch that is faster than a smaller
-    one (the smaller one could be padded to it), or slower than twice its half (it could be run in two steps). So the
-    load that a replica takes grows with its batch, and to search for a batch is to halve.
+    At powers of two the time is the computed one, clamped to what an engine can avoid: a batch is never faster than a
+    smaller one (which could be padded to it), and never slower than twice its half (it could run in two steps). The
+    load that a replica takes therefore grows with its batch, and a batch can be found by bisection.
 
     >>> times = BatchTimes(lambda batch: 1.0 + batch)
     >>> times(3), times(64)
@@ -22,16 +22,16 @@ class BatchTimes:
         self._known: dict[int, float] = {}
 
     def __call__(self, batch: int) -> float:
-        """The time at a batch [s]."""
+        """Return the time at a batch [s]."""
         low = 1 << (batch.bit_length() - 1)
         below = self._knot(low)
         return below if low == batch else below + (self._knot(2 * low) - below) * ((batch - low) / low)
 
     def _knot(self, batch: int) -> float:
         if batch not in self._known:
-            found = self._compute(batch)
+            seconds = self._compute(batch)
             if batch > 1:
                 half = self._knot(batch // 2)
-                found = min(max(found, half), 2 * half)
-            self._known[batch] = found
+                seconds = min(max(seconds, half), 2 * half)
+            self._known[batch] = seconds
         return self._known[batch]

@@ -1,10 +1,10 @@
-"""One replica under load: how many requests are in flight, what TTFT and TPOT become, and the most load it takes.
+"""One replica under load: requests in flight, TTFT and TPOT, and the highest sustainable load.
 
-The model, which is approximate: requests arrive at random (Poisson) and all have the same lengths. Prefills are served
-one at a time and before any decode step: an M/D/1 queue whose server, when it runs empty, is away for a decode step
-(Fuhrmann and Cooper 1985, Oper. Res. 33:1117: the wait of M/G/1, and what is left of a vacation). Decode has the share
-of the time that prefills leave. The requests in flight are about Poisson, and some deviations above their mean must
-find room.
+The model is approximate. Requests arrive at random (Poisson) and all have the same lengths. Prefills are served one at
+a time and before any decode step: an M/D/1 queue with vacations of one decode step when it runs empty (Fuhrmann and
+Cooper 1985, Oper. Res. 33:1117: the wait of M/G/1 plus the residual vacation). Decoding has the share of the time that
+prefills leave. The requests in flight are approximately Poisson, and their mean plus some deviations must fit in
+memory.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from dataclasses import dataclass
 from math import exp, inf, sqrt
 
 HALVINGS = 40
-"""Of the loads that a replica could take: to a part in 10^12 of what it could do."""
+"""Bisection steps in the search for the highest load: a relative precision of 10^-12."""
 
 
 @dataclass(frozen=True)
 class Operating:
-    """A replica at a load.
+    """One replica at a load.
 
     Attributes
     ----------
     load : float
-        Requests that arrive [1/s].
+        Arrival rate of requests [1/s].
     ttft, tpot : float
-        Mean time to the first token, queueing included, and mean time per output token after it [s].
+        Mean time to the first token, including queueing, and mean time per output token after it [s].
     in_flight : float
-        Requests that decode, in the mean [-].
+        Mean number of decoding requests [-].
     batch : int
-        The batch whose step time counts: the mean in flight, rounded up [-].
+        Batch that sets the step time: the mean in flight, rounded up [-].
     prefilling : float
-        Share of the time that prefills take [-].
+        Share of the time spent in prefills [-].
     """
 
     load: float
@@ -45,22 +45,22 @@ class Operating:
 
 @dataclass(frozen=True)
 class Replica:
-    """What one replica can do.
+    """Capacity of one replica.
 
     Attributes
     ----------
     prefill : float
-        Time of one prefill that does not wait [s].
+        Time of one prefill without queueing [s].
     occupied : float
-        The part of it in which the replica starts no other: less with a pipeline, which holds several [s].
+        Part of the prefill during which no other can start: shorter with a pipeline, which holds several [s].
     step : callable
-        Time of a decode step [s] at a batch: it never falls as the batch grows, and never grows faster than that.
+        Time of a decode step at a batch [s]; non-decreasing, and at most proportional to the batch.
     steps : int
-        Decode steps of a request: its output tokens but for the first [-].
+        Decode steps of a request: its output tokens except the first [-].
     fits : int
         Requests that fit the memory [-].
     deviations : float
-        How many standard deviations of the requests in flight must fit above their mean [-].
+        Number of standard deviations above the mean requests in flight that must fit [-].
     """
 
     prefill: float
@@ -72,7 +72,7 @@ class Replica:
 
     @property
     def room(self) -> float:
-        """The most requests in flight in the mean: n + deviations * sqrt(n) = fits [-].
+        """Highest mean number of requests in flight: n + deviations * sqrt(n) = fits [-].
 
         >>> Replica(0.1, 0.1, lambda batch: 0.01, 100, fits=120, deviations=2.0).room
         100.0
@@ -81,21 +81,21 @@ class Replica:
         return ((sqrt(z * z + 4 * self.fits) - z) / 2) ** 2
 
     def at(self, load: float, tpot: float = inf) -> Operating | None:
-        """The replica at a load; None where what is in flight does not fit, or where a token takes longer than `tpot`.
+        """Evaluate the replica at a load; None if requests in flight do not fit, or a token takes longer than `tpot`.
 
-        >>> busy = Replica(0.1, 0.1, lambda batch: 0.01, 100, fits=120).at(5.0)  # half of the time prefills
+        >>> busy = Replica(0.1, 0.1, lambda batch: 0.01, 100, fits=120).at(5.0)  # half of the time is spent in prefills
         >>> busy.prefilling, busy.tpot  # (0.01 s + 0.75 prefills of 0.1 s / 100 tokens) / (1 - 0.5)
         (0.5, 0.0215)
         """
         busy = load * self.occupied
         if busy >= 1:
             return None
-        waiting = busy + busy**2 / (2 * (1 - busy))  # prefills that a prefill leaves behind it, which go first
+        waiting = busy + busy**2 / (2 * (1 - busy))  # prefills queued behind one prefill, served before decoding
 
         def in_flight(batch: int) -> float:
             return load * (self.steps * self.step(batch) + waiting * self.occupied) / (1 - busy)
 
-        low, batch = 0, 1  # the least batch that is no smaller than what is in flight
+        low, batch = 0, 1  # find the least batch of at least the requests in flight
         while self.steps and in_flight(batch) > batch:
             if batch >= self.room or self.step(batch) > tpot:
                 return None
@@ -109,18 +109,18 @@ class Replica:
     def _operating(self, load: float, busy: float, batch: int, mean: float) -> Operating:
         step = self.step(batch) if self.steps else 0.0
         queued = self.occupied * busy / (2 * (1 - busy))
-        running = (1 - exp(-mean)) * step / 2  # what is left of the step under way when the prefills could begin
+        running = (1 - exp(-mean)) * step / 2  # residual time of the running step when a prefill arrives
         tpot = mean / load / self.steps if self.steps else 0.0
         return Operating(load, self.prefill + queued + running, tpot, mean, batch, busy)
 
     def most(self, ttft: float, tpot: float) -> Operating | None:
-        """The replica at the most load at which both targets hold; None where they hold at none."""
+        """Evaluate the replica at the highest load at which both targets hold; None if they never hold."""
         low, high, best = 0.0, 1 / self.occupied, None
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            found = self.at(middle, tpot)
-            if found is not None and found.ttft <= ttft and found.tpot <= tpot:
-                low, best = middle, found
+            operating = self.at(middle, tpot)
+            if operating is not None and operating.ttft <= ttft and operating.tpot <= tpot:
+                low, best = middle, operating
             else:
                 high = middle
         return best

@@ -1,21 +1,23 @@
-"""The answer of a fleet search: what to run, what comes next, and why the rest does not do."""
+"""Result of a fleet search: the best option, the runners-up, and the reasons of the rejected ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.decoder.layout import Layout
+from iomodel.common.display import Result, Table
+from iomodel.common.results import Record
+from iomodel.common.tabular import Tabular
 from iomodel.planning.fleet_queue import Operating
-from iomodel.planning.text import layout_dict, layout_text, money, seconds
-from iomodel.show import Shown, table
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.text import layout_text, money, seconds
 
 RUNNERS = 8
-"""Ways that the table lists, the best first."""
+"""Options listed in the table, the best first."""
 
 
 @dataclass(frozen=True)
-class Way:
+class FleetOption(Record):
     """One device and layout that meets the targets.
 
     Attributes
@@ -23,13 +25,13 @@ class Way:
     device : str
         The device.
     layout : Layout
-        How a replica shares out the model.
+        Parallel layout of a replica.
     replicas, devices : int
-        How many replicas the load needs, and how many devices they are.
+        Number of replicas that the load needs, and of their devices.
     price_per_hour : float or None
-        Of all devices, where the device's price was given [1/h].
+        Price of all devices, if the price of the device was given [1/h].
     most : float
-        Load that one replica takes at most within the targets [1/s].
+        Highest load of one replica within the targets [1/s].
     operating : Operating
         One replica at its share of the load.
     fits : int
@@ -46,31 +48,30 @@ class Way:
     fits: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        plain = {**self.__dict__, **self.operating.__dict__, "layout": layout_dict(self.layout)}
-        plain["load_per_replica"] = plain.pop("load")
-        plain["most_per_replica"] = plain.pop("most")
-        return {name: value for name, value in plain.items() if name != "operating"}
+        """Return everything as plain data, the figures of a replica beside the rest."""
+        data = super().to_dict()
+        figures = {**data["operating"], "load_per_replica": self.operating.load, "most_per_replica": self.most}
+        return {**figures, **data}
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """One device and layout that does not meet the targets, and why.
+class Refusal(Record):
+    """One device and layout that misses the targets, with the reason.
 
     Attributes
     ----------
     device : str
         The device.
     layout : Layout
-        How a replica shares out the model.
+        Parallel layout of a replica.
     reason : str
-        What is exceeded, and by how much.
+        Exceeded target or limit, with the amount.
     ttft, tpot : float or None
-        The least it reaches, of a request that is alone [s]; None where the model does not fit.
+        Least times, of a single request [s]; None if the model does not fit.
     missing : int
-        Memory that one request lacks on each device [B]; 0 where one fits.
+        Memory that one request lacks on each device [B]; 0 if it fits.
     needed : int
-        Devices that the load would need, where they are too many; else 0 [-].
+        Devices that the load would need, if too many; else 0 [-].
     """
 
     device: str
@@ -81,29 +82,25 @@ class Refusal:
     missing: int = 0
     needed: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        return {**self.__dict__, "layout": layout_dict(self.layout)}
-
 
 @dataclass(frozen=True)
-class Fleet(Shown):
+class Fleet(Result, Tabular):
     """The smallest or cheapest fleet that meets the targets.
 
     Attributes
     ----------
     model, objective : str
-        What is served, and what was made least: ``devices`` or ``cost``.
+        Served model, and minimised quantity: ``devices`` or ``cost``.
     load, ttft, tpot : float
         The load [1/s] and the targets of the mean times [s].
     prompt, output : int
-        Tokens of a request, and of its answer.
-    best : Way
-        What to run.
-    runners_up : tuple of Way
-        What else meets the targets, the best first.
+        Tokens of a prompt, and of its output.
+    best : FleetOption
+        Best option.
+    runners_up : tuple of FleetOption
+        Other options that meet the targets, the best first.
     refused : tuple of Refusal
-        What does not, and why.
+        Devices and layouts that miss the targets, with reasons.
     """
 
     model: str
@@ -113,42 +110,36 @@ class Fleet(Shown):
     tpot: float
     prompt: int
     output: int
-    best: Way
-    runners_up: tuple[Way, ...]
+    best: FleetOption
+    runners_up: tuple[FleetOption, ...]
     refused: tuple[Refusal, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data, ready for JSON."""
-        return {
-            **{name: value for name, value in self.__dict__.items() if not isinstance(value, tuple)},
-            "best": self.best.to_dict(),
-            "runners_up": [way.to_dict() for way in self.runners_up],
-            "refused": [refusal.to_dict() for refusal in self.refused],
-        }
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per device and layout that meets the targets, the best first."""
+        options = [option.to_dict() for option in (self.best, *self.runners_up)]
+        return [{**option.pop("layout"), **{n: v for n, v in option.items() if n != "operating"}} for option in options]
 
-    def __rich__(self) -> Any:
-        """Return tables for the terminal: the ways that do, and why others do not."""
-        from rich.console import Group
-
-        ways = [self.best, *self.runners_up]
+    def tables(self) -> list[Table | str]:
+        """Return the options that meet the targets, and the reasons against the others."""
+        options = [self.best, *self.runners_up]
         title = (
             f"{self.model}: {self.load:g} requests/s of {self.prompt:,} + {self.output:,} tokens, TTFT within "
             f"{seconds(self.ttft)}, TPOT within {seconds(self.tpot)}, least {self.objective}"
         )
         columns = ("device", "layout", ">replicas", ">devices", ">price/h", ">TTFT", ">TPOT", ">in flight", ">fit")
-        found = table(title, columns, [_row(way) for way in ways[:RUNNERS]])
+        found = Table(title, columns, [_row(option) for option in options[:RUNNERS]])
         if not self.refused:
-            return found
-        why = table("does not do", ("device", "layout", "why"), [_why(refusal) for refusal in self.refused])
-        return Group(found, why)
+            return [found]
+        why = Table("targets missed", ("device", "layout", "reason"), [_why(refusal) for refusal in self.refused])
+        return [found, why]
 
 
-def _row(way: Way) -> tuple[str, ...]:
-    at = way.operating
-    price = "" if way.price_per_hour is None else money(way.price_per_hour)
-    counts = (f"{way.replicas:,}", f"{way.devices:,}", price)
-    times = (seconds(at.ttft), seconds(at.tpot), f"{at.in_flight:,.1f}", f"{way.fits:,}")
-    return way.device, layout_text(way.layout), *counts, *times
+def _row(option: FleetOption) -> tuple[str, ...]:
+    at = option.operating
+    price = "" if option.price_per_hour is None else money(option.price_per_hour)
+    counts = (f"{option.replicas:,}", f"{option.devices:,}", price)
+    times = (seconds(at.ttft), seconds(at.tpot), f"{at.in_flight:,.1f}", f"{option.fits:,}")
+    return option.device, layout_text(option.layout), *counts, *times
 
 
 def _why(refusal: Refusal) -> tuple[str, ...]:

@@ -1,25 +1,25 @@
-"""Which layouts are worth trying: tensor parallelism in one server first, then pipelines of servers."""
+"""Candidate layouts: tensor parallelism within a server first, then pipelines of servers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iomodel.decoder.layout import Layout
+from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, SpecError
-from iomodel.hardware import Hardware
-from iomodel.model import ModelSpec
+from iomodel.models.registry import ModelSpec
 from iomodel.planning.memory import fit
 from iomodel.planning.service import Service
+from iomodel.planning.step.layout import Layout
 
 SERVER = 8
-"""Ranks of tensor parallelism at the most: the devices of a common server."""
+"""Most ranks of tensor parallelism: the devices of a common server."""
 STAGES = (1, 2, 4, 8)
 
 
 def degrees(model: ModelSpec, allowed: Iterable[int]) -> list[int]:
-    """The numbers of ranks that share out every layer evenly.
+    """List the numbers of ranks that divide every layer evenly.
 
-    >>> from iomodel.model import model
+    >>> from iomodel.models.registry import model
     >>> degrees(model("llama-3-8b"), range(1, 9))
     [1, 2, 4, 8]
     """
@@ -35,9 +35,9 @@ def _shared_by(model: ModelSpec, ranks: int) -> bool:
 
 
 def default_layouts(service: Service, device: Hardware, most: int) -> list[Layout]:
-    """Tensor parallelism over 1, 2, 4 or 8 devices; where none holds a request, over more and more stages.
+    """List tensor parallelism over 1, 2, 4 or 8 devices; if no request fits, add pipelines of more stages.
 
-    A model with experts may also have them shared out whole, with data-parallel attention, over eight devices.
+    A model with experts is also tried with expert parallelism and data-parallel attention over eight devices.
     """
     ranks = degrees(service.model, (n for n in (1, 2, 4, SERVER) if n <= most))
     tried: list[Layout] = []
@@ -54,7 +54,7 @@ def default_layouts(service: Service, device: Hardware, most: int) -> list[Layou
 
 
 def _holds(service: Service, device: Hardware) -> bool:
-    """Whether a request fits, or nobody knows, so that to go on is in vain."""
+    """Check that a request fits; True if the memory is unknown, because further layouts would not help."""
     try:
         return fit(service, device).fits > 0
     except SpecError:
@@ -62,14 +62,14 @@ def _holds(service: Service, device: Hardware) -> bool:
 
 
 def _has_experts(model: ModelSpec) -> bool:
-    """Whether there are experts, which a server's devices can divide among them."""
+    """Check for experts that the devices of a server can divide."""
     experts = [layer.mlp.experts for layer in model.counted if layer.mlp.experts]
     return bool(experts) and not any(many % SERVER for many in experts)
 
 
 def least_layout(service: Service, device: Hardware, count: int) -> Layout:
-    """The least tensor parallelism that divides the devices and the heads, and leaves room for a request."""
-    most = min(count, *(layer.attention.heads for layer in service.model.counted))  # that many share them out
+    """Find the least tensor parallelism that divides the devices and the heads, and leaves room for a request."""
+    most = min(count, *(layer.attention.heads for layer in service.model.counted))  # at most one rank per head
     ranks = degrees(service.model, (n for n in range(1, most + 1) if count % n == 0))
-    tried = [Layout(tensor_parallel=n) for n in ranks]
-    return next((one for one in tried if fit(service.laid_out(one), device).fits), tried[-1])
+    layouts = [Layout(tensor_parallel=n) for n in ranks]
+    return next((layout for layout in layouts if fit(service.laid_out(layout), device).fits), layouts[-1])

@@ -1,4 +1,4 @@
-"""Numbers that a planner is given, checked: shares, prices, times."""
+"""Validation of shares, prices and times."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from iomodel.common.validation import as_mapping
 from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.validation import as_mapping
 
 MOST = 1e15
-"""Beyond any price, load or time of use."""
+"""Largest accepted price, load or time."""
 
 
 def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST) -> float:
-    """A positive number, or zero where that is allowed; InputError with the name of the field.
+    """Validate a positive number, or zero if allowed; raise InputError with the name of the field.
 
     >>> as_real("price_per_hour", "2.5")
     Traceback (most recent call last):
@@ -23,28 +23,28 @@ def as_real(name: str, value: object, *, zero: bool = False, most: float = MOST)
     """
     numeric = not isinstance(value, bool | str | bytes) and (hasattr(value, "__float__") or hasattr(value, "__index__"))
     try:
-        found = float(value) if numeric else float("nan")  # type: ignore[arg-type]
-    except Exception:  # beyond floats; a __float__ that fails
-        found = float("nan")
-    if isfinite(found) and (0 < found <= most or (zero and found == 0)):
-        return found
+        number = float(value) if numeric else float("nan")  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):  # an array with several elements, or beyond the range of floats
+        number = float("nan")
+    if isfinite(number) and (0 < number <= most or (zero and number == 0)):
+        return number
     allowed = "a number from 0" if zero else "a number above 0,"
     raise InputError(f"{name}: {shown(value)} given; allowed: {allowed} {'to' if zero else 'at most'} {most:g}")
 
 
 def as_share(name: str, value: object) -> float:
-    """A share above 0 and at most 1."""
+    """Validate a share above 0 and at most 1."""
     return as_real(name, value, most=1.0)
 
 
 def as_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    """One of a few names, or UnknownNameError with the nearest."""
+    """Validate one of a few names, or raise UnknownNameError with the nearest."""
     if isinstance(value, str) and value in allowed:
         return value
     raise UnknownNameError(name, value, allowed)
 
 
 def as_prices(prices: object) -> dict[str, float]:
-    """Prices by device, each above 0 [1/h]."""
-    given: Mapping[str, Any] = as_mapping("prices", prices, "{'h100-sxm5': 2.5}")
-    return {name: as_real(f"prices.{name}", value) for name, value in given.items()}
+    """Validate prices by device, each above 0 [1/h]."""
+    price_table: Mapping[str, Any] = as_mapping("prices", prices, "{'h100-sxm5': 2.5}")
+    return {name: as_real(f"prices.{name}", value) for name, value in price_table.items()}

@@ -1,53 +1,65 @@
-"""The answer of a plan: what fits, how fast it is, what binds, what it costs."""
+"""Result of a plan: memory, speed, limiting resource, and cost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.decoder.step import Layout, StepTime
+from iomodel.common.display import Result, Table
+from iomodel.common.results import plain
+from iomodel.common.tabular import Tabular
 from iomodel.planning.figures import Figures
 from iomodel.planning.memory import Fit
 from iomodel.planning.sensitivity import Sensitivity
+from iomodel.planning.step.step import Layout, StepTime
 from iomodel.planning.tables import tables
-from iomodel.planning.text import layout_dict
-from iomodel.show import Shown
 
 
 @dataclass(frozen=True)
-class Plan(Shown):
-    """A model on some devices.
+class Plan(Result, Tabular):
+    """A model planned on some devices.
 
     Attributes
     ----------
     model, hardware : str
-        What is served, and on which device.
+        Served model, and device.
     count, replicas : int
-        Devices, and replicas among which they are divided.
+        Number of devices, and of replicas.
     layout : Layout
-        How a replica shares out the model.
+        Parallel layout of a replica.
     prompt, output : int
-        Tokens of a request, and of its answer.
+        Tokens of a prompt, and of its output.
     memory : Fit
-        What lies in the memory of the fullest device, and how many requests fit a replica.
+        Memory of the fullest device, and the requests that fit a replica.
     figures : Figures
-        One replica with its batch always full.
+        Figures of one replica with a full batch.
     prefill, decode : StepTime
         A prefill, and the decode step in the middle of the output.
     prefill_bound, decode_bound : str
-        What binds each: ``weights``, ``KV cache``, ``matrix``, ``communication`` or another part of the step.
+        Limiting resource of each: ``weights``, ``KV cache``, ``matrix``, ``communication`` or another part.
     throughput_bound : str
-        ``memory capacity`` where the batch is as large as fits, and twice the batch would serve a tenth more; else the
-        bound of what takes longer, prefills or decode steps.
+        ``memory capacity`` if the batch is the largest that fits, and twice the batch would serve a tenth more; else
+        the bound of the longer phase, prefill or decode.
     crossover_context : int or None
-        Context from which attention takes longer than the matrix products in a decode step; None if at none.
+        Context from which attention takes longer than the matrix products in a decode step; None if there is none.
     price_per_hour : float or None
-        Of one device [1/h].
+        Price of one device [1/h].
     batches : tuple of Figures
-        The same replica at other batches.
+        Figures of the replica at other batches.
     sensitivities : tuple of Sensitivity
-        What one more of each resource buys, where that was asked for.
+        Effect of one more unit of each resource, if requested.
     """
+
+    derived = (
+        "batch",
+        "ttft",
+        "tpot",
+        "requests_per_second",
+        "tokens_per_second",
+        "cost_per_million_tokens",
+        "cost_per_million_output_tokens",
+        "notes",
+    )
 
     model: str
     hardware: str
@@ -70,62 +82,53 @@ class Plan(Shown):
 
     @property
     def batch(self) -> int:
-        """Requests that decode together in a replica [-]."""
+        """Requests decoded together in a replica [-]."""
         return self.figures.batch
 
     @property
     def ttft(self) -> float:
-        """Time to the first token of a request that does not wait [s]."""
+        """Time to the first token of a request without queueing [s]."""
         return self.figures.ttft
 
     @property
     def tpot(self) -> float:
-        """Time per output token, with the prefills of other requests in between [s]."""
+        """Time per output token, including the prefills of other requests in between [s]."""
         return self.figures.tpot
 
     @property
     def requests_per_second(self) -> float:
-        """Requests of all replicas [1/s]."""
+        """Throughput of all replicas in requests [1/s]."""
         return self.replicas * self.figures.requests_per_second
 
     @property
     def tokens_per_second(self) -> float:
-        """Output tokens of all replicas [1/s]."""
+        """Throughput of all replicas in output tokens [1/s]."""
         return self.replicas * self.figures.tokens_per_second
 
     @property
     def cost_per_million_output_tokens(self) -> float | None:
-        """Price of all devices over their output tokens, prompts counted as free [per 10^6]."""
+        """Price of all devices per output token, with prompts counted as free [per 10^6]."""
         return self._cost(self.tokens_per_second)
 
     @property
     def cost_per_million_tokens(self) -> float | None:
-        """Price of all devices over their tokens, of prompts and outputs alike [per 10^6]."""
+        """Price of all devices per token of prompts and outputs [per 10^6]."""
         return self._cost(self.requests_per_second * (self.prompt + self.output))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Warnings about the figures of the model's file."""
+        return self.prefill.model.notes
 
     def _cost(self, rate: float) -> float | None:
         if self.price_per_hour is None:
             return None
         return self.price_per_hour * self.count / 3600 / rate * 1e6
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data, ready for JSON."""
-        named = ("batch", "ttft", "tpot", "requests_per_second", "tokens_per_second")
-        costs = ("cost_per_million_tokens", "cost_per_million_output_tokens")
-        plain = {name: value for name, value in self.__dict__.items() if isinstance(value, str | int | float | None)}
-        return {
-            **plain,
-            **{name: getattr(self, name) for name in (*named, *costs)},
-            "layout": layout_dict(self.layout),
-            "notes": list(self.prefill.model.notes),
-            "memory": self.memory.to_dict(),
-            "figures": dict(self.figures.__dict__),
-            "prefill": self.prefill.to_dict(),
-            "decode": self.decode.to_dict(),
-            "batches": [dict(row.__dict__) for row in self.batches],
-            "sensitivities": [one.to_dict() for one in self.sensitivities],
-        }
+    def records(self) -> Any:
+        """Return a mapping per batch: times and rates of one replica."""
+        return plain(self.batches)
 
-    def __rich__(self) -> Any:
-        """Return tables for the terminal."""
+    def tables(self) -> list[Table | str]:
+        """Return the tables of the terminal."""
         return tables(self)

@@ -1,34 +1,34 @@
-"""What one more of each resource buys: the plan of an edited device less that of the device, for each unit added."""
+"""Effect of one more unit of each resource, from plans of edited devices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from iomodel.common.results import Record
+from iomodel.devices.device import Hardware
+from iomodel.devices.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, figure, matrix, scaled
 from iomodel.errors import SpecError
-from iomodel.hardware import Hardware
-from iomodel.planning.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, figure, matrix, scaled
 from iomodel.planning.figures import figures
 from iomodel.planning.memory import fit
 from iomodel.planning.service import Service
 
 STEP = 0.1
-"""The share by which a figure is raised: enough for several waves of thread blocks, and several requests more."""
+"""Relative increase of a figure: enough for several waves of thread blocks, and several more requests."""
 
 
 @dataclass(frozen=True)
-class Sensitivity:
-    """What one more unit of a resource, on every device, changes: in the mean over a tenth more of it.
+class Sensitivity(Record):
+    """Effect of one more unit of a resource on every device, averaged over an increase of a tenth.
 
     Attributes
     ----------
     resource, unit : str
-        What there is more of, and one of what.
+        Increased resource, and its unit.
     added : float
-        How much was added for the difference, which is then divided by it [unit].
+        Increase behind the finite difference [unit].
     ttft, tpot : float
-        Change of the times [s / unit]: negative where it helps.
+        Change of the times [s / unit]; negative if the resource helps.
     tokens_per_second : float
         Change of the output tokens of all replicas [1/s / unit].
     fits : float
@@ -43,32 +43,28 @@ class Sensitivity:
     tokens_per_second: float
     fits: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data."""
-        return dict(self.__dict__)
-
 
 def sensitivities(service: Service, device: Hardware, batch: int | None, replicas: int) -> tuple[Sensitivity, ...]:
-    """What one more GB/s, GB, SM and TFLOP/s buys; without a batch, the largest that fits each device."""
+    """Compute the effect of one more GB/s, GB, SM and TFLOP/s; by default at the largest batch that fits."""
     peak = f"compute.peak.{service.types.get('dtype') or service.model.dtype}"
-    ways: list[tuple[str, str, Callable[[], tuple[Hardware, float]]]] = [
+    edits: list[tuple[str, str, Callable[[], tuple[Hardware, float]]]] = [
         ("HBM bandwidth", "GB/s", lambda: _faster(device, BANDWIDTH, BANDWIDTH[0], 1e9)),
         ("HBM capacity", "GB", lambda: _more_memory(device)),
         ("SMs", "SM", lambda: _more_units(device)),
         ("matrix peak", "TFLOP/s", lambda: _faster(device, matrix(device), peak, 1e12)),
     ]
     before = _reached(service, device, device, batch)
-    found = []
-    for resource, unit, edit in ways:
+    results = []
+    for resource, unit, edit in edits:
         try:
             better, amount = edit()
-        except SpecError:  # a device without the figure has no more of it either
+        except SpecError:  # a figure that the device lacks cannot be increased
             continue
         timed = device if resource == "HBM capacity" else better  # capacity makes no step faster
         after = _reached(service, better, timed, batch)
         ttft, tpot, tokens, fits = ((b - a) / amount for a, b in zip(before, after, strict=True))
-        found.append(Sensitivity(resource, unit, amount, ttft, tpot, tokens * replicas, fits))
-    return tuple(found)
+        results.append(Sensitivity(resource, unit, amount, ttft, tpot, tokens * replicas, fits))
+    return tuple(results)
 
 
 def _faster(device: Hardware, paths: tuple[str, ...], main: str, unit: float) -> tuple[Hardware, float]:
@@ -90,5 +86,5 @@ def _reached(
     service: Service, device: Hardware, timed: Hardware, batch: int | None
 ) -> tuple[float, float, float, float]:
     fits = fit(service, device).fits
-    found = figures(service, timed, fits if batch is None else batch)
-    return found.ttft, found.tpot, found.tokens_per_second, float(fits)
+    reached = figures(service, timed, fits if batch is None else batch)
+    return reached.ttft, reached.tpot, reached.tokens_per_second, float(fits)

@@ -1,4 +1,4 @@
-"""What is to be served: a model, its lengths and types, the layout of a replica, and the rules of memory."""
+"""Service to plan for: a model, its lengths and types, the layout of a replica, and memory settings."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from iomodel.decoder.layout import Layout
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.frozen import FrozenDict
-from iomodel.model import ModelSpec
-from iomodel.model import model as find_model
-from iomodel.models.dtypes import WEIGHT_SIZE
+from iomodel.models.registry import ModelSpec
+from iomodel.models.registry import model as find_model
 from iomodel.planning.numbers import as_share
-from iomodel.validation import as_integer
-from iomodel.workload import ELEMENT_SIZE
+from iomodel.planning.step.layout import Layout
+from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.dtypes import WEIGHT_SIZE
 
 OVERHEAD = 2 * 2**30
-"""What a device needs beside weights and cache [B]: runtime, graphs, activations. A round number, not measured."""
+"""Memory of a device for runtime, graphs and activations [B]. A round number, not measured."""
 
 
 @dataclass(frozen=True)
 class Service:
-    """What is to be served.
+    """A model served with fixed lengths, types and layout.
 
     Attributes
     ----------
     model : ModelSpec
         The model.
     prompt, output : int
-        Tokens of a request, and tokens that it is answered with.
+        Tokens of a prompt, and of its output.
     layout : Layout
-        How a replica shares out the model.
+        Parallel layout of a replica.
     types : mapping
-        ``dtype``, ``weight_dtype``, ``kv_dtype`` and ``page_size``, None where the model says.
+        ``dtype``, ``weight_dtype``, ``kv_dtype`` and ``page_size``, None for the default of the model.
     memory_utilization : float
-        Share of a device's memory that may be used [-].
+        Usable share of a device's memory [-].
     overhead_bytes : int
-        What a device needs beside weights and cache [B].
+        Memory for anything but weights and cache on each device [B].
     """
 
     model: ModelSpec
@@ -50,7 +50,7 @@ class Service:
 
     @property
     def name(self) -> str:
-        """What the model is called."""
+        """Name of the model."""
         return self.model.name or self.model.title
 
     @property
@@ -65,7 +65,7 @@ class Service:
 
     @property
     def contexts(self) -> tuple[int, int]:
-        """Keys that the first and the last decode step see [-]."""
+        """Keys visible to the first and the last decode step [-]."""
         return self.prompt + 1, self.prompt + max(1, self.steps)
 
     @property
@@ -74,7 +74,7 @@ class Service:
         return self.layout.devices
 
     def laid_out(self, layout: Layout) -> Service:
-        """The same with another layout."""
+        """Return the service with another layout."""
         return replace(self, layout=layout)
 
 
@@ -87,17 +87,17 @@ def as_service(
     memory_utilization: object,
     overhead_bytes: object,
 ) -> Service:
-    """The service that these arguments describe, or an error with the name of the field."""
-    found = model if isinstance(model, ModelSpec) else find_model(model)
+    """Build a service from arguments, or raise an error with the name of the field."""
+    spec = model if isinstance(model, ModelSpec) else find_model(model)
     if not isinstance(layout, Layout):
         raise InputError(f"layout: {shown(layout)} given; allowed: an iomodel.Layout")
     lengths = {"prompt": as_integer("prompt", prompt), "output": as_integer("output", output)}
-    tokens, most = sum(lengths.values()), found.max_positions
+    tokens, most = sum(lengths.values()), spec.max_positions
     if most is not None and tokens > most:
         raise InputError(f"prompt + output: {tokens:,} tokens given; allowed: at most {most:,}, the model's positions")
-    layout.check(found)
+    layout.check(spec)
     return Service(
-        model=found,
+        model=spec,
         **lengths,
         layout=layout,
         types=_checked(types),
@@ -107,7 +107,7 @@ def as_service(
 
 
 def _checked(types: Mapping[str, Any]) -> FrozenDict[str, Any]:
-    """The types, each known or None, and the size of a page."""
+    """Validate the types, each known or None, and the page size."""
     allowed: dict[str, Mapping[str, Any]] = {
         "dtype": ELEMENT_SIZE,
         "kv_dtype": ELEMENT_SIZE,

@@ -1,4 +1,4 @@
-"""The steps that a replica takes: a prefill, and decode steps whose context grows; each computed once."""
+"""Steps of a replica: prefill, and decode steps with growing context, each computed once."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from iomodel.decoder.layout import Layout
-from iomodel.decoder.step import StepTime, step
-from iomodel.hardware import Hardware
+from iomodel.devices.device import Hardware
 from iomodel.planning.service import Service
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.step import StepTime, step
 
 POINTS = 3
-"""Contexts at which a decode step is computed, where the output is longer than that."""
+"""Contexts at which a decode step is computed, for longer outputs."""
 CUTS = 32
-"""Places where the contexts of an output are cut at most."""
+"""Most cuts in the contexts of an output."""
 
 
 def sampled(first: int, last: int, points: int = POINTS) -> list[int]:
-    """All of first .. last where they are few, else so many of them, evenly spaced, with both ends.
+    """List all of first .. last if they are few, else evenly spaced points including both ends.
 
     >>> sampled(1, 3), sampled(2049, 2303)
     ([1, 2, 3], [2049, 2176, 2303])
     """
     if last - first < points:
         return list(range(first, last + 1))
-    return [first + (last - first) * place // (points - 1) for place in range(points)]
+    return [first + (last - first) * index // (points - 1) for index in range(points)]
 
 
 def mean(first: int, last: int, value: Callable[[int], float], points: int = POINTS) -> float:
-    """The mean of a value over first .. last: exact where they are few, else by the trapezoid rule.
+    """Average a value over first .. last: exact if they are few, else by the trapezoid rule.
 
     >>> mean(1, 101, lambda context: 2.0 * context)
     102.0
@@ -44,55 +44,55 @@ def mean(first: int, last: int, value: Callable[[int], float], points: int = POI
 
 
 def mean_between(spans: Sequence[tuple[int, int]], value: Callable[[int], float]) -> float:
-    """The mean over spans that follow one another, each by itself.
+    """Average a value over consecutive spans, each sampled separately.
 
     >>> mean_between([(1, 101), (102, 102)], lambda context: 2.0 * min(context, 101))
     102.98...
     """
     lengths = [last - first + 1 for first, last in spans]
     means = [mean(first, last, value) for first, last in spans]
-    return sum(length * each for length, each in zip(lengths, means, strict=True)) / sum(lengths)
+    return sum(length * span_mean for length, span_mean in zip(lengths, means, strict=True)) / sum(lengths)
 
 
-class Steps:
+class ReplicaSteps:
     """The steps of one replica."""
 
     def __init__(self, service: Service, device: Hardware) -> None:
         self.service, self.device = service, device
 
     def prefill(self) -> StepTime:
-        """One prompt by itself; only of its last token the logits are computed."""
+        """Time the prefill of one prompt, with logits for its last token only."""
         prompt = self.service.prompt
         return self._step(1, prompt, prompt)
 
     def occupied(self) -> float:
-        """The time until the replica can start another prefill [s]: its longest stage, shared by all groups of ranks.
+        """Compute the time until the replica can start another prefill [s]: its longest stage over all groups of ranks.
 
-        A prompt keeps one data-parallel group busy; each of the others takes one of its own meanwhile.
+        A prompt occupies one data-parallel group; each of the others takes another prompt meanwhile.
         """
         return self.prefill().stage_seconds / self.service.layout.data_parallel
 
     def decode(self, batch: int, context: int) -> StepTime:
-        """One token of each request of a batch that sees `context` keys, itself among them.
+        """Time one token for each request of a batch with `context` visible keys, including the new one.
 
-        A pipeline works on as many parts of the batch as it has stages, so a step is that of one part.
+        A pipeline divides the batch into one part per stage, so a step is that of one part.
         """
         return self._step(-(-batch // self.service.layout.pipeline_parallel), 1, context)
 
     def decode_seconds(self, batch: int) -> float:
-        """The mean time from a token of a request to its next, over the output [s].
+        """Compute the mean time between tokens of a request, over the output [s].
 
-        In a pipeline it is the latency of a part of the batch, or the time that all parts take in the longest stage.
+        In a pipeline this is the latency of one part of the batch, or the time of all parts in the longest stage.
         """
 
         def seconds(context: int) -> float:
-            found = self.decode(batch, context)
-            return max(found.seconds, found.stage_seconds * self.service.layout.pipeline_parallel)
+            timed = self.decode(batch, context)
+            return max(timed.seconds, timed.stage_seconds * self.service.layout.pipeline_parallel)
 
         return mean_between(self._bends(), seconds)
 
     def _bends(self) -> list[tuple[int, int]]:
-        """The contexts of the output, cut where a window is full or a chunk begins: between, steps grow evenly."""
+        """Split the contexts of the output where a window is full or a chunk begins; steps grow evenly in between."""
         first, last = self.service.contexts
         cuts: set[int] = set()
         for layer in self.service.model.counted:
@@ -110,7 +110,7 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class _Same:
-    """A model or a device by identity: to compare their numbers takes longer than a look-up should."""
+    """A model or a device compared by identity, because comparing its figures is slower than a look-up."""
 
     value: Any
 

@@ -1,11 +1,11 @@
-"""A plan as tables."""
+"""Tables of a plan."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from iomodel.common.display import Table
 from iomodel.planning.text import gigabytes, layout_text, money, seconds
-from iomodel.show import escape_markup, table
 
 if TYPE_CHECKING:
     from iomodel.planning.result import Plan
@@ -13,61 +13,59 @@ if TYPE_CHECKING:
 Row = tuple[str, str]
 
 
-def tables(plan: Plan) -> Any:
-    """Return the plan, its batches, and what more of each resource buys."""
-    from rich.console import Group
-
-    drawn = [table(_title(plan), ("", ">value"), [*_memory(plan), *_times(plan), *_rates(plan)])]
+def tables(plan: Plan) -> list[Table | str]:
+    """Build the tables of a plan: the plan, its batches, and its sensitivities."""
+    drawn: list[Table | str] = [Table(_title(plan), ("", ">value"), [*_memory(plan), *_times(plan), *_rates(plan)])]
     if len(plan.batches) > 1:
         columns = (">batch", ">TPOT", ">decode step", ">tokens/s", ">requests/s")
-        drawn.append(table("One replica at other batches", columns, _batches(plan)))
+        drawn.append(Table("One replica at other batches", columns, _batches(plan)))
     if plan.sensitivities:
-        columns = ("one more, on each device", ">TTFT", ">TPOT", ">tokens/s", ">requests that fit")
-        drawn.append(table("What more would buy", columns, _sensitivities(plan)))
-    return Group(*drawn, *(f"note: {escape_markup(note)}" for note in plan.prefill.model.notes))
+        columns = ("one more per device", ">TTFT", ">TPOT", ">tokens/s", ">requests that fit")
+        drawn.append(Table("Effect of more resources", columns, _sensitivities(plan)))
+    return [*drawn, *(f"note: {note}" for note in plan.notes)]
 
 
 def _title(plan: Plan) -> str:
-    each = f"{plan.replicas} x ({layout_text(plan.layout)})"
-    return f"{plan.model} on {plan.count} x {plan.hardware}, {each}: {plan.prompt:,} + {plan.output:,} tokens"
+    replicas = f"{plan.replicas} x ({layout_text(plan.layout)})"
+    return f"{plan.model} on {plan.count} x {plan.hardware}, {replicas}: {plan.prompt:,} + {plan.output:,} tokens"
 
 
 def _memory(plan: Plan) -> list[Row]:
     fit = plan.memory
     return [
-        ("memory of a device", gigabytes(fit.capacity)),
-        ("  of that to be used", gigabytes(fit.usable)),
+        ("memory per device", gigabytes(fit.capacity)),
+        ("  usable", gigabytes(fit.usable)),
         ("  weights", gigabytes(fit.weights)),
         ("  overhead", gigabytes(fit.overhead)),
         ("  left for the KV cache", gigabytes(fit.left)),
-        ("KV cache of a token, on a device", f"{fit.token_bytes:,} B"),
-        ("KV cache of a request, on a device", f"{fit.request_bytes:,} B"),
+        ("KV cache per token, on one device", f"{fit.token_bytes:,} B"),
+        ("KV cache per request, on one device", f"{fit.request_bytes:,} B"),
         ("requests that fit a replica", f"{fit.fits:,}"),
     ]
 
 
 def _times(plan: Plan) -> list[Row]:
-    at = plan.figures
+    reached = plan.figures
     context = "never" if plan.crossover_context is None else f"{plan.crossover_context:,} tokens"
     return [
-        ("batch of a replica", f"{at.batch:,}"),
-        (f"TTFT without a queue, bound by {plan.prefill_bound}", seconds(at.ttft)),
-        (f"decode step, bound by {plan.decode_bound}", seconds(at.step)),
-        ("TPOT with the prefills in between", seconds(at.tpot)),
+        ("batch per replica", f"{reached.batch:,}"),
+        (f"TTFT without a queue, bound by {plan.prefill_bound}", seconds(reached.ttft)),
+        (f"decode step, bound by {plan.decode_bound}", seconds(reached.step)),
+        ("TPOT with the prefills in between", seconds(reached.tpot)),
         ("attention overtakes the products at", context),
     ]
 
 
 def _rates(plan: Plan) -> list[Row]:
     rows = [
-        ("output tokens/s of a replica", f"{plan.figures.tokens_per_second:,.0f}"),
-        (f"output tokens/s of all, bound by {plan.throughput_bound}", f"{plan.tokens_per_second:,.0f}"),
-        ("requests/s of all", f"{plan.requests_per_second:,.3g}"),
+        ("output tokens/s per replica", f"{plan.figures.tokens_per_second:,.0f}"),
+        (f"output tokens/s in total, bound by {plan.throughput_bound}", f"{plan.tokens_per_second:,.0f}"),
+        ("requests/s in total", f"{plan.requests_per_second:,.3g}"),
     ]
     both, output = plan.cost_per_million_tokens, plan.cost_per_million_output_tokens
     if both is not None and output is not None:
-        rows.append(("price of 10^6 tokens, prompts and outputs", money(both)))
-        rows.append(("price of 10^6 output tokens, prompts free", money(output)))
+        rows.append(("price per 10^6 tokens, prompts and outputs", money(both)))
+        rows.append(("price per 10^6 output tokens, prompts free", money(output)))
     return rows
 
 
@@ -87,11 +85,11 @@ def _batches(plan: Plan) -> list[tuple[str, ...]]:
 def _sensitivities(plan: Plan) -> list[tuple[str, ...]]:
     return [
         (
-            f"{one.unit} of {one.resource}" if one.unit != "SM" else "SM",
-            f"{1e6 * one.ttft:+,.3g} us",
-            f"{1e6 * one.tpot:+,.3g} us",
-            f"{one.tokens_per_second:+,.3g}",
-            f"{one.fits:+,.3g}",
+            f"{row.unit} of {row.resource}" if row.unit != "SM" else "SM",
+            f"{1e6 * row.ttft:+,.3g} us",
+            f"{1e6 * row.tpot:+,.3g} us",
+            f"{row.tokens_per_second:+,.3g}",
+            f"{row.fits:+,.3g}",
         )
-        for one in plan.sensitivities
+        for row in plan.sensitivities
     ]

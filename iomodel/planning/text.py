@@ -1,31 +1,24 @@
-"""How a plan writes times, bytes, money and layouts."""
+"""Formatting of times, bytes, money and layouts."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from iomodel.decoder.layout import Layout
+from iomodel.planning.step.layout import Layout
 
 SHORT = {"tensor_parallel": "TP", "pipeline_parallel": "PP", "expert_parallel": "EP"}
 
 
-def layout_dict(layout: Layout) -> dict[str, Any]:
-    """A layout as plain data."""
-    return layout.to_dict()
-
-
 def layout_text(layout: Layout) -> str:
-    """A layout in a few letters.
+    """Abbreviate a layout.
 
     >>> layout_text(Layout(tensor_parallel=8, pipeline_parallel=2)), layout_text(Layout())
     ('TP 8, PP 2', 'one device')
     """
-    degrees = layout_dict(layout)
+    degrees = layout.to_dict()
     return ", ".join(f"{SHORT[name]} {degrees[name]}" for name in SHORT if degrees.get(name, 1) > 1) or "one device"
 
 
 def seconds(value: float) -> str:
-    """A time in the unit that suits it.
+    """Format a time in a suitable unit.
 
     >>> seconds(0.01234), seconds(2.5), seconds(0.0)
     ('12.3 ms', '2.5 s', '0 s')
@@ -37,7 +30,7 @@ def seconds(value: float) -> str:
 
 
 def gigabytes(value: float) -> str:
-    """Bytes in GB of 10^9 B.
+    """Format bytes in GB of 10^9 B.
 
     >>> gigabytes(16_060_522_496)
     '16.06 GB'
@@ -46,7 +39,7 @@ def gigabytes(value: float) -> str:
 
 
 def money(value: float) -> str:
-    """A price, with as many digits as it needs.
+    """Format a price with enough digits.
 
     >>> money(20.0), money(0.01234)
     ('20.00', '0.0123')

@@ -1,4 +1,4 @@
-"""The weights on one device of a replica: what is shared out among ranks and stages, and what each has for itself."""
+"""Weights on one device of a replica, divided among ranks and stages or replicated."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from iomodel.decoder.layout import Layout, LinearLayer, attention_linears, mlp_linears
-from iomodel.model import DecoderLayer, ModelSpec
-from iomodel.models.dtypes import QUANTISED, in_bytes, known_dtype, served
+from iomodel.models.registry import DecoderLayer, ModelSpec
 from iomodel.planning.service import Service
+from iomodel.planning.step.layout import Layout, LinearLayer, attention_linears, mlp_linears
+from iomodel.workloads.dtypes import QUANTISED, in_bytes, known_dtype, served
 
 STORED = {"tf32": "fp32"}
-"""Types of products that lie in memory as another."""
+"""Compute types with a different storage type."""
 
 
 @dataclass(frozen=True)
 class Elements:
-    """Weights by how they are stored: dense matrices, those of experts, and what is never quantised [elements]."""
+    """Weights by storage: dense matrices, those of experts, and those never quantised [elements]."""
 
     dense: int = 0
     experts: int = 0
@@ -32,7 +32,7 @@ class Elements:
         return Elements(times * self.dense, times * self.experts, times * self.rest)
 
     def in_bytes(self, types: WeightTypes) -> int:
-        """What they occupy, each in its type [B]."""
+        """Compute the size of the weights, each in its type [B]."""
         return (
             in_bytes(self.dense, types.dense) + in_bytes(self.experts, types.experts) + in_bytes(self.rest, types.rest)
         )
@@ -47,7 +47,7 @@ class WeightTypes(NamedTuple):
 
 
 def weight_types(service: Service) -> WeightTypes:
-    """The types that a step reckons with: what is not quantised in a release has the type of the activations.
+    """Resolve the weight types of a step; weights not quantised in a release have the type of the activations.
 
     >>> from iomodel.planning.service import as_service
     >>> weight_types(as_service("gpt-oss-20b", 100, 10, Layout(), {}, 0.9, 0))
@@ -56,20 +56,20 @@ def weight_types(service: Service) -> WeightTypes:
     model, dtype, weights = service.model, service.types.get("dtype"), service.types.get("weight_dtype")
     rest = dtype or served(model.dtype)
     dense = weights or (model.dtype if model.dtype in QUANTISED else rest)
-    found = dense, weights or model.expert_dtype or dense, rest
-    return WeightTypes(*(known_dtype(STORED.get(name, name), "weight_dtype") for name in found))
+    names = dense, weights or model.expert_dtype or dense, rest
+    return WeightTypes(*(known_dtype(STORED.get(name, name), "weight_dtype") for name in names))
 
 
 def stage_layers(model: ModelSpec, layout: Layout) -> list[tuple[DecoderLayer, ...]]:
-    """The layers of each stage of a pipeline, in order: as many to each, the first ones with one more."""
+    """List the layers of each pipeline stage in order, divided evenly; the first stages take the remainder."""
     stages = layout.pipeline_parallel
-    each, more = divmod(len(model.layers), stages)
-    starts = [place * each + min(place, more) for place in range(stages + 1)]
+    share, more = divmod(len(model.layers), stages)
+    starts = [place * share + min(place, more) for place in range(stages + 1)]
     return [model.layers[first:last] for first, last in pairwise(starts)]
 
 
 def stage_weights(service: Service, layers: Sequence[DecoderLayer], place: int) -> int:
-    """Weights of the fullest rank of a stage [B]."""
+    """Compute the weights of the fullest rank of a stage [B]."""
     model, layout = service.model, service.layout
     total = _outside(model, layout, first=place == 0, last=place == layout.pipeline_parallel - 1)
     for layer, times in Counter(layers).items():
@@ -78,16 +78,16 @@ def stage_weights(service: Service, layers: Sequence[DecoderLayer], place: int) 
 
 
 def layer_weights(layer: DecoderLayer, hidden: int, layout: Layout) -> Elements:
-    """Weights of one layer on a rank; biases, norms and the router are whole on each.
+    """Count the weights of one layer on a rank; biases, norms and the router are replicated.
 
-    >>> from iomodel.model import model
+    >>> from iomodel.models.registry import model
     >>> llama = model("llama-3-70b")
-    >>> layer_weights(llama.layers[0], 8192, Layout(tensor_parallel=16)).dense  # 8 kv heads: 16 ranks hold one each
+    >>> layer_weights(llama.layers[0], 8192, Layout(tensor_parallel=16)).dense  # 8 KV heads: each of 16 ranks holds one
     54525952
     """
     attention, mlp = layer.attention, layer.mlp
     dense = _matrices(attention_linears(attention, hidden, layout))
-    routed = _matrices(one for one in mlp_linears(mlp, hidden, layout) if "router" not in one.name)
+    routed = _matrices(linear for linear in mlp_linears(mlp, hidden, layout) if "router" not in linear.name)
     rest = attention.vectors(hidden) + mlp.vectors(hidden) + layer.norms * hidden * (1 + layer.norm_bias)
     return Elements(dense, routed, rest) if mlp.experts else Elements(dense + routed, 0, rest)
 
@@ -97,7 +97,7 @@ def _matrices(layers: Iterable[LinearLayer]) -> int:
 
 
 def _outside(model: ModelSpec, layout: Layout, first: bool, last: bool) -> Elements:
-    """The embedding on the first stage, the last norm and the output layer on the last: rows shared out by ranks."""
+    """Count embedding, last norm and output layer on the first and last stage, with rows divided among ranks."""
     table = _share(model.vocab_size, layout.tensor_parallel) * model.hidden_size
     tables = int(first) + int(last) - int(first and last and model.tied_embeddings)
     final = model.layers[-1]
@@ -106,5 +106,5 @@ def _outside(model: ModelSpec, layout: Layout, first: bool, last: bool) -> Eleme
     return Elements(rest=tables * table + (norm + bias) * last)
 
 
-def _share(whole: int, ranks: int) -> int:
-    return -(-whole // ranks)
+def _share(size: int, ranks: int) -> int:
+    return -(-size // ranks)

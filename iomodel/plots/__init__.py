@@ -1,7 +1,7 @@
-"""Pictures: rooflines, traffic against SRAM, the tiles that fit, where the time goes, where algorithms cross.
+"""Pictures: rooflines, traffic against SRAM, feasible tiles, time breakdowns, and crossovers.
 
-Each function returns a matplotlib figure of its own, without the global state of pyplot: it may be called from several
-threads, and shows itself in notebooks. Matplotlib is loaded when a picture is made, not before.
+Each function returns a new matplotlib figure without the global state of pyplot, so it is safe to call from several
+threads, and the figure displays in notebooks. Matplotlib is imported when the first picture is made.
 """
 
 from iomodel.plots.breakdown import breakdown

@@ -1,4 +1,4 @@
-"""What all pictures share: a figure without global state, colours, and files."""
+"""Common parts of all pictures: figures without global state, colours, and files."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from iomodel import output_file
+from iomodel.common import output_files as output_file
+from iomodel.common.output_files import written
 from iomodel.errors import InputError, shown
-from iomodel.output_file import written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette, which people with any colour vision tell apart; its yellow is too faint on white."""
+"""The colour-blind-safe palette of Okabe and Ito, without its yellow, which is too faint on white."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""One for each colour, so that nothing is told by colour alone."""
+"""One marker per colour, so that no distinction depends on colour alone."""
 GREY, FAINT = "#595959", "#DDDDDD"
 SUFFIXES = (".png", ".svg")
 DPI = 200
-"""Of PNG files [dots per inch]: print quality."""
+"""Resolution of PNG files, in print quality [dots per inch]."""
 
 
 def figure(title: str, width: float = 7.2, height: float = 4.4) -> Figure:
-    """An empty figure [inches] with a title; InputError where matplotlib is missing."""
+    """Create an empty figure with a title, of a size in inches; raise InputError if matplotlib is missing."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise InputError(
-            "matplotlib: not installed, and pictures need it; allowed: after pip install 'iomodel[plot]'"
+            "matplotlib: not installed, but required for pictures; allowed: after pip install 'iomodel[plot]'"
         ) from None
-    made: Figure = _figure_class()(figsize=(width, height), layout="constrained", facecolor="white")
-    made.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color="black", parse_math=False)
-    return made
+    picture: Figure = _figure_class()(figsize=(width, height), layout="constrained", facecolor="white")
+    picture.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color="black", parse_math=False)
+    return picture
 
 
 @cache
@@ -45,24 +45,26 @@ def _figure_class() -> Any:
     from matplotlib.figure import Figure
 
     class Picture(Figure):
-        """A figure that notebooks show although pyplot does not know it."""
+        """A figure that notebooks display although it is not registered with pyplot."""
 
         def _repr_png_(self) -> tuple[bytes, dict[str, float]]:
             data = BytesIO()
             self.savefig(data, format="png", dpi=2 * 96)
-            return data.getvalue(), {"width": 96 * self.get_figwidth()}  # drawn for fine screens, shown at its size
+            return data.getvalue(), {
+                "width": 96 * self.get_figwidth()
+            }  # rendered for high-resolution screens, displayed at its size
 
     return Picture
 
 
 def subtitle(axes: Any, text: str) -> None:
-    """A few words above the axes, in lines that fit."""
+    """Write a few words above the axes, wrapped to fit."""
     lines = [line for part in text.split("\n") for line in wrap(part, 108)]
     axes.set_title("\n".join(lines), loc="left", fontsize=9, color=GREY, parse_math=False)
 
 
 def plain(axes: Any, *, grid: bool = True) -> None:
-    """Take away the frame on the right and at the top, whatever the user's style."""
+    """Remove the right and top frame, independent of the user's style."""
     axes.set_facecolor("white")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=False, which="both")
@@ -72,11 +74,11 @@ def plain(axes: Any, *, grid: bool = True) -> None:
     axes.tick_params(labelsize=9)
 
 
-def legend(made: Any, columns: int) -> None:
-    """A legend below all axes, in lines that fit, whose names are never read as formulas."""
-    handles, labels = made.axes[0].get_legend_handles_labels()
+def legend(picture: Any, columns: int) -> None:
+    """Draw a legend below all axes, wrapped to fit, without interpreting names as formulas."""
+    handles, labels = picture.axes[0].get_legend_handles_labels()
     texts = ["\n".join(wrap(label, 104 // columns)) for label in labels]
-    drawn = made.legend(
+    drawn = picture.legend(
         handles, texts, loc="outside lower center", ncols=columns, markerscale=0.7, fontsize=8, edgecolor=FAINT
     )
     for text in drawn.get_texts():
@@ -84,19 +86,19 @@ def legend(made: Any, columns: int) -> None:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers in a range, evenly spread on a logarithmic axis: three at least, where there are so many.
+    """List round numbers in a range, evenly spaced on a logarithmic axis; at least three if there are as many.
 
     >>> log_ticks(4.4, 9.1), log_ticks(1, 1000)
     ([5, 6, 7, 8, 9], [1, 10, 100, 1000])
     """
-    found: list[float] = []
+    ticks: list[float] = []
     for parts in ((1,), (1, 2, 5), (1, 2, 3, 4, 5, 6, 7, 8, 9), tuple(part / 10 for part in range(10, 100))):
         powers = range(floor(log10(low)), ceil(log10(high)) + 1)
-        found = [part * 10**k if k >= 0 else part / 10**-k for k in powers for part in parts]
-        found = [value for value in found if low <= value <= high]
-        if len(found) >= 3:
+        ticks = [part * 10**k if k >= 0 else part / 10**-k for k in powers for part in parts]
+        ticks = [value for value in ticks if low <= value <= high]
+        if len(ticks) >= 3:
             break
-    return found[:: 1 + len(found) // 9]
+    return ticks[:: 1 + len(ticks) // 9]
 
 
 def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = True) -> Path:
@@ -107,19 +109,19 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = True) -
     figure : matplotlib.figure.Figure
         A picture of this module, or any other figure.
     path : str or os.PathLike
-        The file; its suffix, .png or .svg, says in which form.
+        Output file; its suffix, .png or .svg, selects the format.
     overwrite : bool
-        Whether a file that is there may be replaced.
+        Replace an existing file.
 
     Returns
     -------
     pathlib.Path
-        The file written.
+        The written file.
 
     Raises
     ------
     InputError
-        Another suffix; a file that is there and may not be replaced; a place that cannot be written.
+        The suffix is not supported; the file exists and `overwrite` is False; the path cannot be written.
 
     Examples
     --------
@@ -130,9 +132,9 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = True) -
     """
     target = writable(path, overwrite=overwrite)
     if not hasattr(figure, "savefig"):
-        raise InputError(f"figure: {shown(figure)} given; allowed: a matplotlib figure, such as iomodel.plots make")
+        raise InputError(f"figure: {shown(figure)} given; allowed: a matplotlib figure, such as those of iomodel.plots")
     form = target.suffix.lower().removeprefix(".")
-    # Without a date, and with a title that screen readers find.
+    # No date, so that files are reproducible; a title for screen readers.
     metadata = {"Title": figure.get_suptitle()} | ({"Date": None} if form == "svg" else {})
     data = BytesIO()
     figure.savefig(data, format=form, dpi=DPI, metadata=metadata)
@@ -140,5 +142,5 @@ def save(figure: Figure, path: str | PathLike[str], *, overwrite: bool = True) -
 
 
 def writable(path: str | PathLike[str], *, overwrite: bool) -> Path:
-    """The file that a picture may go to, looked at before anything is computed."""
+    """Check that a picture may be written to a path, before anything is computed."""
     return output_file.writable(path, SUFFIXES, overwrite=overwrite)

@@ -1,93 +1,93 @@
-"""Curves of algorithms over a length, a width, the batch or the memory, with the points where they cross."""
+"""Curves of algorithms over a length, a width, the batch or the memory, with their crossings."""
 
 from __future__ import annotations
 
 from math import exp, log
 from typing import TYPE_CHECKING, Any
 
-from iomodel.crossings.metrics import METRICS
-from iomodel.crossings.result import Crossovers
-from iomodel.crossings.tables import at_which_tiles
 from iomodel.errors import InputError, shown
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, MARKERS, figure, legend, log_ticks, plain, subtitle
+from iomodel.studies.crossovers.contenders import METRICS
+from iomodel.studies.crossovers.result import Crossovers
+from iomodel.studies.crossovers.tables import tiles_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 APART = 1.25
-"""How far the next crossing that is marked lies above the one before, as a factor [-]."""
+"""Least ratio between consecutive labelled crossings [-]."""
 
 
 def crossover(found: Crossovers) -> Figure:
-    """Draw what each algorithm moves, computes or takes, and where another becomes the least.
+    """Draw the metric of each algorithm, and mark the points where the best algorithm changes.
 
     Parameters
     ----------
     found : Crossovers
-        What :func:`iomodel.crossovers` gives.
+        Result of :func:`iomodel.crossovers`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Both axes are logarithmic. A ring marks the points at which another is least than at the one before, but for
-        those close above another; a dotted line, where there is a formula, its value.
+        Both axes are logarithmic. A ring marks each point at which the best algorithm changes, except those close
+        above another; a dotted line marks the value of a formula, if there is one.
 
     Raises
     ------
     InputError
-        Something else is given; matplotlib is missing.
+        The argument is not a Crossovers; matplotlib is missing.
 
     Examples
     --------
     >>> import iomodel
     >>> from iomodel import plots
     >>> w = iomodel.Attention(q_len=1, head_dim=64)
-    >>> found = iomodel.crossovers(["flash1", "standard"], w, tiles={"block_q": 64, "block_kv": 64})
-    >>> picture = plots.crossover(found)  # doctest: +SKIP
+    >>> crossings = iomodel.crossovers(["flash1", "standard"], w, tiles={"block_q": 64, "block_kv": 64})
+    >>> picture = plots.crossover(crossings)  # doctest: +SKIP
     """
     if not isinstance(found, Crossovers):
-        raise InputError(f"found: {shown(found)} given; allowed: what iomodel.crossovers gives")
-    name, unit = METRICS[found.metric]
-    made = figure(f"{name[0].upper()}{name[1:]}: {', '.join(found.labels)}", height=4.3 + 0.2 * len(found.labels))
-    axes = made.add_subplot()
+        raise InputError(f"found: {shown(found)} given; allowed: the result of iomodel.crossovers")
+    _, name, unit, _ = METRICS[found.metric]
+    picture = figure(f"{name[0].upper()}{name[1:]}: {', '.join(found.labels)}", height=4.3 + 0.2 * len(found.labels))
+    axes = picture.add_subplot()
     plain(axes)
     axes.set(xscale="log", yscale="log")
-    subtitle(axes, f"{_call(found)}; {at_which_tiles(found)}")
+    subtitle(axes, f"{_call(found)}; {tiles_of(found)}")
     for number, (label, values) in enumerate(found.values.items()):
         drawn = [(x, y) for x, y in zip(found.points, values, strict=True) if y]
-        style = "--" if found.contenders[number].found.approximates else "-"
+        style = "--" if found.contenders[number].declaration.approximates else "-"
         axes.plot(*zip(*drawn, strict=True) if drawn else ([], []), color=COLOURS[number % len(COLOURS)],
                   marker=MARKERS[number % len(MARKERS)], markersize=3.5, linewidth=1.5, linestyle=style, zorder=3,
                   label=label + (" (approximate)" if style == "--" else ""), gid=f"curve {label}")  # fmt: skip
     _mark(axes, found)
     _formulas(axes, found)
     _ticks(axes, found, unit if unit != "-" else "", name)
-    legend(made, 2)
-    return made
+    legend(picture, 2)
+    return picture
 
 
 def _call(found: Crossovers) -> str:
-    """The call without what is varied."""
+    """Describe the call without the varied dimension."""
     text = words.call(found.workload)
     w = found.workload
     lengths, queries, keys = f"{w.q_len:,} queries x {w.kv_len:,} keys", f"{w.q_len:,} queries", f"{w.kv_len:,} keys"
-    said = {"length": "as many keys as queries", "q_len": keys, "kv_len": queries}.get(found.over, lengths)
+    varied = {"length": "as many keys as queries", "q_len": keys, "kv_len": queries}.get(found.over, lengths)
     width = f"d = {w.head_dim}" + (f", d_v = {w.value_dim}" if w.value_dim != w.head_dim else "")
-    text = text.replace(lengths, said)
+    text = text.replace(lengths, varied)
     if found.over == "batch":
         return text.removeprefix(f"batch {w.batch}, ")
     return text.replace(f"{width}, ", "") if found.over == "head_dim" else text
 
 
 def _mark(axes: Any, found: Crossovers) -> None:
-    """A ring at each point where another is least, on the curve of the new one."""
-    written = 0.0
+    """Draw a ring at each point where the best algorithm changes, on the curve of the new one."""
+    last_marked = 0.0
     for first, _, least in [run for run in found.winners[1:] if run[2]]:
         value = _value(found, least[0], first)
-        if value is None or first < APART * written:
-            continue  # too close to the one before to be read
-        written = first
+        if value is None or first < APART * last_marked:
+            continue  # too close to the last label to be legible
+        last_marked = first
         axes.plot([first], [value], marker="o", markersize=9, markerfacecolor="none", markeredgecolor="black",
                   linestyle="none", zorder=4, gid=f"change {first}")  # fmt: skip
         axes.annotate(f"{first:,}", (first, value), xytext=(5, -12), textcoords="offset points", fontsize=8,
@@ -95,7 +95,7 @@ def _mark(axes: Any, found: Crossovers) -> None:
 
 
 def _value(found: Crossovers, label: str, point: int) -> float | None:
-    """The value at a point by the straight line between its neighbours on the logarithmic axes."""
+    """Interpolate the value at a point linearly on the logarithmic axes."""
     known = [(x, y) for x, y in zip(found.points, found.values[label], strict=True) if y]
     below, above = ([p for p in known if p[0] <= point], [p for p in known if p[0] >= point])
     if not below or not above:
@@ -106,20 +106,17 @@ def _value(found: Crossovers, label: str, point: int) -> float | None:
 
 
 def _formulas(axes: Any, found: Crossovers) -> None:
-    """A dotted line a formula within the range, once a pair."""
-    known: set[frozenset[str]] = set()
-    for pair in found.pairs:
-        both = frozenset((pair.challenger, pair.incumbent))
-        if pair.formula is None or both in known or not found.start <= pair.formula.value <= found.limit:
+    """Draw a dotted line per formula within the range, once per pair."""
+    for pair in found.unordered:
+        if pair.formula is None or not found.start <= pair.formula.value <= found.limit:
             continue
-        known.add(both)
         axes.axvline(pair.formula.value, color=GREY, linewidth=1.1, linestyle=":", zorder=1,
                      label=f"formula, {pair.challenger} = {pair.incumbent}: {pair.formula.value:,.4g}",
                      gid=f"formula {pair.challenger} {pair.incumbent}")  # fmt: skip
 
 
 def _ticks(axes: Any, found: Crossovers, unit: str, name: str) -> None:
-    """Round numbers on both axes."""
+    """Place round numbers on both axes."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = axes.get_ylim()
@@ -134,4 +131,4 @@ def _ticks(axes: Any, found: Crossovers, unit: str, name: str) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlim(found.start / 1.1, max(found.limit, found.start + 1) * 1.1)
     of = f" [{found.axis.unit}]" if found.axis.unit != "-" else ""
-    axes.set_xlabel(f"{found.axis.meaning}, ${found.axis.symbol}${of}", fontsize=10)
+    axes.set_xlabel(f"{found.axis.meaning}, ${found.axis.letter}${of}", fontsize=10)

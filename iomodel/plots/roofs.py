@@ -1,4 +1,4 @@
-"""The roofs of a device: the rates that bandwidths and matrix units allow at each arithmetic intensity."""
+"""Roofs of a device: the rates that bandwidths and matrix units allow at each arithmetic intensity."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
-from iomodel.check import as_device
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.devices.device import Hardware
+from iomodel.devices.quantity import Quantity
 from iomodel.errors import SpecError, UnknownNameError
-from iomodel.frozen import FrozenDict
-from iomodel.hardware import Hardware
-from iomodel.quantity import Quantity
-from iomodel.workload import DType
+from iomodel.placement.check import as_device
+from iomodel.workloads.call import DType
 
 
 @dataclass(frozen=True)
 class Roofs:
-    """What a device allows.
+    """The rate limits of one device for one data type.
 
     Attributes
     ----------
     device, dtype : str
-        The device's name; the type whose peak is the flat roof.
+        Name of the device; data type of the peak.
     bandwidths : mapping of name to Quantity
-        HBM first, then L2 where a figure is on file [B/s].
+        HBM first, then L2 if known [B/s].
     peak : Quantity
         Peak rate of the matrix units [FLOP/s].
     attained : Quantity or None
-        The rate that a large GEMM was measured to reach, where that is on file [FLOP/s].
+        Measured rate of a large GEMM, if known [FLOP/s].
     """
 
     device: str
@@ -38,39 +38,39 @@ class Roofs:
 
     @property
     def ridge(self) -> float:
-        """The intensity from which on HBM does not bind [FLOP/B]."""
+        """Intensity above which HBM is not the limit [FLOP/B]."""
         return float(self.peak.value / self.bandwidths["HBM"].value)
 
     def at(self, intensity: float) -> float:
-        """The rate that HBM and the matrix units allow at an intensity [FLOP/B], in [FLOP/s]."""
+        """Compute the rate that HBM and the matrix units allow at an intensity [FLOP/B], in [FLOP/s]."""
         return float(min(self.peak.value, intensity * self.bandwidths["HBM"].value))
 
 
 def roofs(hardware: Hardware | str, dtype: str = "bf16") -> Roofs:
-    """The roofs of a device for one data type.
+    """Return the roofs of a device for one data type.
 
     Parameters
     ----------
     hardware : Hardware or str
-        A device with figures of HBM bandwidth and of the peak for `dtype`.
+        A device with an HBM bandwidth and a peak for `dtype`.
     dtype : str
         The data type of the matrix products.
 
     Raises
     ------
     UnknownNameError, SpecError
-        An unknown name; a figure that the device lacks.
+        A name is unknown; the device lacks a figure.
 
     Examples
     --------
-    >>> found = roofs("h100-sxm5")
-    >>> round(found.ridge), found.at(100.0)
+    >>> limits = roofs("h100-sxm5")
+    >>> round(limits.ridge), limits.at(100.0)
     (295, 335200000000000.0)
     """
     device = as_device(hardware)
     if not isinstance(dtype, str) or dtype not in get_args(DType):
         raise UnknownNameError("dtype", dtype, get_args(DType))
-    figures = {path: found for path, found in device.quantities.items() if isinstance(found, Quantity)}
+    figures = {path: quantity for path, quantity in device.quantities.items() if isinstance(quantity, Quantity)}
 
     def figure(*paths: str) -> Quantity | None:
         return next((figures[path] for path in paths if path in figures and figures[path].value > 0), None)

@@ -1,4 +1,4 @@
-"""Solved tiles over a range of SRAM sizes, beside the bounds and the formula."""
+"""Solved tiles over a range of SRAM sizes, with lower bounds and the closed form."""
 
 from __future__ import annotations
 
@@ -6,43 +6,45 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.bounds import best_bound, lower_bounds
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.common.validation import as_integer
+from iomodel.counting.bounds import best_bound, lower_bounds
+from iomodel.counting.optimum import optimum
 from iomodel.errors import InfeasibleError, InputError, IOModelError, shown
-from iomodel.optimum import optimum
-from iomodel.solution import Solution
-from iomodel.solve import solve
-from iomodel.symbols import BY_NAME
-from iomodel.validation import as_integer
-from iomodel.workload import Attention, VarlenAttention
+from iomodel.nests.symbols import BY_NAME
+from iomodel.solving.solution import Solution
+from iomodel.solving.solve import solve
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention
 
 STEPS = 4
-"""Sizes an octave, where none are given."""
+"""Default number of sizes per octave."""
 MOST = 2**28
-"""The largest size looked at on one's own: far above any chip's SRAM a block [B]."""
+"""Largest default size, far above the SRAM per block of any chip [B]."""
 NEAR = 1.02
-"""Within this much of the least traffic, more memory is not worth a look [-]."""
+"""Ratio to the least traffic below which larger sizes are not evaluated [-]."""
 LONGEST = 2000
-"""The most sizes that a picture solves for."""
+"""Most sizes in one picture."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One algorithm over SRAM sizes.
+    """Solutions of one algorithm over SRAM sizes.
 
     Attributes
     ----------
     algorithm : str
-        Its name.
+        Name of the algorithm.
     solutions : mapping of int to Solution
-        What the solver found at each size in which a tile fits, least size first [B].
+        Solution at each size [B] in which a tile fits, in ascending order.
     formula : mapping of int to float
-        The traffic of the continuous optimum, where a formula speaks of the call and its tiles are in range [B].
+        Traffic of the continuous optimum, where a formula covers the call and its tiles are in range [B].
     bounds : mapping of int to int
-        The largest lower bound that holds, at every size that was looked at [B].
+        Largest valid lower bound at every size [B].
     compulsory : int
-        What every algorithm moves [B].
+        Compulsory traffic of every algorithm [B].
     width : int
-        Of every element, as the formula has it [B].
+        Width of every element in the formula [B].
     """
 
     algorithm: str
@@ -53,24 +55,27 @@ class Sweep:
     width: int
 
 
-def budgets(given: Iterable[int]) -> list[int]:
-    """SRAM sizes, in order and once each; InputError for others."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InputError(f"sram: {shown(given)} given; allowed: sizes in bytes, such as range(2**15, 2**20, 2**15)")
-    found = set()
-    for size in given:
-        found.add(as_integer("sram", size))
-        if len(found) > LONGEST:
+def budgets(requested: Iterable[int]) -> list[int]:
+    """Validate SRAM sizes and sort them without duplicates; raise InputError for invalid ones."""
+    if isinstance(requested, str | bytes) or not isinstance(requested, Iterable):
+        raise InputError(f"sram: {shown(requested)} given; allowed: sizes in bytes, such as range(2**15, 2**20, 2**15)")
+    sizes = set()
+    for size in requested:
+        sizes.add(as_integer("sram", size))
+        if len(sizes) > LONGEST:
             raise InputError(f"sram: more than {LONGEST:,} sizes given; allowed: up to {LONGEST:,}")
-    if not found:
+    if not sizes:
         raise InputError("sram: no size given; allowed: sizes in bytes, such as range(2**15, 2**20, 2**15)")
-    return sorted(found)
+    return sorted(sizes)
 
 
 def usual(
-    algorithms: Iterable[str], workload: Attention | VarlenAttention, also: Iterable[int], options: Mapping[str, Any]
+    algorithms: Iterable[AlgorithmLike],
+    workload: Attention | VarlenAttention,
+    also: Iterable[int],
+    options: Mapping[str, Any],
 ) -> list[int]:
-    """Sizes from where the first tile fits to where more memory helps none, or little."""
+    """Choose sizes from the smallest that fits a tile to where more memory helps little."""
     names, least = list(algorithms), []
     for name in names:
         try:
@@ -78,21 +83,23 @@ def usual(
         except InfeasibleError as error:
             least.append(error.least)
 
-    def traffic(name: str, size: int) -> int:
+    def traffic(name: AlgorithmLike, size: int) -> int:
         return solve(name, workload, sram_bytes=size, **options).cost.hbm_bytes
 
     low, high = min([*least, *also]), 4 * max([*least, *also])
     while high < MOST and any(traffic(name, high) > NEAR * traffic(name, MOST) for name in names):
         high *= 2
-    found, number = {low, high, 2 * high, *least, *also}, 0
+    sizes, number = {low, high, 2 * high, *least, *also}, 0
     while (size := round(low * 2 ** (number / STEPS))) < high:
-        found.add(size)
+        sizes.add(size)
         number += 1
-    return sorted(found)
+    return sorted(sizes)
 
 
-def sweep(name: str, workload: Attention | VarlenAttention, sizes: Sequence[int], options: Mapping[str, Any]) -> Sweep:
-    """Solve at each size; sizes in which no tile fits are left out, and InfeasibleError if that is all of them."""
+def sweep(
+    name: AlgorithmLike, workload: Attention | VarlenAttention, sizes: Sequence[int], options: Mapping[str, Any]
+) -> Sweep:
+    """Solve at each size; omit sizes in which no tile fits, and raise InfeasibleError if none fits at all."""
     solutions, failure = {}, None
     for size in sizes:
         try:
@@ -105,26 +112,28 @@ def sweep(name: str, workload: Attention | VarlenAttention, sizes: Sequence[int]
     width = min(workload.element_size, workload.kv_element_size)
     bounds = {size: best_bound(name, workload, max(1, size // width)).bytes for size in sizes}
     continuous = formula(name, workload, solutions, options)
-    return Sweep(name, solutions, continuous, bounds, compulsory, workload.element_size)
+    return Sweep(name_of(name), solutions, continuous, bounds, compulsory, workload.element_size)
 
 
 def formula(
-    name: str, workload: Attention | VarlenAttention, sizes: Iterable[int], options: Mapping[str, Any]
+    name: AlgorithmLike, workload: Attention | VarlenAttention, sizes: Iterable[int], options: Mapping[str, Any]
 ) -> dict[int, float]:
-    """The traffic of the continuous optimum at SRAM sizes [B], for calls whose heads are all alike and plain.
+    """Evaluate the continuous optimum at SRAM sizes [B], for calls with identical heads and no features.
 
-    Every element is taken to be as wide as the workload's.
+    Every element is assumed to be as wide as those of the workload.
     """
-    own = {key: value for key, value in options.items() if key not in ("alignment", "min_block_kv", "epsilon")}
-    if not isinstance(workload, Attention) or workload.features or own.pop("packed", False):
+    shape_options = {
+        key: value for key, value in options.items() if key not in ("alignment", "min_block_kv", "epsilon")
+    }
+    if not isinstance(workload, Attention) or workload.features or shape_options.pop("packed", False):
         return {}
     if workload.group > 1 and workload.direction != "forward":
-        return {}  # gradients of heads that share keys are of no one head
+        return {}  # gradients of shared keys belong to several heads
     if workload.mask != "full" and workload.q_len != workload.kv_len:
         return {}
     try:
-        best = optimum(name, workload.mask, workload.direction, **own)
-    except IOModelError:  # a mask or a shape of which no formula speaks
+        best = optimum(name, workload.mask, workload.direction, **shape_options)
+    except IOModelError:  # no formula for this mask or shape
         return {}
     w, width = workload, workload.element_size
     known = {"q_len": w.q_len, "kv_len": w.kv_len, "length": w.q_len, "head_dim": w.head_dim,
@@ -133,9 +142,9 @@ def formula(
     point = {BY_NAME[key]: value for key, value in known.items()}
     tiles = [size.subs(point) for size in best.tiles.values()]
     traffic = best.hbm_elements.subs(point)
-    longest, found = max(w.q_len, w.kv_len), {}
+    longest, traffic_by_size = max(w.q_len, w.kv_len), {}
     for size in sizes:
         memory = {BY_NAME["sram_elements"]: size / width}
         if all(1 <= tile.subs(memory).evalf() <= longest for tile in tiles):
-            found[size] = float(traffic.subs(memory).evalf()) * width * w.batch * w.heads
-    return found
+            traffic_by_size[size] = float(traffic.subs(memory).evalf()) * width * w.batch * w.heads
+    return traffic_by_size

@@ -1,4 +1,4 @@
-"""A map of tiles: the traffic of each, whether it fits, and how much of every resource it takes."""
+"""Map of two tiles: traffic, feasibility, and use of every resource."""
 
 from __future__ import annotations
 
@@ -10,47 +10,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.check import Check, as_device, as_residency, check
-from iomodel.cost import cost, cost_at, tally_for
+from iomodel.common.validation import as_integer
+from iomodel.counting.cost import cost, cost_at, tally_for
+from iomodel.counting.kinds import kind_of
+from iomodel.counting.options import structural
+from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.expressions import kind_of, structural
-from iomodel.hardware import Hardware
-from iomodel.placement import Launch, placements
-from iomodel.residency import Residency
-from iomodel.solution import Solution
-from iomodel.solve import solve
-from iomodel.symbols import LAUNCH
-from iomodel.validation import as_integer
-from iomodel.workload import Attention, VarlenAttention, as_attention, as_call
+from iomodel.nests.alphabet import (
+    LAUNCH,
+)
+from iomodel.nests.residency import Residency
+from iomodel.placement.check import Check, as_device, as_residency, check
+from iomodel.placement.placement import Launch, placements
+from iomodel.solving.solution import Solution
+from iomodel.solving.solve import solve
+from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.varlen import VarlenAttention, as_call
 
 MOST = 40
-"""Sizes of each tile on a map; where there would be more, they are thinned out in even ratios."""
+"""Most sizes of each tile on a map; more are thinned out to even ratios."""
 _LAUNCH = tuple(entry.name for entry in LAUNCH)
 
 
 @dataclass(frozen=True)
 class TileMap:
-    """Two tiles against each other, all others as in the solution.
+    """Two tiles varied against each other, all others as in the solution.
 
     Attributes
     ----------
     solution : Solution
-        The tiles of least traffic, which are on the map.
+        Tiles of least traffic, which are on the map.
     names : tuple of str
-        The two tiles: the first one's sizes are the rows of the map.
+        Names of the two tiles; sizes of the first are the rows of the map.
     rows, columns : list of int
-        The sizes [rows].
+        Sizes of the two tiles [rows].
     traffic : array of float
-        HBM traffic, NaN where the algorithm takes no such tile [B].
+        HBM traffic, NaN for tiles that the algorithm does not support [B].
     fits : array of bool
-        Whether the tile fits.
+        True for tiles that fit.
     shares : mapping of resource to array of float
-        What the tile takes of each resource, over what there is [-]; above 1 where it is exceeded.
+        Share of each resource that the tile uses [-]; above 1 if exceeded.
     misfit : str
-        Why a tile that exceeds nothing may still not fit.
+        Reason for which a tile within all limits may still not fit.
     notes : tuple of str
-        What else is to be kept to.
+        Further restrictions.
     """
 
     solution: Solution
@@ -65,11 +70,11 @@ class TileMap:
 
 
 Judged = tuple[bool, Mapping[str, float]]
-"""Whether a tile fits, and its share of each resource."""
+"""True if a tile fits, and its share of each resource."""
 
 
 def tile_map(
-    algorithm: str,
+    algorithm: AlgorithmLike,
     workload: Attention | VarlenAttention,
     hardware: Hardware | str | None,
     residency: str | Residency | None,
@@ -77,10 +82,10 @@ def tile_map(
     budget: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> TileMap:
-    """The map around the tiles of least traffic."""
+    """Build the map around the tiles of least traffic."""
     if residency is None:
         if launch:
-            raise InputError(f"{next(iter(launch))}: given without a residency; allowed: with residency='gpu'")
+            raise InputError(f"{next(iter(launch))}: given without a residency; allowed: only with residency='gpu'")
         solution = solve(algorithm, as_call(workload), hardware, **budget, **options)
         tally, complete = tally_for(algorithm, solution.cost.workload, options, tiled=True)
         step, amount, unit = (solution.budget.alignment,) * 2, solution.budget.amount, solution.budget.unit
@@ -92,7 +97,7 @@ def tile_map(
 
         return _mapped(solution, step, judge, options, ())
     if hardware is None:
-        raise InputError("hardware: none given; residency needs a device, such as hardware('h100-sxm5')")
+        raise InputError("hardware: none given; allowed with a residency: a device, such as 'h100-sxm5'")
     call, device = as_attention(workload), as_device(hardware)
     solution, lying = _launched(algorithm, call, device, residency, launch, budget, options)
     placed = solution.placed
@@ -101,8 +106,8 @@ def tile_map(
     chosen = {name: placed.tiles[name] for name in _LAUNCH}
 
     def judge_resident(sizes: Mapping[str, int]) -> Judged:
-        looked = check(algorithm, call, device, {**sizes, **chosen}, lying, **options)
-        return looked.fits, _shares(looked)
+        checked = check(algorithm, call, device, {**sizes, **chosen}, lying, **options)
+        return checked.fits, _shares(checked)
 
     steps = _steps(algorithm, call, device, lying, chosen["warps"], options)
     notes = (
@@ -113,12 +118,14 @@ def tile_map(
     return _mapped(solution, steps, judge_resident, options, notes)
 
 
-def _shares(looked: Check) -> dict[str, float]:
-    return {name: looked.resources[name].used / looked.resources[name].limit for name in ("shared memory", "registers")}
+def _shares(checked: Check) -> dict[str, float]:
+    return {
+        name: checked.resources[name].used / checked.resources[name].limit for name in ("shared memory", "registers")
+    }
 
 
 def _launched(
-    algorithm: str,
+    algorithm: AlgorithmLike,
     call: Attention,
     device: Hardware,
     residency: str | Residency,
@@ -126,33 +133,38 @@ def _launched(
     budget: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> tuple[Solution, Residency]:
-    """The tiles of least traffic with the warps and stages given, and the residency that they have."""
+    """Find the tiles of least traffic with the given warps and stages, and their residency."""
     as_residency(residency)
     known = find_algorithm(algorithm).residency.get(call.direction, ())
-    ways = [residency] if isinstance(residency, Residency) else list(known)
-    if not launch or not ways:  # without ways, the solver says what is declared
+    candidates = [residency] if isinstance(residency, Residency) else list(known)
+    if not launch or not candidates:  # without candidates, the solver reports the declared residencies
         solution = solve(algorithm, call, device, residency=residency, **budget, **options)
         assert solution.placed is not None  # of a solution with a residency
-        return solution, next(way for way in ways if way.title == solution.placed.residency)
-    wanted = {name: (as_integer(name, size),) for name, size in launch.items()}
-    found, failure = [], None
-    for way in ways:
-        narrowed = replace(way, **wanted)
+        return solution, next(candidate for candidate in candidates if candidate.title == solution.placed.residency)
+    fixed = {name: (as_integer(name, size),) for name, size in launch.items()}
+    solutions, failure = [], None
+    for candidate in candidates:
+        narrowed = replace(candidate, **fixed)
         try:
-            found.append((solve(algorithm, call, device, residency=narrowed, **budget, **options), narrowed))
+            solutions.append((solve(algorithm, call, device, residency=narrowed, **budget, **options), narrowed))
         except (InfeasibleError, InputError) as error:
             failure = error
-    if failure is not None and not found:
+    if failure is not None and not solutions:
         raise failure
-    return min(found, key=lambda pair: (pair[0].cost.hbm_bytes, -list(pair[0].tiles.values())[1]))
+    return min(solutions, key=lambda pair: (pair[0].cost.hbm_bytes, -list(pair[0].tiles.values())[1]))
 
 
 def _steps(
-    algorithm: str, call: Attention, device: Hardware, lying: Residency, warps: int, options: Mapping[str, Any]
+    algorithm: AlgorithmLike,
+    call: Attention,
+    device: Hardware,
+    lying: Residency,
+    warps: int,
+    options: Mapping[str, Any],
 ) -> tuple[int, int]:
-    """The steps that a tile is a multiple of, whichever way the warps lie over it [rows]."""
+    """Compute the steps that tiles are multiples of in every layout of the warps [rows]."""
     _, complete = tally_for(algorithm, call, options, tiled=True)
-    (placed,) = placements(algorithm, call, device, lying, dict(structural(complete)), kind_of(call))
+    (placed,) = placements(find_algorithm(algorithm), call, device, lying, dict(structural(complete)), kind_of(call))
     steps = [placed.steps(Launch(lying, warps, along, min(lying.stages))) for along in placed.layouts(warps)]
     return gcd(*(query for query, _ in steps)), gcd(*(key for _, key in steps))
 
@@ -166,34 +178,34 @@ def _mapped(
 ) -> TileMap:
     chosen = {name: size for name, size in solution.tiles.items() if name not in _LAUNCH}
     if len(chosen) < 2:
-        raise InputError(f"algorithm: {solution.algorithm} given; allowed: one with two tiles")
-    one, other, *_ = chosen
+        raise InputError(f"algorithm: {solution.algorithm} given; allowed: an algorithm with two tiles")
+    first, second, *_ = chosen
     call = solution.cost.workload
     longest = max(call.q_len * call.group, call.kv_len, call.head_dim) if isinstance(call, Attention) else max(
         max(call.q_lens) * call.group, *call.kv_lens
     )  # fmt: skip
 
-    def sizes(name: str, step: int, beside: str, least: int) -> list[int]:
+    def sizes(name: str, step: int, fixed: str, least: int) -> list[int]:
         def room(size: int) -> bool:
-            return max(judge({**chosen, beside: least, name: size})[1].values()) <= 1
+            return max(judge({**chosen, fixed: least, name: size})[1].values()) <= 1
 
         return _sizes(step, chosen[name], longest, room)
 
-    rows, columns = sizes(one, steps[0], other, steps[1]), sizes(other, steps[1], one, steps[0])
-    judged = [[judge({**chosen, one: u, other: v}) for v in columns] for u in rows]
-    traffic = [[_bytes(solution, {**chosen, one: u, other: v}, options) for v in columns] for u in rows]
+    rows, columns = sizes(first, steps[0], second, steps[1]), sizes(second, steps[1], first, steps[0])
+    judged = [[judge({**chosen, first: u, second: v}) for v in columns] for u in rows]
+    traffic = [[_bytes(solution, {**chosen, first: u, second: v}, options) for v in columns] for u in rows]
     shares = {name: np.array([[cell[1][name] for cell in row] for row in judged]) for name in judged[0][0][1]}
     fits = np.array([[cell[0] for cell in row] for row in judged]) & np.isfinite(np.array(traffic))
-    misfit = "fewer tiles than splits" if solution.placed is None else "no multiple of what the warps multiply"
+    misfit = "fewer tiles than splits" if solution.placed is None else "not a multiple of the MMA step of the warps"
     if len(chosen) > 2:
         notes += (", ".join(f"{name} = {size}" for name, size in list(chosen.items())[2:]),)
     if not even(rows) or not even(columns):
-        notes += ("not every size is drawn",)
-    return TileMap(solution, (one, other), rows, columns, np.array(traffic), fits, shares, misfit, notes)
+        notes += ("not all sizes are drawn",)
+    return TileMap(solution, (first, second), rows, columns, np.array(traffic), fits, shares, misfit, notes)
 
 
 def _sizes(step: int, best: int, longest: int, room: Callable[[int], bool]) -> list[int]:
-    """Multiples of a step up to a third beyond the largest there is room for, or to where a tile covers every axis."""
+    """List multiples of a step up to a third beyond the largest that fits, or to the size that covers every axis."""
     last, covering = max(step, best), -(-longest // step) * step
     while last < covering and room(last):
         last *= 2
@@ -216,12 +228,12 @@ def _bytes(solution: Solution, sizes: Mapping[str, int], options: Mapping[str, A
 
 
 def even(sizes: Sequence[int]) -> bool:
-    """Whether sizes are all multiples of the first up to the last."""
+    """Check that sizes are consecutive multiples of the first."""
     return list(sizes) == [sizes[0] * count for count in range(1, len(sizes) + 1)]
 
 
 def ticks(sizes: Sequence[int], most: int) -> list[int]:
-    """At most so many of some sizes if they are even, powers of two if not.
+    """Select at most `most` of the sizes if evenly spaced, otherwise powers of two.
 
     >>> ticks([16, 32, 48, 64, 80], 3), ticks([16, 48, 256], 3)
     ([32, 64], [16, 64, 256])

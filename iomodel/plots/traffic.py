@@ -1,4 +1,4 @@
-"""HBM traffic against SRAM size: what the solver reaches, what no schedule can, what the formula says."""
+"""HBM traffic against SRAM size: solved tiles, lower bounds, and the continuous optimum."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from collections.abc import Iterable, Sequence
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
-from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.check import as_device
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.devices.device import Hardware
 from iomodel.errors import InputError
-from iomodel.hardware import Hardware
+from iomodel.nests.algorithm import Algorithm
+from iomodel.placement.check import as_device
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, MARKERS, figure, legend, log_ticks, plain, subtitle
 from iomodel.plots.sweep import Sweep, budgets, sweep, usual
-from iomodel.workload import Attention, VarlenAttention, as_call
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention, as_call
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def traffic_against_sram(
-    algorithms: str | Sequence[str],
+    algorithms: AlgorithmLike | Sequence[AlgorithmLike],
     workload: Attention | VarlenAttention,
     hardware: Hardware | str | Sequence[Hardware | str] | None = None,
     sram: Iterable[int] | None = None,
@@ -29,25 +31,25 @@ def traffic_against_sram(
     min_block_kv: int | None = None,
     **options: Any,
 ) -> Figure:
-    """Draw the HBM traffic of the solved tiles against the SRAM that they may use.
+    """Draw the HBM traffic of the solved tiles against the available SRAM.
 
-    Between two sizes the line stays level: what fits the smaller fits all above it, so it is never too low. With it go
-    the largest proved lower bound of each algorithm's class, the compulsory traffic, and the continuous optimum where
-    a formula speaks of the call.
+    Between two sizes the line stays level: tiles that fit the smaller size fit all larger ones, so it is never too low.
+    The picture includes the largest proved lower bound of each algorithm's class, the compulsory traffic, and the
+    continuous optimum if a formula covers the call.
 
     Parameters
     ----------
-    algorithms : str or sequence of str
+    algorithms : str, Algorithm or sequence of them
         One or several of :func:`iomodel.list_algorithms`.
     workload : Attention or VarlenAttention
         The attention call.
     hardware : Hardware, str or a sequence of them, optional
-        Devices whose SRAM for one block is marked by vertical lines.
+        Devices whose SRAM per block is marked by vertical lines.
     sram : iterable of int, optional
-        SRAM sizes to solve for [B]; four an octave, as far as memory helps, if not given. Those of the devices are
-        solved for as well.
+        SRAM sizes to solve for [B]; by default four per octave, as far as memory helps. Those of the devices are
+        included.
     alignment : int, optional
-        Tiles are multiples of it [rows]: that of the devices, 1 without any.
+        Alignment of tiles [rows]; by default that of the devices, or 1 without devices.
     min_block_kv : int, optional
         As in :func:`iomodel.solve`.
     **options
@@ -56,9 +58,9 @@ def traffic_against_sram(
     Raises
     ------
     UnknownNameError, InputError
-        An unknown name; a value out of range; matplotlib is missing.
+        A name is unknown; a value is out of range; matplotlib is missing.
     InfeasibleError
-        No tile of an algorithm fits any of the sizes.
+        No tile of an algorithm fits any size.
 
     Examples
     --------
@@ -67,36 +69,37 @@ def traffic_against_sram(
     >>> w = iomodel.Attention(q_len=4096, head_dim=64)
     >>> picture = plots.traffic_against_sram("flash2", w, "h100-sxm5")  # doctest: +SKIP
     """
-    names = list(dict.fromkeys([algorithms] if isinstance(algorithms, str) else algorithms))
+    given_algorithms = [algorithms] if isinstance(algorithms, str | Algorithm) else algorithms
+    names = list(dict.fromkeys(map(name_of, given_algorithms)))
     if not names:
         raise InputError("algorithms: none given; allowed: one or several of iomodel.list_algorithms()")
-    for name in names:
-        find_algorithm(name)
     call = as_call(workload)
-    given = [hardware] if isinstance(hardware, str | Hardware) else list(hardware or [])
-    devices = [as_device(one) for one in given]
-    made = figure(f"HBM traffic against SRAM: {', '.join(names)}", height=4.3 + 0.2 * (len(names) + len(devices) / 2))
+    requested = [hardware] if isinstance(hardware, str | Hardware) else list(hardware or [])
+    devices = [as_device(entry) for entry in requested]
+    picture = figure(
+        f"HBM traffic against SRAM: {', '.join(names)}", height=4.3 + 0.2 * (len(names) + len(devices) / 2)
+    )
     step = alignment if alignment is not None else max([1, *(device.tile_alignment for device in devices)])
     chosen = {**options, "alignment": step} | ({} if min_block_kv is None else {"min_block_kv": min_block_kv})
     marks = {device.name: device.sram_per_block for device in devices}
     sizes = usual(names, call, marks.values(), chosen) if sram is None else budgets([*budgets(sram), *marks.values()])
-    found = [sweep(name, call, sizes, chosen) for name in names]
-    axes = made.add_subplot()
+    sweeps = [sweep(name, call, sizes, chosen) for name in names]
+    axes = picture.add_subplot()
     plain(axes)
     multiples = f"; tiles are multiples of {step}" if step > 1 else ""
     subtitle(axes, words.call(call) + multiples)
     _scales(axes, sizes)
-    for number, one in enumerate(found):
-        _draw(axes, one, number, sizes[-1])
-    _draw_bounds(axes, found)
+    for number, entry in enumerate(sweeps):
+        _draw(axes, entry, number, sizes[-1])
+    _draw_bounds(axes, sweeps)
     _draw_devices(axes, marks)
     _traffic_axis(axes)
-    legend(made, 2)
-    return made
+    legend(picture, 2)
+    return picture
 
 
 def _scales(axes: Any, sizes: Sequence[int]) -> None:
-    """Logarithms both ways; memory in powers of two."""
+    """Set logarithmic axes, with memory in powers of two."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = sizes[0], max(sizes[-1], 2 * sizes[0])
@@ -105,11 +108,11 @@ def _scales(axes: Any, sizes: Sequence[int]) -> None:
     axes.xaxis.set_major_locator(FixedLocator(powers[:: 1 + len(powers) // 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: words.memory(size)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("SRAM for one block [B]", fontsize=10)
+    axes.set_xlabel("SRAM per block [B]", fontsize=10)
 
 
 def _traffic_axis(axes: Any) -> None:
-    """Round numbers in one unit, over all that was drawn."""
+    """Place round numbers in one unit over the drawn range."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     least, most = axes.get_ylim()
@@ -120,34 +123,37 @@ def _traffic_axis(axes: Any) -> None:
     axes.set_ylabel(f"HBM traffic [{unit}]", fontsize=10)
 
 
-def _draw(axes: Any, one: Sweep, number: int, last: int) -> None:
+def _draw(axes: Any, swept: Sweep, number: int, last: int) -> None:
     colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
-    traffic = {size: solution.cost.hbm_bytes for size, solution in one.solutions.items()}
+    traffic = {size: solution.cost.hbm_bytes for size, solution in swept.solutions.items()}
     axes.plot(
         [*traffic, last], [*traffic.values(), list(traffic.values())[-1]], drawstyle="steps-post", color=colour,
         marker=marker, markersize=3.5, markevery=slice(0, len(traffic)), linewidth=1.6, zorder=3,
-        label=f"{one.algorithm}, solved tiles", gid=f"traffic {one.algorithm}",
+        label=f"{swept.algorithm}, solved tiles", gid=f"traffic {swept.algorithm}",
     )  # fmt: skip
-    if one.formula:
-        axes.plot(list(one.formula), list(one.formula.values()), color=colour, linewidth=1.1,
-                  linestyle=(0, (6, 2, 1, 2)), label=f"{one.algorithm}, continuous optimum ({one.width} B an element)",
-                  gid=f"formula {one.algorithm}")  # fmt: skip
+    if swept.formula:
+        axes.plot(list(swept.formula), list(swept.formula.values()), color=colour, linewidth=1.1,
+                  linestyle=(0, (6, 2, 1, 2)),
+                  label=f"{swept.algorithm}, continuous optimum ({swept.width} B per element)",
+                  gid=f"formula {swept.algorithm}")  # fmt: skip
 
 
-def _draw_bounds(axes: Any, found: Sequence[Sweep]) -> None:
-    """The lower bounds, once where algorithms share one, and the compulsory traffic."""
+def _draw_bounds(axes: Any, sweeps: Sequence[Sweep]) -> None:
+    """Draw the lower bounds, once for algorithms that share one, and the compulsory traffic."""
     shared: dict[tuple[tuple[int, int], ...], list[str]] = {}
-    for one in found:
-        shared.setdefault(tuple(one.bounds.items()), []).append(one.algorithm)
+    for swept in sweeps:
+        shared.setdefault(tuple(swept.bounds.items()), []).append(swept.algorithm)
     for number, (bound, names) in enumerate(shared.items()):
         style = [(0, (5, 1.5)), (0, (2, 1)), (0, (7, 1, 1, 1, 1, 1)), (0, (9, 4))][number % 4]
         axes.plot(*zip(*bound, strict=True), color=GREY, linewidth=1.3, linestyle=style, zorder=2,
                   label=f"lower bound for {', '.join(names)}", gid=f"bound {' '.join(names)}")  # fmt: skip
-    axes.axhline(found[0].compulsory, color="black", linewidth=1.2, linestyle=":", label="compulsory", gid="compulsory")
+    axes.axhline(
+        sweeps[0].compulsory, color="black", linewidth=1.2, linestyle=":", label="compulsory", gid="compulsory"
+    )
 
 
 def _draw_devices(axes: Any, marks: dict[str, int]) -> None:
-    """A vertical line a size, with a letter that the legend resolves to all devices that have it."""
+    """Draw one vertical line per size, with a letter that the legend resolves to the devices with this size."""
     for number, size in enumerate(sorted(set(marks.values()))):
         names, letter = (
             ", ".join(name for name, amount in marks.items() if amount == size),
@@ -157,5 +163,5 @@ def _draw_devices(axes: Any, marks: dict[str, int]) -> None:
         axes.annotate(letter, (size, 1), xycoords=("data", "axes fraction"), xytext=(0, -7), textcoords="offset points",
                       ha="center", va="center", fontsize=9, fontweight="bold", zorder=5,
                       bbox={"boxstyle": "circle", "facecolor": "white", "edgecolor": GREY, "pad": 0.2})  # fmt: skip
-        text = f"{names}: {words.memory(size)} a block"
+        text = f"{names}: {words.memory(size)} per block"
         axes.plot([], [], color=GREY, linewidth=0.9, marker=rf"$\mathrm{{{letter}}}$", markersize=7, label=text)

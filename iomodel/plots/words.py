@@ -1,20 +1,23 @@
-"""How pictures write numbers, calls and tiles."""
+"""Formatting of numbers, calls and tiles in pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from iomodel.symbols import LAUNCH
-from iomodel.units import BINARY
-from iomodel.workload import Attention, VarlenAttention
+from iomodel.devices.units import BINARY
+from iomodel.nests.alphabet import (
+    LAUNCH,
+)
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention
 
 _PREFIXES = ((1e-9, "n"), (1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 _LAUNCH = {entry.name for entry in LAUNCH}
 
 
 def scale(value: float, unit: str) -> tuple[float, str]:
-    """The factor and the unit in which a value has one to three digits before the point.
+    """Choose the factor and the unit that leave one to three digits before the point.
 
     >>> scale(2349858816, "B")
     (1000000000.0, 'GB')
@@ -24,7 +27,7 @@ def scale(value: float, unit: str) -> tuple[float, str]:
 
 
 def short(value: float, unit: str) -> str:
-    """A value in three digits.
+    """Format a value with three digits.
 
     >>> short(2349858816, "B"), short(0.0123, "s")
     ('2.35 GB', '12.3 ms')
@@ -34,7 +37,7 @@ def short(value: float, unit: str) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, or all before the point.
+    """Format a number with three digits, or all digits before the point.
 
     >>> number(4081.7), number(36.54)
     ('4,082', '36.5')
@@ -43,7 +46,7 @@ def number(value: float) -> str:
 
 
 def memory(size: float) -> str:
-    """Memory in KiB or MiB.
+    """Format a size in KiB or MiB.
 
     >>> memory(232448), memory(512), memory(3 * 2**20)
     ('227 KiB', '512 B', '3 MiB')
@@ -53,7 +56,7 @@ def memory(size: float) -> str:
 
 
 def call(workload: Attention | VarlenAttention) -> str:
-    """A call in one line.
+    """Describe a call in one line.
 
     >>> call(Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal"))
     '32 / 8 heads, 8,192 queries x 8,192 keys, d = 128, bf16, causal mask'
@@ -62,10 +65,10 @@ def call(workload: Attention | VarlenAttention) -> str:
     mask = w.mask if isinstance(w.mask, str) else type(w.mask).__name__.lower()
     heads = f"{w.heads}" if w.kv_heads == w.heads else f"{w.heads} / {w.kv_heads}"
     width = f"d = {w.head_dim}" + (f", d_v = {w.value_dim}" if w.value_dim != w.head_dim else "")
-    one = isinstance(w, Attention)
-    lengths = f"{w.q_len:,} queries x {w.kv_len:,} keys" if one else f"{len(w.q_lens):,} sequences"
+    single = isinstance(w, Attention)
+    lengths = f"{w.q_len:,} queries x {w.kv_len:,} keys" if single else f"{len(w.q_lens):,} sequences"
     parts = [
-        f"batch {w.batch}" if one and w.batch > 1 else "",
+        f"batch {w.batch}" if single and w.batch > 1 else "",
         f"{heads} head{'s' if w.heads > 1 else ''}",
         lengths,
         width,
@@ -78,7 +81,7 @@ def call(workload: Attention | VarlenAttention) -> str:
 
 
 def tiles(sizes: Mapping[str, int]) -> str:
-    """A tile in a few letters.
+    """Abbreviate a tile.
 
     >>> tiles({"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1})
     '128 x 64, 4 warps'

@@ -1,9 +1,9 @@
-"""Hold the traffic of your own kernel against iomodel's, in property tests.
+"""Property tests of the traffic of your own kernel against iomodel's predictions.
 
-:class:`Machine` is a memory that counts, to write a kernel on in NumPy; :func:`workloads`, :func:`tiles`,
-:func:`masks`, :func:`algorithms` and :func:`hardware` are Hypothesis strategies of what to test it on;
-:func:`assert_traffic` compares what was counted with :func:`iomodel.cost`. Every name is imported when it is first
-asked for: the memory loads no formula, and only the strategies load Hypothesis.
+:class:`Machine` is a counting memory for kernels written in NumPy; :func:`workloads`, :func:`tiles`, :func:`masks`,
+:func:`algorithms` and :func:`hardware` are Hypothesis strategies for test inputs; :func:`assert_traffic` compares the
+counts with :func:`iomodel.cost`. Every name is imported on first use: the memory loads no formula, and only the
+strategies load Hypothesis.
 """
 
 from __future__ import annotations

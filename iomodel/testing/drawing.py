@@ -1,4 +1,4 @@
-"""Hypothesis, or one line that says how to install it."""
+"""Import of Hypothesis, with a one-line error if it is not installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ try:
     from hypothesis import strategies as st
 except ImportError:
     raise InputError(
-        "hypothesis: not installed, and strategies need it; allowed: after pip install 'iomodel[testing]'"
+        "hypothesis: not installed, but required for strategies; allowed: after pip install 'iomodel[testing]'"
     ) from None
 
 __all__ = ["st"]

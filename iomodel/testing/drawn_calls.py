@@ -1,4 +1,4 @@
-"""Attention calls as a Hypothesis strategy: fields that go together, drawn one after the other."""
+"""Attention calls as a Hypothesis strategy, with compatible fields."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from iomodel.errors import UnknownNameError
-from iomodel.features import FEATURES
+from iomodel.nests.features import FEATURES
 from iomodel.testing.drawing import st
 from iomodel.testing.drawn_masks import BY_FORMULA, Kind, of_kind
-from iomodel.workload import CACHE_ONLY, ELEMENT_SIZE, Attention
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import CACHE_ONLY, ELEMENT_SIZE
 
 SCALES = ("head_scales", "token_scales")
 FIELDS: Mapping[str, st.SearchStrategy[dict[str, Any]]] = {
@@ -23,12 +24,12 @@ FIELDS: Mapping[str, st.SearchStrategy[dict[str, Any]]] = {
     "sinks": st.just({"sinks": True}),
     "dropout": st.just({"dropout": 0.5}),
 }
-"""What sets each feature of a call; a latent and a type of the cache depend on other fields."""
+"""Fields that set each feature of a call; latent and kv_dtype depend on other fields and are set separately."""
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What :func:`calls` draws from."""
+class CallLimits:
+    """Limits of the calls drawn by :func:`calls`."""
 
     max_len: int
     max_width: int
@@ -43,17 +44,17 @@ class Bounds:
 
 
 def known_features(features: Iterable[str]) -> list[str]:
-    """The features as a list, or UnknownNameError."""
-    found = [features] if isinstance(features, str) else list(features)
-    for name in found:
+    """Validate features and return them as a list, or raise UnknownNameError."""
+    names = [features] if isinstance(features, str) else list(features)
+    for name in names:
         if name not in FEATURES:
             raise UnknownNameError("feature", name, FEATURES)
-    return found
+    return names
 
 
 @st.composite
-def calls(draw: st.DrawFn, bounds: Bounds) -> Attention:
-    """A call within the bounds."""
+def calls(draw: st.DrawFn, bounds: CallLimits) -> Attention:
+    """Draw a call within the limits."""
     direction = draw(st.sampled_from(bounds.directions))
     has = draw(_features(bounds, direction))
     kinds = [kind for kind in bounds.masks if kind in BY_FORMULA or "paged" not in has]
@@ -78,15 +79,15 @@ def calls(draw: st.DrawFn, bounds: Bounds) -> Attention:
             fields |= draw(FIELDS[name])
     if "kv_dtype" in has:
         fields["kv_dtype"] = draw(st.sampled_from([dtype for dtype in ELEMENT_SIZE if dtype != fields["dtype"]]))
-    if "latent" in has:  # all heads share it, and V is its first columns
+    if "latent" in has:  # shared by all heads; V is its first columns
         widths = sorted((fields["head_dim"], fields["value_dim"]))
         fields |= {"latent": True, "kv_heads": 1, "value_dim": widths[0], "head_dim": widths[1]}
     return Attention(**fields)
 
 
 @st.composite
-def _features(draw: st.DrawFn, bounds: Bounds, direction: str) -> list[str]:
-    """Up to three features that go together, none as often as not."""
+def _features(draw: st.DrawFn, bounds: CallLimits, direction: str) -> list[str]:
+    """Draw up to three compatible features; none in half of the cases."""
     lacked = bounds.lacked.get(direction, frozenset())
     if direction == "both":
         lacked = lacked.union(*bounds.lacked.values())
@@ -94,7 +95,7 @@ def _features(draw: st.DrawFn, bounds: Bounds, direction: str) -> list[str]:
         lacked |= set(CACHE_ONLY)
     names = [name for name in bounds.features if name not in lacked]
     chosen = draw(st.just(set()) | st.sets(st.sampled_from(names), min_size=1, max_size=3)) if names else set()
-    if chosen >= set(SCALES):  # of a head or of a key, not both
+    if chosen >= set(SCALES):  # one scale per head or per key, not both
         chosen -= {"head_scales"}
     if "latent" in chosen:
         chosen -= set(SCALES)

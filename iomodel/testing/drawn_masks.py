@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
-from iomodel.block_mask import BlockMask
-from iomodel.documents import Documents
+from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.testing.drawing import st
-from iomodel.validation import as_integer
-from iomodel.workload import Align, Mask, Window
+from iomodel.workloads.call import Mask
+from iomodel.workloads.masks.block_mask import BlockMask
+from iomodel.workloads.masks.documents import Documents
+from iomodel.workloads.window import Align, Window
 
 Kind = Literal["full", "causal", "window", "documents", "blocks"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 BY_FORMULA: tuple[Kind, ...] = ("full", "causal", "window")
-"""Masks that are told by numbers, not by data."""
+"""Kinds of masks given by numbers instead of data."""
 
 
 def masks(
@@ -25,22 +26,22 @@ def masks(
     kinds: Iterable[Kind] = BY_FORMULA,
     max_side: int = 8,
 ) -> st.SearchStrategy[Mask]:
-    """Masks, as `iomodel.Attention` takes them.
+    """Draw masks for `iomodel.Attention`.
 
     Parameters
     ----------
     q_len, kv_len : int, optional
-        Lengths of the call [rows], which masks given by data are made for; kv_len as q_len where not given.
+        Lengths of the call [rows], required for masks given by data; kv_len defaults to q_len.
     kinds : iterable of {"full", "causal", "window", "documents", "blocks"}
-        Which ones, and one named twice is drawn twice as often. Documents need as many queries as keys, and are left
-        out of several kinds where these differ.
+        Kinds to draw; a kind listed twice is drawn twice as often. Documents need as many queries as keys; they are
+        dropped from several kinds if the lengths differ.
     max_side : int
-        The widest side of a window [keys].
+        Largest side of a window [keys].
 
     Raises
     ------
     UnknownNameError, InputError
-        An unknown kind or none; a length that is no positive integer; none given for a mask that is made of data.
+        A kind is unknown, or there is none; a length is not a positive integer, or is missing for a mask given by data.
 
     Examples
     --------
@@ -48,35 +49,35 @@ def masks(
     >>> find(masks(kinds=["window"]), lambda mask: mask.left is not None and mask.left > 2)
     Window(left=3, right=None, align='bottom-right')
     """
-    found = known_kinds(kinds)
+    names = known_kinds(kinds)
     most = as_integer("max_side", max_side, least=0)
     rows = None if q_len is None else as_integer("q_len", q_len)
     columns = rows if kv_len is None else as_integer("kv_len", kv_len)
-    if rows != columns and set(found) != {"documents"}:
-        found = [kind for kind in found if kind != "documents"]
+    if rows != columns and set(names) != {"documents"}:
+        names = [kind for kind in names if kind != "documents"]
     if rows is None or columns is None:
-        for kind in found:
+        for kind in names:
             if kind not in BY_FORMULA:
-                raise InputError(f"q_len: not given, and {kind} are made for a length; allowed: an integer from 1 up")
+                raise InputError(f"q_len: not given, but required for {kind}; allowed: an integer from 1 up")
         rows = columns = 1
-    elif rows != columns and "documents" in found:
+    elif rows != columns and "documents" in names:
         raise InputError(f"kv_len: {columns} given for documents; allowed: {rows}, as many as queries")
-    return st.sampled_from(found).flatmap(lambda kind: of_kind(kind, rows, columns, most))
+    return st.sampled_from(names).flatmap(lambda kind: of_kind(kind, rows, columns, most))
 
 
 def known_kinds(kinds: Iterable[str]) -> list[Kind]:
-    """The kinds of masks as a list, or an error."""
-    found: list[Any] = [kinds] if isinstance(kinds, str) else list(kinds)
-    for kind in found:
+    """Validate kinds of masks and return them as a list, or raise an error."""
+    names: list[Any] = [kinds] if isinstance(kinds, str) else list(kinds)
+    for kind in names:
         if kind not in KINDS:
             raise UnknownNameError("mask", kind, KINDS)
-    if not found:
+    if not names:
         raise InputError(f"masks: none given; allowed: some of {', '.join(KINDS)}")
-    return found
+    return names
 
 
 def of_kind(kind: Kind, q_len: int, kv_len: int, max_side: int) -> st.SearchStrategy[Any]:
-    """Masks of one kind for a call of these lengths."""
+    """Draw masks of one kind for a call of these lengths."""
     if kind == "window":
         side = st.none() | st.integers(0, max_side)
         return st.builds(Window, left=side, right=side, align=st.sampled_from(get_args(Align)))
@@ -86,7 +87,7 @@ def of_kind(kind: Kind, q_len: int, kv_len: int, max_side: int) -> st.SearchStra
 
 
 def _documents(length: int) -> st.SearchStrategy[Sequence[int]]:
-    """The lengths of documents that fill a sequence."""
+    """Draw the lengths of documents that fill a sequence."""
     ends = st.sets(st.integers(1, length)).map(lambda ends: sorted(ends | {length}))
     return ends.map(lambda ends: [stop - start for start, stop in zip([0, *ends], ends, strict=False)])
 

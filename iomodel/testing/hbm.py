@@ -1,4 +1,4 @@
-"""Off-chip memory that counts every element moved."""
+"""Off-chip memory that counts every moved element."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from iomodel.testing.widths import WIDTHS, Elements, FloatArray, Width, known_sh
 
 
 class HBM:
-    """Off-chip memory: named arrays, with every element moved in either direction counted.
+    """Off-chip memory of named arrays, with every element moved in either direction counted.
 
     Attributes
     ----------
     arrays : dict of tensor name to array
-        What is allocated now. To look at it counts nothing.
+        Current allocations; direct access is not counted.
     widths : dict of tensor name to width
-        Of every tensor that there was.
+        Width of every tensor ever allocated.
     reads, writes : Counter of tensor name to int
-        What was moved [elements].
+        Moved elements [elements].
     atomics : int
-        What was added atomically [elements]; each is one of the reads and one of the writes too.
+        Atomic additions [elements]; each is also counted as a read and a write.
     live : dict of width to int
-        What is allocated now [elements].
+        Current allocation [elements].
     states : set of tuple of int
-        Every allocation that was reached, by width [elements].
+        Every allocation state reached, by width [elements].
 
     Examples
     --------
@@ -54,25 +54,25 @@ class HBM:
         self.states: set[Elements] = set()
 
     def alloc(self, name: str, shape: Sequence[int], data: ArrayLike | None = None, width: Width = "io") -> None:
-        """Allocate a tensor; without data it holds NaN, so what is never stored shows in the output.
+        """Allocate a tensor, filled with NaN by default so that elements never stored show in the output.
 
         Parameters
         ----------
         name : str
-            The tensor; best one of the names that `iomodel.cost` counts under.
+            Name of the tensor, preferably one used by `iomodel.cost`.
         shape : tuple of int
-            [elements] along each axis.
+            Size of each axis [elements].
         data : array of that shape, optional
-            Put there without being counted, as an input is.
+            Initial content, not counted, such as an input.
         width : {"io", "kv", "fp32", "int32", "int64", "bool"}
-            How wide an element is: "io" is the workload's dtype.
+            Width of an element; "io" is the workload's dtype.
 
         Raises
         ------
         InputError
-            The name is taken, or the data have another shape.
+            The name is in use, or the data have another shape.
         UnknownNameError
-            There is no such width.
+            The width does not exist.
         """
         if name in self.arrays:
             raise InputError(f"{name} is already in HBM; allowed: another name, or free({name!r}) first")
@@ -86,27 +86,27 @@ class HBM:
         self.states.add(tuple(self.live.values()))
 
     def free(self, name: str) -> None:
-        """Give a tensor's elements back; UnknownNameError where there is no such tensor."""
+        """Free a tensor; raise UnknownNameError if it does not exist."""
         size = self._array(name).size
         self.live[self.widths[name]] -= size
         del self.arrays[name]
 
     def load(self, name: str, index: Any, counted: str | None = None) -> FloatArray:
-        """Copy a slice on chip; the slice's real size is counted.
+        """Copy a slice on chip and count its actual size.
 
         Parameters
         ----------
         name : str
             The tensor.
-        index : whatever NumPy indexes with
-            Which part; slices are clipped to the tensor.
+        index : NumPy index
+            Part to load; slices are clipped to the tensor.
         counted : str, optional
-            Another name to count under.
+            Name to count under, if different.
 
         Raises
         ------
         UnknownNameError, InputError
-            There is no such tensor, or the index is not inside it.
+            The tensor does not exist, or the index is out of bounds.
         """
         values: FloatArray = self._part(name, index).copy()
         self.reads[counted or name] += values.size
@@ -114,12 +114,12 @@ class HBM:
         return values
 
     def store(self, name: str, index: Any, values: ArrayLike) -> None:
-        """Write a slice; its size in HBM is counted, even where the value is one broadcast constant.
+        """Write a slice and count its size in HBM, even for a broadcast constant.
 
         Raises
         ------
         UnknownNameError, InputError
-            There is no such tensor, the index is not inside it, or the values do not have the shape of the slice.
+            The tensor does not exist, the index is out of bounds, or the values have another shape than the slice.
         """
         size = self._part(name, index).size
         with _named(name):
@@ -127,9 +127,9 @@ class HBM:
         self.writes[name] += size
 
     def add(self, name: str, index: Any, values: ArrayLike, atomic: bool = True) -> None:
-        """Add to a slice: one read and one write an element, and one atomic unless only one may add.
+        """Add to a slice: one read and one write per element, and one atomic addition if `atomic`.
 
-        An index may name an element once only. Raises what :meth:`store` raises.
+        An index may name each element only once. Raises the same errors as :meth:`store`.
         """
         size = self._part(name, index).size
         with _named(name):
@@ -153,7 +153,7 @@ class HBM:
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Say which tensor it was whose values do not fit."""
+    """Name the tensor in errors about its values."""
     try:
         yield
     except (TypeError, ValueError) as error:

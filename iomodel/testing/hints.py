@@ -1,56 +1,56 @@
-"""What would explain a count that is not the predicted one."""
+"""Hints that explain a difference between counted and predicted traffic."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
 
-from iomodel import tensors
-from iomodel.cost import Cost
-from iomodel.nest import Tensor
+from iomodel.counting.cost import Cost
+from iomodel.nests import tensors
+from iomodel.nests.language import Tensor
 from iomodel.testing.what_if import alternatives
 from iomodel.testing.widths import Width
-from iomodel.workload import Attention
+from iomodel.workloads.attention import Attention
 
 Key = tuple[str, str]
 Counts = dict[Key, int]
-"""How much was moved [elements], by ("reads" or "writes", tensor); ("", "atomics") are atomic additions."""
+"""Moved elements by ("reads" or "writes", tensor); ("", "atomics") are atomic additions."""
 
 TENSORS = {value.name: value for value in vars(tensors).values() if isinstance(value, Tensor)}
 PADDED = (8, 16, 32, 64, 128)
-"""What widths are often padded to a multiple of [elements]."""
+"""Common multiples to which rows are padded [elements]."""
 
 
 def moved(cost: Cost) -> Counts:
-    """The predicted counts."""
-    found = {(kind, name): n for kind in ("reads", "writes") for name, n in getattr(cost, kind).items()}
-    return {**found, ("", "atomics"): cost.atomics}
+    """Collect the predicted counts."""
+    counts = {(kind, name): n for kind in ("reads", "writes") for name, n in getattr(cost, kind).items()}
+    return {**counts, ("", "atomics"): cost.atomics}
 
 
 def hints(cost: Cost, counted: Counts, predicted: Counts, wrong: list[Key]) -> tuple[dict[Key, str], str]:
-    """What would explain each wrong count, and what would explain all of them at once."""
-    found: dict[Key, str] = {}
-    for words, other in alternatives(cost):
-        instead = moved(other)
-        right = [key for key in wrong if instead.get(key, 0) == counted.get(key, 0)]
-        for key in right:
-            found.setdefault(key, words)
-        if all(instead.get(key, 0) == counted.get(key, 0) for key in {*counted, *predicted}):
-            return dict.fromkeys(wrong, ""), words
+    """Explain each wrong count, and all of them at once if possible."""
+    explanations: dict[Key, str] = {}
+    for explanation, other in alternatives(cost):
+        expected = moved(other)
+        explained = [key for key in wrong if expected.get(key, 0) == counted.get(key, 0)]
+        for key in explained:
+            explanations.setdefault(key, explanation)
+        if all(expected.get(key, 0) == counted.get(key, 0) for key in {*counted, *predicted}):
+            return dict.fromkeys(wrong, ""), explanation
     for key in wrong:
-        if key not in found:
-            found[key] = _ratio(cost, key, counted.get(key, 0), predicted.get(key, 0))
-    return found, ""
+        if key not in explanations:
+            explanations[key] = _ratio(cost, key, counted.get(key, 0), predicted.get(key, 0))
+    return explanations, ""
 
 
 def _ratio(cost: Cost, key: Key, counted: int, predicted: int) -> str:
-    """What the number alone says."""
+    """Explain a count from its ratio to the prediction."""
     kind, name = key
     if not predicted:
         known = sorted(getattr(cost, kind)) if kind else []
         if not kind or name in known:
             return f"{cost.algorithm} has none"
-        return f"{cost.algorithm} {kind} {', '.join(known)}; names={{{name!r}: ...}} tells which it is"
+        return f"{cost.algorithm} {kind} {', '.join(known)}; names={{{name!r}: ...}} maps it to one of them"
     if not counted:
         return "nothing was counted"
     w, ratio = cost.workload, Fraction(counted, predicted)
@@ -63,29 +63,29 @@ def _ratio(cost: Cost, key: Key, counted: int, predicted: int) -> str:
         "batch x heads": batch * w.heads,
     }
     factor = max(ratio, 1 / ratio)
-    same = [words for words, n in counts.items() if n == factor]
-    said = [f"{'1/' if ratio < 1 else ''}{factor}, as {' = '.join(same)}"] if same else []
+    same = [label for label, n in counts.items() if n == factor]
+    findings = [f"{'1/' if ratio < 1 else ''}{factor}, as {' = '.join(same)}"] if same else []
     if name in TENSORS and ratio == _sizes(cost).get(_dtype(name)):
-        said.append(f"bytes, {ratio} an element")
-    said += _padding(cost, name, ratio)
+        findings.append(f"bytes, {ratio} per element")
+    findings += _padding(cost, name, ratio)
     if ratio == 2:
-        said.append("moved twice")
-    return "; ".join(said) or _whole_tiles(cost, name, counted - predicted)
+        findings.append("moved twice")
+    return "; ".join(findings) or _whole_tiles(cost, name, counted - predicted)
 
 
 def _dtype(name: str) -> str:
-    """The width of a tensor in the model."""
+    """Return the width of a tensor in the model."""
     return "kv" if name in {"K", "V"} else TENSORS[name].dtype
 
 
 def _sizes(cost: Cost) -> dict[str, int]:
-    """The size of an element of each width [B]."""
+    """Return the element size of each width [B]."""
     w = cost.workload
     return {"io": w.element_size, "kv": w.kv_element_size, "fp32": 4, "int32": 4, "int64": 8, "bool": 1}
 
 
 def _padding(cost: Cost, name: str, ratio: Fraction) -> list[str]:
-    """A row that is wider than the tensor's."""
+    """Explain the ratio by padded rows."""
     width = _width(cost, name)
     if width is None:
         return []
@@ -95,7 +95,7 @@ def _padding(cost: Cost, name: str, ratio: Fraction) -> list[str]:
 
 
 def _whole_tiles(cost: Cost, name: str, excess: int) -> str:
-    """How many tiles too many or too few, where they are whole."""
+    """Express the difference as a number of complete tiles."""
     width, tensor = _width(cost, name), TENSORS.get(name)
     axis = {"query": "block_q", "key": "block_kv"}.get(tensor.axes[0].name) if tensor and tensor.axes else None
     tile = cost.tiles.get(axis) if axis else None
@@ -106,7 +106,7 @@ def _whole_tiles(cost: Cost, name: str, excess: int) -> str:
 
 
 def _width(cost: Cost, name: str) -> int | None:
-    """Elements of a row of a tensor that has two axes, the last a width."""
+    """Return the row width of a tensor with two axes, the last of which is a width."""
     tensor = TENSORS.get(name)
     axes = tensor.axes if tensor else ()
     widths = {"depth": cost.workload.head_dim, "value": cost.workload.value_dim}
@@ -114,7 +114,7 @@ def _width(cost: Cost, name: str) -> int | None:
 
 
 def wrong_widths(cost: Cost, widths: Mapping[str, Width]) -> str:
-    """The tensors that a counting memory holds in elements of another size."""
+    """List the tensors with another element size in the counting memory than in the model."""
     sizes = _sizes(cost)
     return "; ".join(
         f"{name} has width {widths[name]!r}, {_dtype(name)!r} in the model"

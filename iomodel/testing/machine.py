@@ -1,8 +1,8 @@
-"""The two-level memory to run a kernel on by hand: it counts what is moved, held and computed.
+"""Two-level counting memory to run a kernel on: it counts moved, held and computed elements.
 
 The model is that of FlashAttention (Dao et al. 2022, arXiv:2205.14135, section 2.1): a large HBM, a small on-chip
-SRAM, and kernels that move every operand explicitly between the two. Counts are in elements. It shares no code with
-the formulas that are held against it.
+SRAM, and kernels that move every operand explicitly between the two. Counts are in elements. This memory shares no
+code with the formulas that it verifies.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ __all__ = [
 
 
 class Machine:
-    """HBM with the inputs in it, an empty SRAM, and the counters of arithmetic.
+    """HBM with the inputs, an empty SRAM, and counters of arithmetic.
 
     Parameters
     ----------
     Q, K, V, **more : array, optional
-        Inputs of the workload's dtype, [batch, heads, length, width] or any shape the kernel likes; inputs of
-        another width are put there with ``hbm.alloc(name, shape, data, width)``.
+        Inputs of the workload's dtype, [batch, heads, length, width] or any other shape; inputs of another width are
+        added with ``hbm.alloc(name, shape, data, width)``.
     capacity : int, optional
-        How much fits on chip [elements]; None is no limit.
+        Capacity of the SRAM [elements]; None for no limit.
 
     Attributes
     ----------
     hbm, sram : HBM, SRAM
         The two memories.
     flops, exps, tanhs, randoms : int
-        Work done so far [FLOP], [-]; `randoms` is for the kernel to count up.
+        Work so far [FLOP], [-]; the kernel itself increments `randoms`.
 
     Examples
     --------
@@ -81,24 +81,24 @@ class Machine:
                 self.hbm.alloc(name, np.shape(data), data)
 
     def matmul(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        """The product of [m, k] and [k, n], at 2 m n k operations; InputError for other shapes."""
+        """Multiply [m, k] by [k, n], counting 2 m n k operations; raise InputError for other shapes."""
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
             raise InputError(f"matmul: shapes {a.shape} and {b.shape} given; allowed: (m, k) and (k, n)")
         self.flops += 2 * a.shape[0] * a.shape[1] * b.shape[1]
         return a @ b
 
     def exp(self, x: FloatArray) -> FloatArray:
-        """Exponential of each element; masked ones count, for the hardware evaluates them too."""
+        """Compute the exponential of each element; masked elements count, as on hardware."""
         self.exps += x.size
         return np.exp(x)
 
     def tanh(self, x: FloatArray) -> FloatArray:
-        """Hyperbolic tangent of each element."""
+        """Compute the hyperbolic tangent of each element."""
         self.tanhs += x.size
         return np.tanh(x)
 
     def result(self, **outputs: FloatArray | None) -> Run:
-        """Collect the counts and the outputs; InputError where a buffer is still on chip."""
+        """Collect the counts and the outputs; raise InputError if a buffer is still on chip."""
         hbm, sram = self.hbm, self.sram
         if sram.buffers:
             raise InputError(f"still on chip at the end: {', '.join(sorted(sram.buffers))}; allowed: after sram.free()")

@@ -1,4 +1,4 @@
-"""What one run of a kernel on a counting memory computed and cost."""
+"""Result of one run of a kernel on a counting memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iomodel.testing.widths import WIDTHS, Elements, FloatArray, Width, in_bytes
 
 @dataclass(frozen=True)
 class Run:
-    """What one run computed and what it cost, over all batches and heads.
+    """Outputs and counts of one run, over all batches and heads.
 
     Attributes
     ----------
@@ -19,15 +19,15 @@ class Run:
     reads, writes : Counter of tensor name to int
         HBM accesses [elements]; a tensor that was never read counts 0.
     widths : dict of tensor name to width
-        Of the tensors in HBM.
+        Width of every tensor in HBM.
     atomics : int
-        Atomic additions to HBM [elements]; each is one of the reads and one of the writes too.
+        Atomic additions to HBM [elements]; each is also counted as a read and a write.
     flops : int
-        Of the matrix products, 2 m n k each [FLOP].
+        FLOPs of the matrix products, 2 m n k each [FLOP].
     exps, tanhs, randoms : int
         Function values and random numbers [-].
     sram_states, hbm_states : frozenset of tuple of int
-        Every filling of either memory that was reached, by width [elements].
+        Every allocation state of the two memories, by width [elements].
     """
 
     outputs: dict[str, FloatArray]
@@ -44,34 +44,34 @@ class Run:
 
     @property
     def O(self) -> FloatArray:  # noqa: E743 - the paper's letter
-        """The output of attention."""
+        """Output of attention."""
         return self.outputs["O"]
 
     @property
     def LSE(self) -> FloatArray | None:
-        """The log-sum-exp of each row, if the kernel has it."""
+        """Log-sum-exp of each row, if the kernel stores it."""
         return self.outputs.get("LSE")
 
     @property
     def sram_peak(self) -> int:
-        """Most that was on chip at once [elements]."""
+        """Peak SRAM use [elements]."""
         return max(map(sum, self.sram_states), default=0)
 
     def sram_bytes(self, io_size: int, kv_size: int | None = None) -> int:
-        """Most that was on chip at once, at these sizes of an element [B]."""
+        """Compute the peak SRAM use for the given element sizes [B]."""
         return max((in_bytes(state, io_size, kv_size) for state in self.sram_states), default=0)
 
     @property
     def hbm_peak(self) -> int:
-        """Most that was allocated at once [elements]."""
+        """Peak HBM allocation [elements]."""
         return max(map(sum, self.hbm_states), default=0)
 
     def hbm_peak_bytes(self, io_size: int, kv_size: int | None = None) -> int:
-        """Most that was allocated at once, at these sizes of an element [B]."""
+        """Compute the peak HBM allocation for the given element sizes [B]."""
         return max((in_bytes(state, io_size, kv_size) for state in self.hbm_states), default=0)
 
     def hbm_bytes(self, io_size: int, kv_size: int | None = None) -> int:
-        """What crossed the bus, at these sizes of an element [B]."""
+        """Compute the HBM traffic for the given element sizes [B]."""
         moved = dict.fromkeys(WIDTHS, 0)
         for name, count in (self.reads + self.writes).items():
             moved[self.widths[name]] += count

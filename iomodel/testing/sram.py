@@ -1,4 +1,4 @@
-"""On-chip memory that knows how full it is."""
+"""On-chip memory that tracks its use."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ class SRAMOverflowError(IOModelError, MemoryError):
 
 
 class SRAM:
-    """On-chip memory of one thread block; buffers are static, so each has its full tile's size.
+    """On-chip memory of one thread block; buffers are static, with the size of a full tile.
 
     Parameters
     ----------
     capacity : int, optional
-        How much fits [elements]; None is no limit.
+        Capacity [elements]; None for no limit.
 
     Attributes
     ----------
     buffers : dict of name to (int, width)
-        The size [elements] and width of what is on chip now.
+        Size [elements] and width of every buffer on chip.
     live : dict of width to int
-        What is on chip now [elements].
+        Current use [elements].
     states : set of tuple of int
-        Every filling that was reached, by width [elements].
+        Every allocation state reached, by width [elements].
 
     Examples
     --------
@@ -49,23 +49,23 @@ class SRAM:
         self.states: set[Elements] = set()
 
     def alloc(self, name: str, shape: Sequence[int], width: Width = "io") -> FloatArray:
-        """Reserve a buffer and return it, full of NaN so that computing on what was not loaded shows.
+        """Reserve a buffer filled with NaN, so that use of data never loaded shows in the output.
 
         Parameters
         ----------
         name : str
-            What to call it.
+            Name of the buffer.
         shape : tuple of int
-            The full tile [elements], where the last one is ragged too.
+            Shape of a full tile [elements], even for a ragged last tile.
         width : {"io", "kv", "fp32", "int32", "int64", "bool"}
-            How wide an element is: accumulators and statistics are "fp32".
+            Width of an element; accumulators and statistics are "fp32".
 
         Raises
         ------
         InputError
-            The name is taken.
+            The name is in use.
         SRAMOverflowError
-            It does not fit.
+            The buffer does not fit.
         """
         if name in self.buffers:
             raise InputError(f"{name} is already on chip; allowed: another name, or free({name!r}) first")
@@ -82,9 +82,9 @@ class SRAM:
         return np.full(shape, np.nan)
 
     def free(self, *names: str) -> None:
-        """Give the named buffers back, or all of them when none is named: the thread block is over.
+        """Free the named buffers, or all buffers at the end of a thread block.
 
-        UnknownNameError where one is not on chip.
+        Raises UnknownNameError if a buffer is not on chip.
         """
         for name in names:
             if name not in self.buffers:

@@ -1,4 +1,4 @@
-"""Counted traffic against predicted traffic, tensor by tensor."""
+"""Comparison of counted with predicted traffic, tensor by tensor."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from iomodel.cost import Cost
+from iomodel.common.display import Table, as_text
+from iomodel.common.validation import as_mapping, index
+from iomodel.counting.cost import Cost
 from iomodel.errors import InputError, shown
-from iomodel.show import as_text, table
 from iomodel.testing.hbm import HBM
 from iomodel.testing.hints import Counts, Key, hints, moved, wrong_widths
 from iomodel.testing.machine import Machine
 from iomodel.testing.run import Run
 from iomodel.testing.widths import WIDTHS, in_bytes
-from iomodel.validation import as_mapping, index
 
 KINDS = ("reads", "writes")
 _EXAMPLE = "{'reads': {'K': 512}, 'writes': {'O': 64}}"
@@ -26,25 +26,25 @@ def assert_traffic(
     *,
     names: Mapping[str, str] | None = None,
 ) -> None:
-    """Fail unless a kernel moved exactly what the model says, tensor by tensor.
+    """Fail unless a kernel moved exactly the predicted traffic, tensor by tensor.
 
     Parameters
     ----------
     cost : Cost
-        What :func:`iomodel.cost` answers for the call, tiles and options of the kernel.
+        Result of :func:`iomodel.cost` for the call, tiles and options of the kernel.
     counted : Run, Machine, HBM, or mapping
-        What the kernel moved, over all batches and heads [elements]: a counting memory, whose atomic additions and
-        bytes are compared too, or ``{"reads": {"K": 512, ...}, "writes": {"O": 64, ...}}``. A tensor that is not
-        named counts 0; of a mapping without "writes" the reads alone are compared, and the other way round.
+        Traffic of the kernel, over all batches and heads [elements]: a counting memory, whose atomic additions and
+        bytes are compared too, or ``{"reads": {"K": 512, ...}, "writes": {"O": 64, ...}}``. A missing tensor counts
+        0; without "writes" only reads are compared, and vice versa.
     names : mapping of str to str, optional
-        The model's name for each of yours, as ``{"key_cache": "K"}``; counts under the same name are added.
+        Map from your names to the model's, such as ``{"key_cache": "K"}``; counts of the same name are summed.
 
     Raises
     ------
     AssertionError
-        The counts differ; the message is a table of those that do, with what would explain them.
+        The counts differ; the message is a table of the differences with possible explanations.
     InputError
-        The arguments are of another kind.
+        An argument has the wrong type.
 
     Examples
     --------
@@ -63,64 +63,66 @@ def assert_traffic(
     """
     __tracebackhide__ = True
     if not isinstance(cost, Cost):
-        raise InputError(f"cost: {shown(cost)} given; allowed: what iomodel.cost returns")
-    found, kinds = _counts(counted, names or {})
+        raise InputError(f"cost: {shown(cost)} given; allowed: a result of iomodel.cost")
+    actual, kinds = _counts(counted, names or {})
     predicted = {key: n for key, n in moved(cost).items() if key[0] in kinds}
-    wrong = [key for key in predicted | found if found.get(key, 0) != predicted.get(key, 0)]
+    wrong = [key for key in predicted | actual if actual.get(key, 0) != predicted.get(key, 0)]
     if wrong:
-        raise AssertionError(_report(cost, found, predicted, wrong))
+        raise AssertionError(_report(cost, actual, predicted, wrong))
     if not isinstance(counted, Mapping):
         _assert_bytes(cost, counted.hbm if isinstance(counted, Machine) else counted, names or {})
 
 
 def _counts(counted: object, names: Mapping[str, str]) -> tuple[Counts, set[str]]:
-    """What was counted under the model's names, and which kinds of counts there are."""
+    """Collect the counts under the model's names, with the kinds of counts present."""
     names = as_mapping("names", names, "{'key_cache': 'K'}")
     memory = counted.hbm if isinstance(counted, Machine) else counted
-    given: dict[str, Any]
+    by_kind: dict[str, Any]
     if isinstance(memory, HBM | Run):
-        given = {"reads": memory.reads, "writes": memory.writes, "": {"atomics": memory.atomics}}
+        by_kind = {"reads": memory.reads, "writes": memory.writes, "": {"atomics": memory.atomics}}
     else:
-        given = as_mapping("counted", memory, _EXAMPLE)
-        if not given or not given.keys() <= set(KINDS) or not all(isinstance(n, Mapping) for n in given.values()):
+        by_kind = as_mapping("counted", memory, _EXAMPLE)
+        if not by_kind or not by_kind.keys() <= set(KINDS) or not all(isinstance(n, Mapping) for n in by_kind.values()):
             raise InputError(f"counted: {shown(memory)} given; allowed: a counting memory, or {_EXAMPLE}")
-    found: Counts = {}
-    for kind, tensors in given.items():
+    totals: Counts = {}
+    for kind, tensors in by_kind.items():
         for name, value in tensors.items():
             number = index(value)
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
                 raise InputError(f"{kind} {name}: {shown(value)} given; allowed: an integer from 0 up [elements]")
             key = kind, str(names.get(name, name))
-            found[key] = found.get(key, 0) + number
-    return found, set(given)
+            totals[key] = totals.get(key, 0) + number
+    return totals, set(by_kind)
 
 
 def _report(cost: Cost, counted: Counts, predicted: Counts, wrong: list[Key]) -> str:
-    """The table of what differs."""
-    why, everything = hints(cost, counted, predicted, wrong)
+    """Format the table of differences."""
+    explanations, common_cause = hints(cost, counted, predicted, wrong)
     rows = []
     for key in wrong:
-        here, there = counted.get(key, 0), predicted.get(key, 0)
-        ratio = str(Fraction(here, there)) if there and Fraction(here, there).denominator < 100 else ""
-        ratio = ratio or (f"{here / there:.4g}" if there else "-")
-        rows.append((" ".join(key).strip(), f"{here:,}", f"{there:,}", ratio, why[key]))
-    columns = ("tensor", ">counted", ">predicted", ">ratio", *(["hint"] if any(why.values()) else []))
+        actual, expected = counted.get(key, 0), predicted.get(key, 0)
+        ratio = str(Fraction(actual, expected)) if expected and Fraction(actual, expected).denominator < 100 else ""
+        ratio = ratio or (f"{actual / expected:.4g}" if expected else "-")
+        rows.append((" ".join(key).strip(), f"{actual:,}", f"{expected:,}", ratio, explanations[key]))
+    columns = ("tensor", ">counted", ">predicted", ">ratio", *(["hint"] if any(explanations.values()) else []))
     tiles = ", ".join(f"{name} = {size}" for name, size in cost.tiles.items()) or "no tiles"
     title = f"{cost.algorithm} at {tiles}: counted traffic differs from the predicted [elements]"
-    text = as_text(table("", columns, [row[: len(columns)] for row in rows])).lstrip("\n")
-    return "\n\n".join([title, text, *([f"all of it would be so if: {everything}"] if everything else [])])
+    text = as_text(Table("", columns, [row[: len(columns)] for row in rows])).lstrip("\n")
+    return "\n\n".join(
+        [title, text, *([f"possible explanation of all differences: {common_cause}"] if common_cause else [])]
+    )
 
 
 def _assert_bytes(cost: Cost, memory: HBM | Run, names: Mapping[str, str]) -> None:
-    """Fail where the elements agree and their widths do not."""
+    """Fail if the elements agree but their widths differ."""
     __tracebackhide__ = True
     w, live = cost.workload, dict.fromkeys(WIDTHS, 0)
     for name, count in (memory.reads + memory.writes).items():
         live[memory.widths[name]] += count
-    found = in_bytes(tuple(live.values()), w.element_size, w.kv_element_size)
-    if found != cost.hbm_bytes:
+    actual = in_bytes(tuple(live.values()), w.element_size, w.kv_element_size)
+    if actual != cost.hbm_bytes:
         widths = {names.get(name, name): width for name, width in memory.widths.items()}
         raise AssertionError(
-            f"{cost.algorithm}: {found:,} B counted, {cost.hbm_bytes:,} B predicted, though the elements agree: "
+            f"{cost.algorithm}: {actual:,} B counted, {cost.hbm_bytes:,} B predicted, though the elements agree: "
             f"{wrong_widths(cost, widths)}"
         )

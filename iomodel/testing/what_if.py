@@ -1,4 +1,4 @@
-"""Other calls, tiles and options that a kernel may have run instead of those it is compared at."""
+"""Alternative calls, tiles and options that may explain the counts of a kernel."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from collections.abc import Iterator
 from itertools import chain, product
 from typing import Any
 
-from iomodel.cost import Cost, cost
+from iomodel.counting.cost import Cost, cost
 from iomodel.errors import IOModelError
-from iomodel.workload import Attention, Call, VarlenAttention, Window
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import Call
+from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.window import Window
 
 
-def alternatives(asked: Cost) -> Iterator[tuple[str, Cost]]:
-    """What each of them would cost, with what it is; those that are refused are left out.
+def alternatives(reference: Cost) -> Iterator[tuple[str, Cost]]:
+    """Yield the cost of each alternative with its description; rejected alternatives are skipped.
 
-    What has the formulas of the call comes first: others are compiled when they are asked for.
+    Alternatives with the formulas of the call come first, because the others are compiled on demand.
     """
-    for words, workload, tiles, options in chain(_masks(asked), _tiles(asked), _alignments(asked), _options(asked)):
+    for explanation, workload, tiles, options in chain(
+        _masks(reference), _tiles(reference), _alignments(reference), _options(reference)
+    ):
         try:
-            yield words, cost(asked.algorithm, workload, tiles, **options)
+            yield explanation, cost(reference.algorithm, workload, tiles, **options)
         except IOModelError:
             continue
 
@@ -26,18 +31,18 @@ def alternatives(asked: Cost) -> Iterator[tuple[str, Cost]]:
 _Changed = tuple[str, Any, Any, Any]
 
 
-def _options(asked: Cost) -> Iterator[_Changed]:
-    """Each switch the other way."""
-    w, tiles, options = asked.workload, asked.tiles, dict(asked.options)
+def _options(reference: Cost) -> Iterator[_Changed]:
+    """Yield each switch inverted."""
+    w, tiles, options = reference.workload, reference.tiles, dict(reference.options)
     switches = {"packed": False, **options}
     for name, value in switches.items():
         if isinstance(value, bool) and (name != "packed" or w.group > 1):
-            yield f"as with {name}={not value}", w, tiles, {**options, name: not value}
+            yield f"{name}={not value}", w, tiles, {**options, name: not value}
 
 
-def _masks(asked: Cost) -> Iterator[_Changed]:
-    """A window that is one key wider or narrower; no mask."""
-    w, mask = asked.workload, asked.workload.mask
+def _masks(reference: Cost) -> Iterator[_Changed]:
+    """Yield windows one key wider or narrower, and no mask."""
+    w, mask = reference.workload, reference.workload.mask
     if isinstance(mask, Window):
         for side, step in product(("left", "right"), (1, -1)):
             size = getattr(mask, side)
@@ -46,45 +51,45 @@ def _masks(asked: Cost) -> Iterator[_Changed]:
                 yield (
                     f"a window one key {word}: {side}={size + step}",
                     _masked(w, mask, **{side: size + step}),
-                    *_at(asked),
+                    *_at(reference),
                 )
     if mask != "full":
-        yield 'no tile is skipped: as with mask="full"', _with(w, mask="full"), *_at(asked)
+        yield 'no tile is skipped: mask="full"', _with(w, mask="full"), *_at(reference)
 
 
-def _alignments(asked: Cost) -> Iterator[_Changed]:
-    """The diagonal elsewhere, or one key further; only keys up to the query."""
-    w, mask = asked.workload, asked.workload.mask
+def _alignments(reference: Cost) -> Iterator[_Changed]:
+    """Yield the other alignment, a diagonal one key further, and a causal bound."""
+    w, mask = reference.workload, reference.workload.mask
     if mask != "causal" and not isinstance(mask, Window):
         return
     window = mask if isinstance(mask, Window) else Window(right=0)
     if mask == "causal":
-        yield "a window one key wider: right=1", _masked(w, window, right=1), *_at(asked)
+        yield "a window one key wider: right=1", _masked(w, window, right=1), *_at(reference)
     if window.right is None:
-        yield "keys after the query are hidden: right=0", _masked(w, window, right=0), *_at(asked)
+        yield "keys after the query are hidden: right=0", _masked(w, window, right=0), *_at(reference)
     align = "top-left" if window.align == "bottom-right" else "bottom-right"
-    yield f"the diagonal lies {align}", _masked(w, window, align=align), *_at(asked)
+    yield f"diagonal at {align}", _masked(w, window, align=align), *_at(reference)
 
 
-def _tiles(asked: Cost) -> Iterator[_Changed]:
-    """Exchanged tiles; ragged ones that count whole."""
-    w, tiles = asked.workload, dict(asked.tiles)
+def _tiles(reference: Cost) -> Iterator[_Changed]:
+    """Yield exchanged tiles, and ragged tiles counted in full."""
+    w, tiles = reference.workload, dict(reference.tiles)
     q, k = tiles.get("block_q"), tiles.get("block_kv")
     if q is None or k is None:
         return
     if q != k:
         swapped = {**tiles, "block_q": k, "block_kv": q}
-        yield "block_q and block_kv are exchanged", w, swapped, asked.options
-    rows = 1 if asked.options.get("packed") else q
+        yield "block_q and block_kv are exchanged", w, swapped, reference.options
+    rows = 1 if reference.options.get("packed") else q
     if isinstance(w, Attention):
         lengths: dict[str, Any] = {"q_len": _up(w.q_len, rows), "kv_len": _up(w.kv_len, k)}
     else:
         lengths = {"q_lens": [_up(n, rows) for n in w.q_lens], "kv_lens": [_up(n, k) for n in w.kv_lens]}
-    yield "ragged tiles are counted whole", _with(w, **lengths), tiles, asked.options
+    yield "ragged tiles are counted in full", _with(w, **lengths), tiles, reference.options
 
 
-def _at(asked: Cost) -> tuple[Any, Any]:
-    return asked.tiles, asked.options
+def _at(reference: Cost) -> tuple[Any, Any]:
+    return reference.tiles, reference.options
 
 
 def _masked(workload: Attention | VarlenAttention, window: Window, **changed: Any) -> Call | None:
@@ -94,7 +99,7 @@ def _masked(workload: Attention | VarlenAttention, window: Window, **changed: An
 
 
 def _with(workload: Attention | VarlenAttention, **changed: Any) -> Call | None:
-    """The call with some fields changed; None, which is refused, where that is no call."""
+    """Change some fields of the call; None (rejected later) if the result is invalid."""
     try:
         return workload.model_copy(update=changed)
     except IOModelError:

@@ -1,4 +1,4 @@
-"""How wide the elements of a counting memory are: counts are in elements, bytes follow at the end."""
+"""Element widths of a counting memory; counts are in elements and converted to bytes at the end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from iomodel.errors import InputError, UnknownNameError, shown
 
 FloatArray = NDArray[np.float64]
-"""What lies in a counting memory: values are float64 whatever width they are counted at."""
+"""Arrays of a counting memory: values are float64 at any counted width."""
 
 Width = Literal["io", "kv", "fp32", "int32", "int64", "bool"]
 """The workload's dtype, that of its K/V cache, 4 bytes, 4 bytes, 8 bytes, 1 byte."""
@@ -19,18 +19,18 @@ Width = Literal["io", "kv", "fp32", "int32", "int64", "bool"]
 WIDTHS: tuple[Width, ...] = get_args(Width)
 
 Elements = tuple[int, ...]
-"""How many elements there are of each width, in the order of WIDTHS."""
+"""Number of elements of each width, in the order of WIDTHS."""
 
 
 def in_bytes(elements: Elements, io_size: int, kv_size: int | None = None) -> int:
-    """Bytes of so many elements of each width.
+    """Convert numbers of elements of each width to bytes.
 
     Parameters
     ----------
     elements : tuple of int
-        One number for each of WIDTHS [elements].
+        Number of elements for each of WIDTHS [elements].
     io_size, kv_size : int
-        Size of an element of the workload's dtype, and of its K/V cache where that has another [B].
+        Element size of the workload's dtype, and of its K/V cache if different [B].
 
     Examples
     --------
@@ -42,14 +42,14 @@ def in_bytes(elements: Elements, io_size: int, kv_size: int | None = None) -> in
 
 
 def known_width(width: Any) -> Width:
-    """The width itself, or UnknownNameError."""
+    """Validate a width, or raise UnknownNameError."""
     if not isinstance(width, str) or width not in WIDTHS:
         raise UnknownNameError("width", width, WIDTHS)
     return width
 
 
 def known_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """A shape as a tuple, or InputError with the name of what has it."""
+    """Convert a shape to a tuple, or raise InputError with the name of the tensor."""
     if not isinstance(shape, tuple | list) or not all(
         isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in shape
     ):

@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 import iomodel
-from tests.fuzz import calls, files, lines, methods
+from tests.fuzz import files, lines
 from tests.fuzz.law import LIMIT, BrokenError, Case, held
 
 SURFACES: dict[str, tuple[int, Callable[[Random], Case]]] = {
-    "functions": (26, calls.public),
-    "constructors": (18, calls.made),
-    "methods": (10, methods.method),
     "hardware files": (12, files.hardware),
     "model files": (8, files.model),
     "configs": (10, files.config),

@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 import iomodel
+from iomodel.common.yaml_files import specs_folder
 from iomodel.models.families import ALIASES, FAMILIES
-from iomodel.specfile import specs_folder
-from iomodel.sweeps.file import plan_file
+from iomodel.studies.sweeps.file import plan_file
 from tests.fuzz.law import Case, answered
 from tests.fuzz.texts import as_json, as_yaml, nearly, tree_changed
 
@@ -51,10 +51,10 @@ def _taken(name: str, read: Callable[[Any], Any], use: Callable[[Any, Random], N
 
     def run() -> str:
         found: list[Any] = []
-        outcome = answered(lambda: found.append(read(name)), [], {})
+        outcome = answered(lambda: found.append(read(name)))
         if outcome != "answered":
             return outcome
-        used = answered(lambda: use(found[0], rng), [], {})
+        used = answered(lambda: use(found[0], rng))
         return "answered" if used == "answered" else "taken, and its use refused"
 
     return run
@@ -192,4 +192,4 @@ def plan(rng: Random) -> Case:
     """The plan of a sweep."""
     content = nearly(as_yaml(rng.choice(PLANS)).encode(), rng, as_yaml)
     name = write(content, "sweep.yaml", rng)
-    return Case("sweep plans", f"plan_file({content[:3000]!r})", lambda: answered(plan_file, [os.fspath(name)], {}))
+    return Case("sweep plans", f"plan_file({content[:3000]!r})", lambda: answered(lambda: plan_file(os.fspath(name))))

@@ -12,13 +12,12 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from types import FrameType
-from typing import Any
 from unittest.mock import patch
 
 import typer.main
 
 import iomodel
-from iomodel.cli import main
+from iomodel.cli.app import main
 
 LIMIT = 5.0
 """The longest that one input may compute [s]; a machine that does other things as well is given six times as long."""
@@ -78,50 +77,14 @@ def one_line(message: str, names: str = r"^[^:].*?: .") -> None:
         raise BrokenError(f"{len(message)} characters: {message[:100]!r}")
 
 
-def answered(function: Callable[..., Any], arguments: Sequence[Any], named: dict[str, Any], show: bool = False) -> str:
-    """Call a function: "answered", "refused" by an IOModelError, or by Python where names do not fit."""
-    kept = {name: (value, _told(value)) for name, value in named.items() if type(value) in (dict, list)}
+def answered(call: Callable[[], object]) -> str:
+    """Call a function: "answered", or "refused" by an IOModelError."""
     try:
-        returned = function(*arguments, **named)
+        call()
     except iomodel.IOModelError as error:
         one_line(str(error))
-        outcome = "refused"
-    except TypeError as error:
-        if _last_line(error) != __file__:
-            raise
-        outcome = "refused by Python"  # a name that it does not take, or one that it needs
-    else:
-        outcome = "answered"
-        if show:
-            look_at(returned)
-    for name, (value, before) in kept.items():
-        if _told(value) != before:
-            raise BrokenError(f"{name} was {before[:100]} and is now {_told(value)[:100]}")
-    return outcome
-
-
-def _told(value: Any) -> str:
-    try:
-        return repr(value)
-    except Exception:  # it holds what does not show itself
-        return ""
-
-
-def _last_line(error: BaseException) -> str:
-    """The file whose line raised: our own where Python could not even enter the function."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    return place.tb_frame.f_code.co_filename if place is not None else ""
-
-
-def look_at(result: Any) -> None:
-    """Whatever is answered can be printed and written as JSON."""
-    str(result)
-    if isinstance(result, iomodel.Trace):
-        json.dumps(result.to_dict(10), allow_nan=False)
-    elif hasattr(result, "to_dict"):
-        json.dumps(result.to_dict(), allow_nan=False)
+        return "refused"
+    return "answered"
 
 
 def exit_of(words: Sequence[str]) -> str:

@@ -10,10 +10,69 @@ from typing import Any
 
 import yaml
 
-from tests.fuzz.junk import scribble
-
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+TEXTS: tuple[str, ...] = (
+    "",
+    " ",
+    "\0",
+    "\n",
+    "a\nb",
+    "\r",
+    "\x1b[31mred\x1b[0m",
+    "\x07",
+    "\x7f",
+    "\x85",
+    "\u2028",
+    "\u202e",
+    "\ufeff",
+    "\ud800",
+    "🙂",
+    "٣",
+    "½",
+    "é" * 300,
+    "a" * 20_000,
+    "{0}",
+    "{}",
+    "{",
+    "%s",
+    "%(x)d",
+    "[bold]",
+    "[/]",
+    "[red",
+    "$HOME",
+    "`id`",
+    *("nan", "inf", "1e999", "-1", "0x10", "1_000", "8k", "None", "true", "null", "0", "1", "3.5"),
+    "flash2 ",
+    "FLASH2",
+    "flash",
+    "caus\u0430l",
+    "../..",
+    "/",
+    ".",
+    "..",
+    "~",
+    "/dev/null",
+    "/dev/zero",
+    "./no.yaml",
+    "x\0.yaml",
+    "a/" * 3000 + "x.yaml",
+    "C:\\x.yaml",
+    "x.npy",
+    "@",
+    "@/dev/null",
+    "-",
+    "--",
+    "--help",
+    "=",
+    ",",
+    "1,,2",
+    ";",
+    "'",
+    '"',
+    *("__class__", "__import__('os').system('false')", "lambda: 0", "10**10**10", "q_len", "block_q", "causal", "full"),
+)
 
 SCALARS: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2, 16, 10**9, 10**18, 10**19, 10**39, 10**41, 0.5, -0.5, 1e-300, 1e300, 2**63),
@@ -241,3 +300,11 @@ def as_yaml(data: Any) -> str:
 
 def as_json(data: Any) -> str:
     return json.dumps(data)
+
+
+def scribble(rng: Random, most: int = 12) -> str:
+    """A text of any characters."""
+    ranges = ((32, 126), (0, 31), (160, 0x24F), (0x4E00, 0x4E80), (0x1F600, 0x1F640), (0xD800, 0xDFFF))
+    weights = (12, 2, 2, 1, 1, 1)
+    spans = rng.choices(ranges, weights, k=rng.randint(0, most))
+    return "".join(chr(rng.randint(*span)) for span in spans)

@@ -47,22 +47,22 @@ def gated_activation(gate: FloatArray, up: FloatArray) -> Run:
     return machine.result(hidden=hbm.arrays["hidden"])
 
 
-def append(k: FloatArray, v: FloatArray, slots: list[int], places: int) -> Run:
-    """New rows of K and V go to their slots of the cache, which has another width."""
-    machine = Machine(K=k, V=v)
+def append(slots: list[int], places: int, **news: FloatArray) -> Run:
+    """New rows of K, and of V if it is beside it, go to their slots of caches, each as wide as its rows."""
+    machine = Machine(**news)
     hbm, sram = machine.hbm, machine.sram
-    hbm.alloc("slots", (len(k), 1), np.array(slots, dtype=float)[:, None], "int64")
-    for name, rows in (("K", k), ("V", v)):
+    hbm.alloc("slots", (len(slots), 1), np.array(slots, dtype=float)[:, None], "int64")
+    for name, rows in news.items():
         hbm.alloc(f"{name}_cache", (places, rows.shape[1]), width="kv")
-    for i in range(len(k)):
+    for i in range(len(slots)):
         slot = sram.alloc("slots", (1,), "int64")
         slot[:] = hbm.load("slots", i)
-        for name, rows in (("K", k), ("V", v)):
+        for name, rows in news.items():
             row = sram.alloc(name, (rows.shape[1],), "io")
             row[:] = hbm.load(name, i)
             hbm.store(f"{name}_cache", int(slot[0]), row)
         sram.free()
-    return machine.result(K=hbm.arrays["K_cache"], V=hbm.arrays["V_cache"])
+    return machine.result(**{name: hbm.arrays[f"{name}_cache"] for name in news})
 
 
 def combine_experts(outputs: FloatArray, weights: FloatArray) -> Run:
@@ -116,22 +116,6 @@ def rotary(rows: FloatArray, angles: FloatArray) -> Run:
         hbm.store("Q", i, row)
         sram.free()
     return machine.result(Q=hbm.arrays["Q"])
-
-
-def append_latent(latent: FloatArray, slots: list[int], places: int) -> Run:
-    """New latent rows go to their slots; there is no V beside them."""
-    machine = Machine(K=latent)
-    hbm, sram = machine.hbm, machine.sram
-    hbm.alloc("slots", (len(latent), 1), np.array(slots, dtype=float)[:, None], "int64")
-    hbm.alloc("K_cache", (places, latent.shape[1]), width="kv")
-    for i in range(len(latent)):
-        slot = sram.alloc("slots", (1,), "int64")
-        slot[:] = hbm.load("slots", i)
-        row = sram.alloc("K", (latent.shape[1],), "io")
-        row[:] = hbm.load("K", i)
-        hbm.store("K_cache", int(slot[0]), row)
-        sram.free()
-    return machine.result(K=hbm.arrays["K_cache"])
 
 
 def embedding(tokens: list[int], table: FloatArray) -> Run:

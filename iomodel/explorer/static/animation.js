@@ -1,4 +1,4 @@
-// The tiles of one head as they move: the plane of scores in the middle, other tensors along its sides.
+// Animation of the tiles of one head: the plane of scores in the middle, other tensors along its sides.
 
 const VERBS = { load: "load", store: "store", add: "add to", multiply: "multiply", exp: "exponentials of" };
 const inPlane = (axes) => axes.includes("query") && axes.includes("key");
@@ -7,7 +7,7 @@ const SPEEDS = [2, 8, 30, 120, 600, 3000];
 class Animation {
   constructor(host, announce) {
     this.announce = announce;
-    this.canvas = element("canvas", { role: "img", "aria-label": "Tiles that move" });
+    this.canvas = element("canvas", { role: "img", "aria-label": "Tile animation" });
     this.play = element("button", { type: "button", onclick: () => this.toggle() }, "Play");
     this.kernel = element("select", { id: "kernel", onchange: () => this.restart() });
     this.speed = element("input", { id: "speed", type: "range", min: 0, max: SPEEDS.length - 1, value: 2, oninput: () => this.tell() });
@@ -96,7 +96,7 @@ class Animation {
     this.draw();
   }
 
-  // Which tensor lies where: those over both axes in the plane, others along one side, the rest below.
+  // Layout of the tensors: those over both axes in the plane, others along one side, the rest below.
   layout() {
     const { nest } = this.view.call;
     const names = new Set();
@@ -118,19 +118,13 @@ class Animation {
 
   draw() {
     if (!this.walker) return;
-    const width = Math.max(280, Math.min(900, this.host.clientWidth)), ratio = window.devicePixelRatio || 1;
+    const width = Math.max(280, Math.min(900, this.host.clientWidth));
     const thin = width < 420 ? 15 : 20, gap = 5;
     const sides = 34 + this.left.length * (thin + gap), above = 26 + this.top.length * (thin + gap);
     const below = this.rest.length ? 24 + this.rest.length * (thin + gap) : 0;
     const size = Math.min(width - sides - 8, 300);
     const height = above + size + below + 12;
-    const { canvas } = this;
-    canvas.width = width * ratio;
-    canvas.height = height * ratio;
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-    const pen = canvas.getContext("2d");
-    pen.scale(ratio, ratio);
+    const pen = penOf(this.canvas, width, height);
     const css = getComputedStyle(document.documentElement);
     const colour = (name) => css.getPropertyValue(`--${name}`).trim();
     const rowsOf = (axis) => this.walker.axes[axis]?.rows ?? 1;
@@ -202,7 +196,7 @@ class Animation {
     pen.restore();
   }
 
-  // What no query sees is hatched: one line of pixels at a time.
+  // Hatch the pairs that no query sees, one line of pixels at a time.
   hatch(pen, box, colour) {
     const { call } = this.view;
     const [queries, keys] = ["query", "key"].map((axis) => this.walker.axes[axis]?.rows ?? 0);
@@ -229,7 +223,7 @@ class Animation {
   }
 }
 
-// The kernel with the most statements: the one worth watching first.
+// The kernel with the most statements, shown first.
 function longest(kernels) {
   const size = (body) => body.reduce((sum, s) => sum + 1 + (s.body ? size(s.body) : 0), 0);
   return kernels.map(({ body }) => size(body)).reduce((best, n, i, all) => (n > all[best] ? i : best), 0);

@@ -1,8 +1,8 @@
-// The formulas of the page: compiled when they are first asked for, on BigInt, or on Number where a bound allows it.
+// The formulas of the page, compiled on first use, on BigInt, or on Number if a bound allows it.
 
 const SAFE = 2 ** 52; // the floor of a quotient of doubles below it is exact, and so are sums and products
 
-// Whether an object has a field of its own: every object inherits names such as `constructor`.
+// True if an object has an own field; every object inherits names such as `constructor`.
 function has(object, name) {
   return Object.prototype.hasOwnProperty.call(object, name);
 }
@@ -45,7 +45,7 @@ function floorSumNumber(n, m, a, b) {
 }
 
 function whole(a, b, rest, quotient) {
-  if (rest) throw new Error(`a count is not an integer: ${a} / ${b}`); // a wrong formula, never an input
+  if (rest) throw new Error(`a count is not an integer: ${a} / ${b}`); // the formula is wrong, not the input
   return quotient;
 }
 
@@ -67,7 +67,7 @@ const ON_NUMBER = {
 };
 for (const on of [ON_BIG, ON_NUMBER]) for (const name of ["fl", "ce", "qu", "sf"]) on[name + "s"] = on[name];
 
-// The same formulas on bounds of magnitude, all of them 0 or more; `largest` is what any operation has seen.
+// The same formulas on non-negative bounds of magnitude; `largest` is the largest value of any operation.
 let largest = 0;
 const see = (...sizes) => { for (const size of sizes) if (!(size <= largest)) largest = size; };
 const summed = (n, m, a, b, by) => { see(n * n + a * n + b + m); return n * ((a * n + b) / by + 1); };
@@ -98,7 +98,7 @@ class Formulas {
     this.made = new Map();
   }
 
-  // All nodes that some nodes are made of, in an order in which they can be computed.
+  // All nodes that some nodes depend on, in evaluation order.
   needed(places) {
     const found = new Set();
     const stack = [...places];

@@ -1,4 +1,4 @@
-// What a link or the form says, checked field by field, and the call that it makes.
+// Validation of the fields of a link or the form, and the resulting call.
 
 class FieldError extends Error {
   constructor(field, message) {
@@ -8,19 +8,6 @@ class FieldError extends Error {
 }
 
 const AUTO = "auto";
-const SHAPE = [
-  ["batch", "1", "sequences in the batch"],
-  ["heads", "32", "query heads"],
-  ["kv_heads", "8", "key/value heads; auto: as heads"],
-  ["q_len", "4096", "queries a head"],
-  ["kv_len", AUTO, "keys a head; auto: as q_len"],
-  ["head_dim", "128", "width of a row of Q and K"],
-  ["value_dim", AUTO, "width of a row of V and O; auto: as head_dim"],
-];
-const FOLLOWS = { kv_heads: "heads", kv_len: "q_len", value_dim: "head_dim" };
-const MASK_NAMES = ["full", "causal", "window"];
-const LARGEST_PAIR = 64; // pairs of tiles that a call may have, by their number
-
 function distance(a, b) {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {
@@ -53,42 +40,47 @@ function integer(field, given, least, most) {
   throw new FieldError(field, `${shown(given)} given; allowed: an integer from ${least} to ${most}`);
 }
 
+// The value of a field from its text: null for auto, or FieldError.
+function checked(name, text, field, owner) {
+  if (field.auto && text === AUTO) return null;
+  if (!field.choices) return integer(name, text, BigInt(field.least), BigInt(field.most));
+  if (field.others?.includes(text)) {
+    throw new FieldError(name, `${shown(text)} given; allowed for ${owner}: ${field.choices.join(", ")}`);
+  }
+  return oneOf(name, text, field.choices);
+}
+
 class Calls {
   constructor(data) {
     this.data = data;
-    this.largest = BigInt(data.largest);
     this.symbol = Object.fromEntries(Object.entries(data.alphabet).map(([name, entry]) => [name, entry.symbol]));
     this.formulas = new Formulas(data.nodes, Object.values(this.symbol));
   }
 
-  // The fields of an algorithm's options in a direction, with what they are by default.
+  // The options of an algorithm in a direction, as fields.
   options(algorithm, direction) {
     const { numbers, switches } = this.data.algorithms[algorithm].directions[direction];
+    return { ...switches, ...numbers };
+  }
+
+  // Every field of a state but the tiles, in the order of a link.
+  fields(algorithm, direction) {
+    const { algorithms, devices, directions, fields } = this.data;
+    const names = Object.keys(devices), one = algorithms[algorithm];
+    const only = (field, all) => ({ ...field, others: all.filter((name) => !field.choices.includes(name)) });
+    const switched = Object.entries({ packed: one.packed, ...this.options(algorithm, direction) });
     return {
-      ...Object.fromEntries(Object.entries(switches).map(([name, one]) => [name, one.default ? "on" : "off"])),
-      ...Object.fromEntries(Object.entries(numbers).map(([name, one]) => [name, String(one.default)])),
+      hardware: { choices: names, default: names.includes("h100-sxm5") ? "h100-sxm5" : names[0] },
+      algorithm: { choices: Object.keys(algorithms), default: algorithm },
+      direction: only({ choices: Object.keys(one.directions), default: direction }, directions),
+      ...fields.call,
+      ...Object.fromEntries(switched.map(([name, field]) => [name, field.choices ? only(field, ["off", "on"]) : field])),
+      ...fields.memory,
     };
   }
 
-  // Every field of a state, in the order of a link, with its default.
   defaults(algorithm, direction) {
-    const devices = Object.keys(this.data.devices);
-    return {
-      hardware: devices.includes("h100-sxm5") ? "h100-sxm5" : devices[0],
-      algorithm,
-      direction,
-      ...Object.fromEntries(SHAPE.map(([name, value]) => [name, value])),
-      dtype: "bf16",
-      mask: "full",
-      window_left: AUTO,
-      window_right: AUTO,
-      align: this.data.aligns[0],
-      packed: "off",
-      ...this.options(algorithm, direction),
-      sram_bytes: AUTO,
-      alignment: AUTO,
-      pair: "1",
-    };
+    return Object.fromEntries(Object.entries(this.fields(algorithm, direction)).map(([name, field]) => [name, field.default]));
   }
 
   first() {
@@ -97,19 +89,13 @@ class Calls {
     return this.defaults(algorithm, Object.keys(this.data.algorithms[algorithm].directions)[0]);
   }
 
-  // A complete state from what a link or the form gives as texts; FieldError names what is at fault.
+  // A complete state from the texts of a link or the form; FieldError names the invalid field.
   complete(given) {
     const first = this.first();
     const algorithm = oneOf("algorithm", given.algorithm ?? first.algorithm, Object.keys(this.data.algorithms));
     const ways = Object.keys(this.data.algorithms[algorithm].directions);
     const direction = given.direction ?? (ways.includes(first.direction) ? first.direction : ways[0]);
-    if (!ways.includes(direction)) {
-      if (["forward", "backward", "both"].includes(direction)) {
-        const why = `allowed: ${ways.join(", ")}, for ${algorithm} does no more`;
-        throw new FieldError("direction", `${shown(direction)} given; ${why}`);
-      }
-      oneOf("direction", direction, ways);
-    }
+    checked("direction", direction, this.fields(algorithm, ways[0]).direction, algorithm);
     const known = this.defaults(algorithm, direction);
     const tiles = Object.fromEntries(this.tileNames().map((name) => [name, AUTO]));
     for (const name of Object.keys(given)) {
@@ -122,7 +108,7 @@ class Calls {
     return { ...known, ...tiles, ...given };
   }
 
-  // Whether some algorithm has an option of that name.
+  // True if some algorithm has an option of this name.
   anOption(name) {
     const ways = Object.values(this.data.algorithms).flatMap((one) => Object.values(one.directions));
     return ways.some(({ numbers, switches }) => has(numbers, name) || has(switches, name));
@@ -133,7 +119,7 @@ class Calls {
     return Object.keys(this.data.alphabet).filter((name) => all.has(name));
   }
 
-  // The state as a link writes it: tiles that the call does not take are left out.
+  // The link of a state, without tiles that the call does not have.
   link(state, call) {
     const tiles = new Set(call.set.tiles);
     const dropped = new Set(this.tileNames().filter((name) => !tiles.has(name)));
@@ -165,45 +151,28 @@ class Calls {
 
 class Call {
   constructor(calls, state) {
-    const { data, largest } = calls;
+    const { data } = calls;
     this.calls = calls;
     this.state = state;
     this.formulas = calls.formulas;
     this.algorithm = data.algorithms[state.algorithm];
-    this.hardware = data.devices[oneOf("hardware", state.hardware, Object.keys(data.devices))];
     const way = this.algorithm.directions[state.direction];
-    const numbers = {};
-    for (const [name] of SHAPE) {
-      const followed = state[name] === AUTO && name in FOLLOWS;
-      numbers[name] = followed ? numbers[FOLLOWS[name]] : integer(name, state[name], 1n, largest);
+    const values = {};
+    for (const [name, field] of Object.entries(calls.fields(state.algorithm, state.direction))) {
+      values[name] = checked(name, state[name], field, state.algorithm) ?? values[field.auto] ?? null;
     }
+    this.hardware = data.devices[values.hardware];
+    const numbers = Object.fromEntries(data.shape.map((name) => [name, values[name]]));
     if (numbers.heads % numbers.kv_heads) {
       throw new FieldError(
         "kv_heads",
         `${numbers.kv_heads} does not divide heads = ${numbers.heads}; allowed: a divisor, such as ${divisorBelow(numbers)}`,
       );
     }
-    const size = BigInt(data.dtypes[oneOf("dtype", state.dtype, Object.keys(data.dtypes))]);
-    oneOf("mask", state.mask, MASK_NAMES);
-    oneOf("align", state.align, data.aligns);
-    for (const name of ["packed", ...Object.keys(way.switches)]) {
-      oneOf(name, state[name], ["on", "off"]);
-      const allowed = way.switches[name]?.allowed;
-      if (allowed && !allowed.includes(state[name] === "on")) {
-        const needed = allowed[0] ? "on" : "off";
-        throw new FieldError(name, `'${state[name]}' given; allowed: ${needed}, for the backward pass needs it`);
-      }
-    }
-    if (state.packed === "on" && !this.algorithm.packed) {
-      throw new FieldError("packed", `'on' given; allowed: off, for ${state.algorithm} has no rows to pack`);
-    }
+    const size = BigInt(data.dtypes[values.dtype]);
     this.numbers = numbers;
-    this.sides = {};
-    for (const side of ["left", "right"]) {
-      const field = `window_${side}`;
-      const width = state[field] === AUTO ? null : integer(field, state[field], 0n, largest);
-      this.sides[side] = state.mask === "window" ? width : null;
-    }
+    const windowed = state.mask === "window";
+    this.sides = windowed ? { left: values.window_left, right: values.window_right } : { left: null, right: null };
     if (state.mask === "causal") this.sides.right = 0n;
     this.packed = state.packed === "on";
     const group = numbers.heads / numbers.kv_heads;
@@ -213,19 +182,17 @@ class Call {
       element_size: size,
       kv_element_size: size,
       page_size: 1n,
-      window_left: state.mask === "window" ? (this.sides.left ?? 0n) : 0n,
-      window_right: state.mask === "window" ? (this.sides.right ?? 0n) : 0n,
+      window_left: windowed ? (this.sides.left ?? 0n) : 0n,
+      window_right: windowed ? (this.sides.right ?? 0n) : 0n,
+      ...Object.fromEntries(Object.keys(way.numbers).map((name) => [name, values[name]])),
     };
-    for (const [name, one] of Object.entries(way.numbers)) {
-      named[name] = integer(name, state[name], BigInt(one.least), largest);
-    }
     this.given = named;
     this.point = Object.fromEntries(Object.entries(named).map(([name, value]) => [calls.symbol[name], value]));
     this.point.grouped = group > 1n && !this.packed ? 1n : 0n;
     const { call, nest } = calls.place(state);
     const found = data.calls[call];
     if (typeof found === "string") throw new FieldError(found.split(":")[0], found.slice(found.indexOf(":") + 1).trim());
-    if (found === undefined) throw new FieldError("mask", `${shown(calls.maskName(state))} given; this page was made without it`);
+    if (found === undefined) throw new FieldError("mask", `${shown(calls.maskName(state))} given; allowed: a mask included in this page`);
     this.set = data.calls_of[found];
     this.nest = data.nests_of[data.nests[nest]];
     this.parts = this.set.parts.map((part) => ({
@@ -234,18 +201,16 @@ class Call {
       innerSymbol: calls.symbol[part.inner],
     }));
     this.bounds = data.bounds.counts[`${calls.maskName(state)}|${state.direction}`];
-    const device = this.hardware;
-    this.budget = state.sram_bytes === AUTO ? BigInt(device.sram.value) : integer("sram_bytes", state.sram_bytes, 1n, largest);
-    this.alignment = state.alignment === AUTO ? BigInt(device.alignment) : integer("alignment", state.alignment, 1n, largest);
-    integer("pair", state.pair, 1n, BigInt(LARGEST_PAIR));
-    this.pair = Math.min(Number(state.pair), Math.max(1, this.parts.length)) - 1;
+    this.budget = values.sram_bytes ?? BigInt(this.hardware.sram.value);
+    this.alignment = values.alignment ?? BigInt(this.hardware.alignment);
+    this.pair = Math.min(Number(values.pair), Math.max(1, this.parts.length)) - 1;
     this.chosen = {};
     for (const name of calls.tileNames()) {
-      if (state[name] === AUTO) continue;
-      const tile = integer(name, state[name], 1n, largest);
+      const tile = checked(name, state[name], data.fields.tile);
+      if (tile === null) continue;
       if (!this.set.tiles.includes(name)) {
         const names = this.set.tiles.join(", ") || "none";
-        throw new FieldError(name, `${state[name]} given; allowed: tiles of ${state.algorithm} here, which are ${names}`);
+        throw new FieldError(name, `${state[name]} given; allowed: only for the tiles of ${state.algorithm} here: ${names}`);
       }
       this.chosen[name] = tile;
     }
@@ -253,7 +218,7 @@ class Call {
     if (!("block_kv" in this.chosen)) this.most("block_kv", this.alignment);
   }
 
-  // FieldError where numbers do not go together; what speaks of tiles waits until they are known.
+  // Throw FieldError for conflicting numbers; conditions on tiles wait until the tiles are known.
   require(tiles) {
     const known = { ...this.given, ...tiles };
     for (const one of this.algorithm.requires) {
@@ -273,7 +238,7 @@ class Call {
     return this.formulas.exact(places, { ...this.point, ...Object.fromEntries(sizes) });
   }
 
-  // The largest size of a tile of which there are as many as splits; null if that is no matter.
+  // The largest tile size with at least one tile per split; null without splits.
   most(name, alignment) {
     const splits = this.given.splits ?? 1n, rows = this.numbers.kv_len;
     if (name !== "block_kv" || splits === 1n) return null;
@@ -295,10 +260,10 @@ class Call {
     return { reads: take(reads), writes: take(writes), ...take(counts) };
   }
 
-  // The lower bounds that hold with so much memory [B], by name.
+  // The lower bounds valid for an amount of memory [B], by name.
   lowerBounds(bytes) {
     if (this.algorithm.approximates) {
-      const { batch, heads, q_len, value_dim, element_size } = this.given; // it writes its output, whatever it reads
+      const { batch, heads, q_len, value_dim, element_size } = this.given; // the output is always written
       return { compulsory: Number(batch * heads * q_len * value_dim * element_size) };
     }
     const [, compulsory, pairs] = this.compulsory ?? (this.compulsory = this.formulas.exact(this.bounds, this.point));

@@ -1,8 +1,8 @@
 // Traffic against SRAM with the lower bounds, and the roofline with the call on it.
 
-const PATIENCE = 900; // how long the curve may take [ms]
+const PATIENCE = 900; // time limit of the curve [ms]
 
-// SRAM sizes to solve for: from what the least tile needs to where more saves nothing, an even number an octave.
+// SRAM sizes to solve for: from the least tile's to where more memory saves nothing, evenly spaced per octave.
 function budgetsFor(call, least, each) {
   const low = Math.max(256, Number(least)), high = Math.max(4 * low, 16 * Number(call.budget));
   const found = new Set([Number(call.budget)]);
@@ -29,7 +29,7 @@ function drawTraffic(host, view) {
   const { call, counts } = view;
   if (!call.parts.length || view.solved.why) return note(host, bindingText(view));
   const { points, cut } = solvedCurve(call);
-  if (!points.length) return note(host, "No size of SRAM could be solved for in time.");
+  if (!points.length) return note(host, "No SRAM size could be solved for in time.");
   const low = points[0][0] / 1.15, high = Math.max(points.at(-1)[0], Number(call.budget)) * 1.15;
   const bounds = {};
   for (let i = 0; i <= 80; i++) {
@@ -42,8 +42,8 @@ function drawTraffic(host, view) {
     x: [low, high], y: [floor, most],
     xTicks: powersOfTwo(low, high, box4(host)), yTicks: decades(floor, most, 7),
     xText: memory, yText: (value) => short(value, "B").replace(".00", "").replace(/\.(\d)0 /, ".$1 "),
-    xLabel: "SRAM for one block", yLabel: "HBM traffic",
-    label: `HBM traffic of ${call.state.algorithm} against the SRAM for one block, with lower bounds`,
+    xLabel: "SRAM per block", yLabel: "HBM traffic",
+    label: `HBM traffic of ${call.state.algorithm} against the SRAM per block, with lower bounds`,
   });
   const budget = toX(Number(call.budget));
   inside.append(svg("line", { x1: budget, x2: budget, y1: box.top, y2: box.bottom, class: "device" }));
@@ -62,7 +62,7 @@ function drawTraffic(host, view) {
   const [x, y] = [toX(Number(counts.footprint_bytes)), toY(Number(counts.hbm_bytes))];
   if (view.tiled) inside.append(svg("path", { d: `M${x - 6},${y}L${x},${y - 6}L${x + 6},${y}L${x},${y + 6}Z`, class: "here" }));
   legend(host, [["solved", `${call.state.algorithm}, best tiles`], ...drawn, ["device", `${memory(call.budget)}, the budget`]]);
-  host.append(element("p", { class: "note" }, `The diamond is the call at its tiles.${cut ? " The curve ends where it took too long; a larger alignment is faster." : ""}`));
+  host.append(element("p", { class: "note" }, `The diamond is the call at its tiles.${cut ? " The curve was cut short to save time; a larger alignment is faster." : ""}`));
 }
 
 const box4 = (host) => (host.clientWidth < 420 ? 4 : 8);
@@ -94,5 +94,5 @@ function drawRoofline(host, view) {
   legend(host, [["roof", `HBM ${short(hbm.value, "B/s")}, ${call.state.dtype} peak ${short(top.value, "FLOP/s")}`], ...(l2 ? [["roof l2", `L2 ${short(l2.value, "B/s")}`]] : []), ["device", `ridge point ${ridge.toPrecision(4)} FLOP/B`]]);
   const bound = at < ridge ? "left of the ridge point: HBM bandwidth binds" : "right of the ridge point: the matrix units bind";
   const doubt = [hbm, top].some((figure) => figure.unverified) ? " A figure of this device is unverified." : "";
-  host.append(element("p", { class: "note" }, `The dot is the call, ${bound}; at most ${short(rate(at), "FLOP/s")}, which is the roof and no measurement.${doubt}`));
+  host.append(element("p", { class: "note" }, `The dot is the call, ${bound}; at most ${short(rate(at), "FLOP/s")}, a limit and not a measurement.${doubt}`));
 }

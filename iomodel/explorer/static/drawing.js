@@ -1,4 +1,4 @@
-// Small helpers to make elements, to scale axes and to write numbers.
+// Helpers to create elements, scale axes and format numbers.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -72,7 +72,7 @@ function powersOfTwo(low, high, most) {
   return found.filter((_, i) => i % Math.ceil(found.length / most) === 0);
 }
 
-// An empty picture with logarithmic axes: returns its scales and the group to draw in.
+// Create an empty picture with logarithmic axes; return its scales and the group to draw in.
 function axes(host, { x, y, xTicks, yTicks, xText, yText, xLabel, yLabel, label, height = 320 }) {
   const width = Math.max(280, Math.min(900, host.clientWidth || 560));
   const box = { left: 66, right: width - 14, top: 14, bottom: height - 46 };
@@ -109,7 +109,7 @@ function path(points, attributes) {
   return svg("path", { d: points.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`).join(""), ...attributes });
 }
 
-// A legend below a picture, of samples of its lines.
+// Draw a legend below a picture, with samples of its lines.
 function legend(host, entries) {
   const items = entries.map(([name, text]) =>
     element("li", {}, svg("svg", { width: 30, height: 12, "aria-hidden": "true" }, svg("line", { x1: 1, x2: 29, y1: 6, y2: 6, class: name })), text),
@@ -119,4 +119,16 @@ function legend(host, entries) {
 
 function note(host, text) {
   host.replaceChildren(element("p", { class: "note" }, text));
+}
+
+// The pen of a canvas as wide as its host, at the resolution of the screen.
+function penOf(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = width * ratio;
+  canvas.height = height * ratio;
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  return pen;
 }

@@ -1,4 +1,4 @@
-// The form: one control a field, made from the declarations; what is wrong stands beside the field.
+// The form: one control per field, built from the declarations, with errors next to the field.
 
 class Form {
   constructor(calls, changed) {
@@ -9,7 +9,7 @@ class Form {
   }
 
   show(state, call) {
-    const { data } = this.calls;
+    const { calls, calls: { data } } = this;
     const way = data.algorithms[state.algorithm].directions[state.direction];
     const made = [state.algorithm, state.direction, call.set.tiles.join(), call.parts.length].join("|");
     if (made !== this.made) {
@@ -19,16 +19,17 @@ class Form {
       const devices = Object.entries(data.devices).map(([id, one]) => [id, one.name]);
       const algorithms = Object.entries(data.algorithms).map(([id, one]) => [id, `${one.title}${one.approximates ? " (approximation)" : ""}`]);
       const words = (name) => data.alphabet[name]?.meaning ?? name.replaceAll("_", " ");
-      const options = [
-        ...Object.keys(way.switches).map((name) => this.choice(name, name, way.switches[name].allowed.map((on) => [on ? "on" : "off"])) ),
-        ...Object.keys(way.numbers).map((name) => this.text(name, name, words(name))),
-      ];
+      const fields = calls.fields(state.algorithm, state.direction);
+      const control = (name, help = fields[name].help ?? "") => fields[name].choices
+        ? this.choice(name, name, fields[name].choices.map((one) => [one]), help)
+        : this.text(name, name, help);
+      const options = [...Object.keys(way.switches).map((name) => control(name)), ...Object.keys(way.numbers).map((name) => control(name, words(name)))];
       const pairs = call.parts.map((part, i) => [String(i + 1), `${part.outer}, ${part.inner}`]);
       const groups = [
-        ["Device", [this.choice("hardware", "GPU", devices), this.text("sram_bytes", "sram_bytes", "budget of the tiles [B]; auto: of the GPU"), this.text("alignment", "alignment", "tiles are multiples of it; auto: of the GPU")]],
-        ["Algorithm", [this.choice("algorithm", "algorithm", algorithms), this.choice("direction", "direction", Object.keys(data.algorithms[state.algorithm].directions).map((one) => [one])), ...options]],
-        ["Shape", [...SHAPE.map(([name, , help]) => this.text(name, name, help)), this.choice("dtype", "dtype", Object.keys(data.dtypes).map((one) => [one])), this.choice("packed", "packed", [["off"], ["on"]], "the heads of a group in one tile")]],
-        ["Mask", [this.choice("mask", "mask", MASK_NAMES.map((one) => [one])), this.text("window_left", "window_left", "keys to the left; auto: all"), this.text("window_right", "window_right", "keys to the right; auto: all"), this.choice("align", "align", data.aligns.map((one) => [one]))]],
+        ["Device", [this.choice("hardware", "GPU", devices), control("sram_bytes"), control("alignment")]],
+        ["Algorithm", [this.choice("algorithm", "algorithm", algorithms), control("direction"), ...options]],
+        ["Shape", [...data.shape.map((name) => control(name)), control("dtype"), this.choice("packed", "packed", [["off"], ["on"]], "the heads of a group in one tile")]],
+        ["Mask", ["mask", "window_left", "window_right", "align"].map((name) => control(name))],
         ["Tiles", [...call.set.tiles.map((name) => this.text(name, name, `${words(name)}; auto: the best`)), ...(pairs.length > 1 ? [this.choice("pair", "map shows", pairs)] : [])]],
       ];
       byId("fields").replaceChildren(
@@ -62,12 +63,12 @@ class Form {
     return this.field(name, label, element("input", { type: "text", inputmode: "numeric", autocomplete: "off", spellcheck: "false" }), help);
   }
 
-  // Say what is wrong above the form and at its field; nothing to say takes it away.
+  // Show an error above the form and mark its field; null clears both.
   fault(error) {
     for (const control of Object.values(this.controls)) control.removeAttribute("aria-invalid");
     const box = byId("fault");
     box.hidden = !error;
-    box.textContent = error ? `${error.message}. What is shown below is still the call before.` : "";
+    box.textContent = error ? `${error.message}. The results below are those of the previous call.` : "";
     if (error && this.controls[error.field]) this.controls[error.field].setAttribute("aria-invalid", "true");
   }
 }

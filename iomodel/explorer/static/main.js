@@ -1,4 +1,4 @@
-// The page: a state, the link that says it, and the pictures of it.
+// The page: a state, its link, and its pictures.
 
 class Page {
   constructor(data) {
@@ -10,7 +10,7 @@ class Page {
     this.call = this.calls.call(this.state);
   }
 
-  // The first state that an algorithm answers.
+  // The first state supported by an algorithm.
   first() {
     let fault = null;
     for (const more of this.tries()) {
@@ -26,15 +26,15 @@ class Page {
     throw fault;
   }
 
-  // What is changed, one after the other, where an algorithm does not answer: masks, packing, heads and lengths.
+  // Changes tried in order if an algorithm does not support a call: masks, packing, heads and lengths.
   tries() {
-    const masks = MASK_NAMES.map((mask) => ({ mask, packed: "off" }));
+    const masks = this.calls.data.fields.call.mask.choices.map((mask) => ({ mask, packed: "off" }));
     const agreeing = { packed: "off", kv_heads: AUTO, kv_len: AUTO };
     return [{}, { packed: "off" }, ...masks, agreeing, ...masks.map((one) => ({ ...one, ...agreeing }))];
   }
 
   start() {
-    byId("form-details").open = window.innerWidth > 820; // on a phone the answer comes first
+    byId("form-details").open = window.innerWidth > 820; // on a phone the results come first
     const wrong = this.read();
     if (wrong) this.show();
     if (wrong) this.form.fault(wrong);
@@ -52,7 +52,7 @@ class Page {
     });
   }
 
-  // Take the state of the link; what is wrong with it, or null.
+  // Apply the state of the link; return its error, or null.
   read() {
     try {
       const pairs = location.hash.slice(1).split("&").filter(Boolean).map((pair) => {
@@ -71,7 +71,7 @@ class Page {
     }
   }
 
-  // A change that the form made: options of another algorithm are dropped, a mask that it does not take is replaced.
+  // Apply a change from the form: drop options of other algorithms, and replace an unsupported mask.
   change(given, field = null) {
     const wanted = { ...this.state, ...given };
     if (field === "algorithm" || field === "direction") {
@@ -81,8 +81,8 @@ class Page {
       const known = this.calls.defaults(wanted.algorithm, wanted.direction);
       const tiles = this.calls.tileNames();
       for (const name of Object.keys(wanted)) if (!has(known, name) && !tiles.includes(name)) delete wanted[name];
-      for (const [name, { allowed }] of Object.entries(this.calls.data.algorithms[wanted.algorithm].directions[wanted.direction].switches)) {
-        if (wanted[name] !== undefined && !allowed.includes(wanted[name] === "on")) delete wanted[name];
+      for (const [name, { choices }] of Object.entries(this.calls.options(wanted.algorithm, wanted.direction))) {
+        if (choices && !choices.includes(wanted[name])) delete wanted[name];
       }
       Object.assign(wanted, { ...known, ...wanted });
     }
@@ -93,14 +93,14 @@ class Page {
     for (const more of tries) {
       try {
         this.take(this.calls.complete({ ...wanted, ...more }));
-        if (Object.keys(more).length) say(`${wanted.algorithm} does not take what was chosen; now ${Object.entries(more).map(([k, v]) => `${k} = ${v}`).join(", ")}`);
+        if (Object.keys(more).length) say(`${wanted.algorithm} does not support the chosen values; changed to ${Object.entries(more).map(([k, v]) => `${k} = ${v}`).join(", ")}`);
         return;
       } catch (error) {
         if (!(error instanceof FieldError || error instanceof TooManyTiles)) throw error;
         fault = fault || error;
       }
     }
-    this.form.show(this.state, this.call); // what is shown is what was answered
+    this.form.show(this.state, this.call); // show the state that was evaluated
     this.form.fault(fault);
   }
 
@@ -121,7 +121,7 @@ class Page {
     this.take(this.state);
   }
 
-  // All figures of a call: the best tiles, those that are given in their place, the counts.
+  // All figures of a call: the best tiles, the given tiles in their place, the counts.
   viewOf(state, call) {
     const solved = this.solved(call);
     const smallest = Object.fromEntries(call.set.tiles.map((name) => [name, call.alignment]));
@@ -163,7 +163,7 @@ function decoded(field, text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new FieldError(field, `${shown(text)} given; allowed: text as a link writes it`);
+    throw new FieldError(field, `${shown(text)} given; allowed: URL-encoded text`);
   }
 }
 

@@ -1,6 +1,6 @@
 // The figures of a call: cards, the footprint against the budget, the table of counts, the formulas.
 
-const NAMES = { sram: "the SRAM", extent: "the lengths: every tile covers its axis", traffic: "nothing: larger tiles would fit and save no traffic" };
+const NAMES = { sram: "the SRAM", extent: "the lengths: every tile covers its axis", traffic: "nothing; larger tiles fit but save no traffic" };
 
 function tilesText(tiles) {
   return Object.entries(tiles).map(([name, size]) => `${name} = ${grouped(size)}`).join(", ") || "no tiles";
@@ -8,12 +8,12 @@ function tilesText(tiles) {
 
 function bindingText(view) {
   const { solved, call } = view;
-  if (!call.parts.length) return call.set.refused || "This form has no tiles to choose.";
+  if (!call.parts.length) return call.set.refused || "This kind of call has no tiles to choose.";
   if (solved.why) return solved.why;
-  if (!solved.feasible) return `No tile fits ${grouped(call.budget)} B; the least that would do is ${grouped(solved.least)} B.`;
+  if (!solved.feasible) return `No tile fits ${grouped(call.budget)} B; at least ${grouped(solved.least)} B are needed.`;
   const step = solved.step;
   const next = `${step.tile} = ${grouped(step.size)} would exceed the SRAM by ${grouped(step.excess)} B`;
-  return `What binds the best tiles: ${NAMES[solved.binding]}; ${next}.`;
+  return `Limit of the best tiles: ${NAMES[solved.binding]}; ${next}.`;
 }
 
 function drawCards(view) {
@@ -52,11 +52,11 @@ function drawFootprint(view) {
     element("div", { class: "limit", style: `left:${(100 * there) / full}%` }),
   );
   const left = call.budget - counts.footprint_bytes;
-  const words = over ? `These tiles do not fit: ${grouped(-left)} B too many.` : `${grouped(left)} B are left.`;
+  const words = over ? `These tiles do not fit: ${grouped(-left)} B over the limit.` : `${grouped(left)} B are left.`;
   byId("footprint").replaceChildren(
-    element("p", {}, element("strong", {}, memory(used)), ` of ${memory(there)} SRAM a block `, element("span", { class: "exact" }, `(${grouped(counts.footprint_bytes)} of ${grouped(call.budget)} B)`)),
+    element("p", {}, element("strong", {}, memory(used)), ` of ${memory(there)} SRAM per block `, element("span", { class: "exact" }, `(${grouped(counts.footprint_bytes)} of ${grouped(call.budget)} B)`)),
     bar,
-    element("p", { class: over ? "warn" : "" }, view.tiled ? words : "Without tiles, whole operands are on chip: no device is meant to hold them."),
+    element("p", { class: over ? "warn" : "" }, view.tiled ? words : "Without tiles, entire operands are on chip, which no device is expected to hold."),
     element("p", {}, bindingText(view)),
   );
 }
@@ -74,7 +74,7 @@ function drawCounts(view) {
     element("tr", { class: "sum" }, element("th", { scope: "row" }, "all"), element("td", {}, grouped(sum(counts.reads))), element("td", {}, grouped(sum(counts.writes)))),
   );
   byId("moved").tBodies[0].replaceChildren(...rows);
-  const totals = Object.entries(call.calls.data.quantities).filter(([name]) => counts[name] || !["atomics", "tanhs", "randoms"].includes(name));
+  const totals = Object.entries(call.calls.data.quantities).filter(([name, [, , rare]]) => counts[name] || !rare);
   const lines = totals.map(([name, [label, unit]]) =>
     element("tr", {}, element("th", { scope: "row" }, label), element("td", {}, grouped(counts[name])), element("td", { class: "unit" }, unit)),
   );

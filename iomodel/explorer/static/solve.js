@@ -1,4 +1,4 @@
-// The tiles with the least traffic that fit: the search of iomodel.search, with its bounds and its order of preference.
+// The tiles with the least traffic that fit: the search of iomodel.solving.search, with its bounds and its tie-breaking.
 
 const LIMIT = 400_000; // tiles that may be examined before the page gives up
 const ceilBig = (a, b) => -floorBig(-a, b);
@@ -88,7 +88,7 @@ class Problem {
     return top;
   }
 
-  // The outer tiles worth a look, from the largest down.
+  // The candidate outer tiles, from the largest down.
   *outers(top) {
     if (this.part.masked || this.part.irregular) {
       for (let u = top; u >= this.outer.first; u -= this.outer.step) yield u;
@@ -96,7 +96,7 @@ class Problem {
     }
     const { outer, inner } = this;
     if (this.bytes(outer.first, inner.last) === this.bytes(outer.last, inner.last)) {
-      yield outer.first; // no trip of the outer loop costs anything: give all memory to the inner tile
+      yield outer.first; // trips of the outer loop are free: give all memory to the inner tile
       return;
     }
     for (let u = top; u !== null; u = outer.nextClass(u)) yield outer.smallestOfClass(u);
@@ -197,7 +197,7 @@ function rangesOf(call, alignment) {
   return ranges;
 }
 
-// What keeps the tiles from growing, and the least step that does not fit: as iomodel.certificate has it.
+// The limit of the tiles, and the least step that does not fit, as in iomodel.solving.certificate.
 function bindingOf(tiles, ranges, footprint, budget) {
   const steps = [];
   for (const [name, size] of Object.entries(tiles)) {
@@ -220,7 +220,7 @@ function bindingOf(tiles, ranges, footprint, budget) {
   return { binding: growable.some((name) => stopped.includes(name)) ? "sram" : "traffic", step: steps[0] };
 }
 
-// The tiles of all parts that move the fewest bytes within a budget; `least` says what would do where nothing fits.
+// The tiles of all parts with the least traffic within a budget; `least` is the smallest feasible budget if none fits.
 function solve(call, budget, alignment) {
   const ranges = rangesOf(call, alignment);
   const problems = call.parts.map(

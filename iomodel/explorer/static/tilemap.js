@@ -9,7 +9,7 @@ function shade(share) {
   return `rgb(${mix.join()})`;
 }
 
-// Multiples of a step up to a third beyond the largest that fits, not more than can be drawn, the best among them.
+// Multiples of a step up to a third beyond the largest that fits, limited to what can be drawn, including the best.
 function sizesFor(range, best, fits) {
   const steps = range.last / range.step;
   let high = best / range.step || 1n;
@@ -88,14 +88,8 @@ class TileMap {
 
   draw() {
     if (!this.view) return;
-    const width = Math.max(280, Math.min(900, this.host.clientWidth)), height = 330, ratio = window.devicePixelRatio || 1;
-    const { canvas } = this;
-    canvas.width = width * ratio;
-    canvas.height = height * ratio;
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-    const pen = canvas.getContext("2d");
-    pen.scale(ratio, ratio);
+    const width = Math.max(280, Math.min(900, this.host.clientWidth)), height = 330;
+    const pen = penOf(this.canvas, width, height);
     const colours = getComputedStyle(document.documentElement);
     const ink = colours.getPropertyValue("--ink"), soft = colours.getPropertyValue("--soft"), line = colours.getPropertyValue("--line");
     this.box = { left: 62, top: 8, width: width - 74, height: height - 56 };
@@ -129,7 +123,7 @@ class TileMap {
     pen.restore();
     this.mark(pen, this.chosen, "○", w, h);
     this.mark(pen, this.best, "★", w, h);
-    if (document.activeElement === canvas) {
+    if (document.activeElement === this.canvas) {
       const [i, j] = this.cursor;
       pen.lineWidth = 3;
       pen.strokeStyle = "#fff";
@@ -140,7 +134,7 @@ class TileMap {
     }
   }
 
-  // What does not fit is hatched.
+  // Hatch tiles that do not fit.
   hatch(pen, w, h, colour) {
     const { left, top, width, height } = this.box;
     pen.save();
@@ -164,7 +158,7 @@ class TileMap {
     return this.view.call.calls.data.alphabet[name]?.unit ?? "-";
   }
 
-  // A sign at a tile, between cells where no cell is of its size.
+  // Draw a sign at a tile, between cells if no cell has its size.
   mark(pen, [u, v], sign, w, h) {
     const place = (sizes, size) => {
       const above = sizes.findIndex((one) => one >= size);

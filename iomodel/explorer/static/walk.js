@@ -1,6 +1,6 @@
-// A nest, run tile by tile for one head: what is loaded, computed and stored, in the order of the loops.
+// Execution of a nest tile by tile for one head: loads, products and stores in the order of the loops.
 
-// The rows start .. stop of one axis see these rows of the other, null if none.
+// The rows of the other axis seen by the rows start .. stop of one axis, null if none.
 function seen(call, axis, start, stop, rows) {
   const { left, right } = call.sides;
   const { q_len: queries, kv_len: keys } = call.numbers;
@@ -23,7 +23,7 @@ function seen(call, axis, start, stop, rows) {
 
 const OTHER = { query: "key", key: "query" };
 
-// The axes of the nest with numbers: how long, and how a partition is cut.
+// The axes of the nest with their lengths, and the cuts of partitions.
 function axesOf(call, tiles) {
   const axes = {};
   for (const [name, axis] of Object.entries(call.nest.axes)) {
@@ -50,12 +50,12 @@ class Walker {
     return this.known.get(place);
   }
 
-  // Where an axis is now: the tile of the loop around, or all of it.
+  // The current span of an axis: the tile of the enclosing loop, or all of it.
   span(axis) {
     return this.at[axis] ?? [0, this.axes[axis].rows];
   }
 
-  // What a loop over an axis goes over, or null if nothing is seen.
+  // The span of a loop over an axis, or null if nothing is visible.
   visited(axis, masked) {
     const { rows } = this.axes[axis];
     let [start, stop] = [0, rows];
@@ -105,7 +105,7 @@ class Walker {
     if (found === null) return;
     const tile = this.value(loop.tile);
     const outside = this.at[axis];
-    // A loop one row at a time is shown as one step: it would not be seen otherwise.
+    // Show a loop over single rows as one step; it would be too fine to see otherwise.
     const step = tile === 1 && !this.axes[axis].of ? found.stop - found.start : tile;
     const first = Math.floor((found.start - found.begin) / step);
     let trip = 0;
@@ -118,7 +118,7 @@ class Walker {
     this.at[axis] = outside;
   }
 
-  // Pieces one after the other: where one has a length in place of an axis's own, it is the next so many positions.
+  // Iterate over pieces; a piece with a separate length takes the next positions of the axis.
   *cut({ pieces, body }) {
     const from = {};
     const whole = this.axes;

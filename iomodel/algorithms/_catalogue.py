@@ -1,0 +1,1190 @@
+"""Every algorithm without its nests and formulas; written by `python -m tests.support.shipped_formulas`."""
+
+from typing import Any
+
+CATALOGUE: dict[str, dict[str, Any]] = {
+    "norm": {
+        "module": "elementwise",
+        "name": "norm",
+        "title": "y = norm(x) * gamma",
+        "cite": "kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/",
+        "answers": "elementwise",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {},
+    },
+    "add_norm": {
+        "module": "elementwise",
+        "name": "add_norm",
+        "title": "residual += x; y = norm(residual) * gamma",
+        "cite": "kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/",
+        "answers": "elementwise",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {},
+    },
+    "rotary": {
+        "module": "elementwise",
+        "name": "rotary",
+        "title": "rotate Q and K",
+        "cite": "kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/",
+        "answers": "elementwise",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {},
+    },
+    "append": {
+        "module": "elementwise",
+        "name": "append",
+        "title": "append K and V to the cache",
+        "cite": "kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/",
+        "answers": "elementwise",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {},
+    },
+    "append_latent": {
+        "module": "elementwise",
+        "name": "append_latent",
+        "title": "append the latent to the cache",
+        "cite": "kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/",
+        "answers": "elementwise",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {},
+    },
+    "gated_activation": {
+        "module": "elementwise",
+        "name": "gated_activation",
+        "title": "act(gate) * up",
+        "cite": "kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/",
+        "answers": "elementwise",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {},
+    },
+    "activation": {
+        "module": "elementwise",
+        "name": "activation",
+        "title": "act(x)",
+        "cite": "kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/",
+        "answers": "elementwise",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {},
+    },
+    "embedding": {
+        "module": "elementwise",
+        "name": "embedding",
+        "title": "look up embeddings",
+        "cite": "kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/",
+        "answers": "elementwise",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {},
+    },
+    "combine_experts": {
+        "module": "elementwise",
+        "name": "combine_experts",
+        "title": "add up the experts of a token",
+        "cite": "kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/",
+        "answers": "elementwise",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {},
+    },
+    "flash1": {
+        "module": "flash1",
+        "name": "flash1",
+        "title": "FlashAttention",
+        "cite": "Dao, Fu, Ermon, Rudra and Re, FlashAttention: Fast and "
+        "Memory-Efficient Exact Attention with IO-Awareness, "
+        "arXiv:2205.14135 (2022), Algorithms 1 and 4",
+        "answers": "attention",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": (), "backward": (), "both": ()},
+        "residencies": {
+            "forward": (
+                {
+                    "title": "FlashAttention forward: K "
+                    "and V pass through shared "
+                    "memory to registers; "
+                    "partial sums of O meet "
+                    "there",
+                    "cite": "github.com/HazyResearch/flash-attention "
+                    "at 2ed471ec, "
+                    "csrc/flash_attn/src/fmha_fprop_fp16_kernel.sm80.cu",
+                    "overhead": 24,
+                    "warps": (4, 8),
+                    "stages": (1,),
+                    "producers": 0,
+                    "producer_registers": 24,
+                    "split": "columns",
+                    "mma": "warp",
+                    "transposed": False,
+                    "head_dims": (32, 64, 96, 128, 192, 256),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 1.0,
+                    "capability": ("8.0",),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"query", "value"}), "fp32"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                },
+                {
+                    "title": "FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
+                    "cite": "github.com/HazyResearch/flash-attention "
+                    "at 2ed471ec, "
+                    "csrc/flash_attn/src/fmha_fprop_fp16_kernel.sm80.cu",
+                    "overhead": 24,
+                    "warps": (4, 8),
+                    "stages": (1,),
+                    "producers": 0,
+                    "producer_registers": 24,
+                    "split": "columns",
+                    "mma": "warp",
+                    "transposed": False,
+                    "head_dims": (32, 64, 96, 128, 192, 256),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 1.0,
+                    "capability": ("8.0",),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"query", "value"}), "fp32"),
+                        (frozenset({"key", "value"}), None),
+                    ),
+                    "operand_axes": frozenset({frozenset({"depth", "key"})}),
+                },
+            ),
+            "backward": (
+                {
+                    "title": "FlashAttention backward: K "
+                    "and V in registers; Q, dO, "
+                    "P, dS in shared memory; "
+                    "partial sums of dQ meet "
+                    "there",
+                    "cite": "github.com/HazyResearch/flash-attention "
+                    "at 2ed471ec, "
+                    "csrc/flash_attn/src/fmha_dgrad_fp16_kernel_loop.sm80.cu",
+                    "overhead": 24,
+                    "warps": (8,),
+                    "stages": (1,),
+                    "producers": 0,
+                    "producer_registers": 24,
+                    "split": "columns",
+                    "mma": "warp",
+                    "transposed": False,
+                    "head_dims": (32, 64, 96, 128, 192, 256),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 1.0,
+                    "capability": ("8.0",),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"depth", "query"}), "fp32"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                },
+            ),
+        },
+        "executions": {
+            "forward": {
+                "cite": "arXiv:2205.14135, section 3.1 "
+                "and Algorithm 1: all warps of "
+                "a block wait for each other "
+                "between the steps of a tile, "
+                "for each has a part of the "
+                "keys of every row",
+                "phases": (("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
+                "axes": True,
+            },
+            "backward": {
+                "cite": "arXiv:2205.14135, section 3.1 "
+                "and Algorithm 1: all warps of "
+                "a block wait for each other "
+                "between the steps of a tile, "
+                "for each has a part of the "
+                "keys of every row",
+                "phases": (("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
+                "axes": True,
+            },
+        },
+    },
+    "flash2": {
+        "module": "flash2",
+        "name": "flash2",
+        "title": "FlashAttention-2",
+        "cite": "Dao, FlashAttention-2: Faster Attention with Better "
+        "Parallelism and Work Partitioning, arXiv:2307.08691 "
+        "(2023), Algorithms 1 and 2",
+        "answers": "attention",
+        "features": (),
+        "options": {"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
+        "saved": {"lse": True},
+        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {
+            "forward": ("lse",),
+            "backward": ("deterministic", "dq_buffers", "accumulate"),
+            "both": ("lse", "deterministic", "dq_buffers", "accumulate"),
+        },
+        "residencies": {
+            "forward": (
+                {
+                    "title": "FlashAttention-2 forward: Q, K, V in shared memory, S and O in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, "
+                    "csrc/flash_attn: "
+                    "kernel_traits.h and "
+                    "flash_fwd_kernel.h",
+                    "overhead": 48,
+                    "warps": (4, 8),
+                    "stages": (1,),
+                    "producers": 0,
+                    "producer_registers": 24,
+                    "split": "rows",
+                    "mma": "warp",
+                    "transposed": False,
+                    "head_dims": (32, 64, 96, 128, 192, 256),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 1.0,
+                    "capability": ("8.0",),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                    ),
+                    "operand_axes": frozenset(),
+                },
+            ),
+            "backward": (
+                {
+                    "title": "FlashAttention-2 backward: "
+                    "Q, dO, K, V, P, dS in "
+                    "shared memory; S, dP, dK, "
+                    "dV, dQ in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, "
+                    "csrc/flash_attn: "
+                    "kernel_traits.h and "
+                    "flash_bwd_kernel.h",
+                    "overhead": 48,
+                    "warps": (4, 8),
+                    "stages": (1, 2),
+                    "producers": 0,
+                    "producer_registers": 24,
+                    "split": "tile",
+                    "mma": "warp",
+                    "transposed": False,
+                    "head_dims": (32, 64, 96, 128, 192, 256),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 1.0,
+                    "capability": ("8.0",),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"key", "query"}), "io"),
+                    ),
+                    "operand_axes": frozenset(),
+                },
+                {
+                    "title": "FlashAttention-2 backward: "
+                    "Q, dO, K, V, P, dS in "
+                    "shared memory; S, dP, dK, "
+                    "dV, dQ in registers, V too",
+                    "cite": "github.com/Dao-AILab/flash-attention, "
+                    "csrc/flash_attn: "
+                    "kernel_traits.h and "
+                    "flash_bwd_kernel.h",
+                    "overhead": 48,
+                    "warps": (4, 8),
+                    "stages": (1, 2),
+                    "producers": 0,
+                    "producer_registers": 24,
+                    "split": "tile",
+                    "mma": "warp",
+                    "transposed": False,
+                    "head_dims": (32, 64, 96, 128, 192, 256),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 1.0,
+                    "capability": ("8.0",),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"key", "query"}), "io"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"key", "value"})}),
+                },
+            ),
+        },
+        "executions": {
+            "forward": {
+                "cite": "arXiv:2307.08691, sections 3.1 "
+                "and 3.3: tiles are fetched "
+                "while others are multiplied; a "
+                "warp takes its exponentials "
+                "between its products",
+                "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "axes": False,
+            },
+            "backward": {
+                "cite": "arXiv:2307.08691, sections "
+                "3.1 and 3.3: tiles are "
+                "fetched while others are "
+                "multiplied; a warp takes its "
+                "exponentials between its "
+                "products",
+                "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "axes": False,
+            },
+        },
+    },
+    "flash3": {
+        "module": "flash3",
+        "name": "flash3",
+        "title": "FlashAttention-3",
+        "cite": "Shah, Bikshandi, Zhang, Thakkar, Ramani and Dao, "
+        "FlashAttention-3: Fast and Accurate Attention with "
+        "Asynchrony and Low-precision, arXiv:2407.08608 (2024), "
+        "Algorithms 1 and 2, Appendix B.1",
+        "answers": "attention",
+        "features": (),
+        "options": {"lse": True},
+        "saved": {"lse": True},
+        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ("lse",), "backward": (), "both": ("lse",)},
+        "residencies": {
+            "forward": (
+                {
+                    "title": "FlashAttention-3 forward: "
+                    "Q, two stages of K and V in "
+                    "shared memory; S, P and O "
+                    "in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_kernel_sm90.h, tile_size.h",
+                    "overhead": 24,
+                    "warps": (4, 8, 12),
+                    "stages": (2,),
+                    "producers": 4,
+                    "producer_registers": 24,
+                    "split": "rows",
+                    "mma": "warpgroup",
+                    "transposed": False,
+                    "head_dims": (64, 96, 128, 192, 256, 512),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.85,
+                    "capability": ("9.0", "9.0"),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"query", "value"}), "io"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"key", "query"})}),
+                },
+                {
+                    "title": "FlashAttention-3 forward: "
+                    "Q, P, two stages of K and V "
+                    "in shared memory; S and O "
+                    "in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_kernel_sm90.h, tile_size.h",
+                    "overhead": 24,
+                    "warps": (4, 8, 12),
+                    "stages": (2,),
+                    "producers": 4,
+                    "producer_registers": 24,
+                    "split": "rows",
+                    "mma": "warpgroup",
+                    "transposed": False,
+                    "head_dims": (64, 96, 128, 192, 256, 512),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.85,
+                    "capability": ("9.0", "9.0"),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"query", "value"}), "io"),
+                        (frozenset({"key", "query"}), "io"),
+                    ),
+                    "operand_axes": frozenset(),
+                },
+                {
+                    "title": "FlashAttention-3 forward without overlap: P takes the place of S in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_kernel_sm90.h, tile_size.h",
+                    "overhead": 24,
+                    "warps": (4, 8, 12),
+                    "stages": (2,),
+                    "producers": 4,
+                    "producer_registers": 24,
+                    "split": "rows",
+                    "mma": "warpgroup",
+                    "transposed": False,
+                    "head_dims": (64, 96, 128, 192, 256, 512),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 1.0,
+                    "capability": ("9.0", "9.0"),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"query", "value"}), "io"),
+                    ),
+                    "operand_axes": frozenset(),
+                },
+                {
+                    "title": "FlashAttention-3 forward in fp8: V is transposed to another two stages of shared memory",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_kernel_sm90.h, tile_size.h",
+                    "overhead": 24,
+                    "warps": (4, 8, 12),
+                    "stages": (2,),
+                    "producers": 4,
+                    "producer_registers": 24,
+                    "split": "rows",
+                    "mma": "warpgroup",
+                    "transposed": False,
+                    "head_dims": (64, 96, 128, 192, 256, 512),
+                    "dtypes": ("fp8",),
+                    "exposed": 0.85,
+                    "capability": ("9.0", "9.0"),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"query", "value"}), "io"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"key", "query"})}),
+                },
+            ),
+            "backward": (
+                {
+                    "title": "FlashAttention-3 backward, rows of 64: as those of 128",
+                    "cite": "github.com/Dao-AILab/flash-attention, "
+                    "hopper: "
+                    "flash_bwd_launch_template.h, "
+                    "flash_bwd_kernel_sm90.h, "
+                    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+                    "overhead": 24,
+                    "warps": (8, 12),
+                    "stages": (1, 2),
+                    "producers": 4,
+                    "producer_registers": 24,
+                    "split": "columns",
+                    "mma": "warpgroup",
+                    "transposed": True,
+                    "head_dims": (64,),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.5,
+                    "capability": ("9.0", "9.0"),
+                    "shared_axes": (
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"depth", "query"}), "fp32"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"key", "query"})}),
+                },
+                {
+                    "title": "FlashAttention-3 backward, rows of 96: as those of 128, with V in registers too",
+                    "cite": "github.com/Dao-AILab/flash-attention, "
+                    "hopper: "
+                    "flash_bwd_launch_template.h, "
+                    "flash_bwd_kernel_sm90.h, "
+                    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+                    "overhead": 24,
+                    "warps": (8, 12),
+                    "stages": (1, 2),
+                    "producers": 4,
+                    "producer_registers": 24,
+                    "split": "columns",
+                    "mma": "warpgroup",
+                    "transposed": True,
+                    "head_dims": (96,),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.25,
+                    "capability": ("9.0", "9.0"),
+                    "shared_axes": (
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"depth", "query"}), "fp32"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"key", "value"})}),
+                },
+                {
+                    "title": "FlashAttention-3 backward, "
+                    "rows of 128: K, V, Q, dO, "
+                    "dS, dQ in shared memory; "
+                    "S, dP, dK, dV in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, "
+                    "hopper: "
+                    "flash_bwd_launch_template.h, "
+                    "flash_bwd_kernel_sm90.h, "
+                    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+                    "overhead": 24,
+                    "warps": (8, 12),
+                    "stages": (1, 2),
+                    "producers": 4,
+                    "producer_registers": 24,
+                    "split": "columns",
+                    "mma": "warpgroup",
+                    "transposed": True,
+                    "head_dims": (128,),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.0,
+                    "capability": ("9.0", "9.0"),
+                    "shared_axes": (
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"depth", "query"}), "fp32"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"key", "query"})}),
+                },
+                {
+                    "title": "FlashAttention-3 backward, "
+                    "rows of 192: K, V, Q, dO, "
+                    "P, dS, dQ in shared "
+                    "memory; S, dP, dK, dV in "
+                    "registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, "
+                    "hopper: "
+                    "flash_bwd_launch_template.h, "
+                    "flash_bwd_kernel_sm90.h, "
+                    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+                    "overhead": 24,
+                    "warps": (12,),
+                    "stages": (1, 2),
+                    "producers": 4,
+                    "producer_registers": 32,
+                    "split": "columns",
+                    "mma": "warpgroup",
+                    "transposed": False,
+                    "head_dims": (192,),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.0,
+                    "capability": ("9.0", "9.0"),
+                    "shared_axes": (
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"depth", "query"}), "fp32"),
+                    ),
+                    "operand_axes": frozenset(),
+                },
+                {
+                    "title": "FlashAttention-3 backward, "
+                    "rows of 256: as those of "
+                    "192, but half of dQ at a "
+                    "time, in registers alone",
+                    "cite": "github.com/Dao-AILab/flash-attention, "
+                    "hopper: "
+                    "flash_bwd_launch_template.h, "
+                    "flash_bwd_kernel_sm90.h, "
+                    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+                    "overhead": 24,
+                    "warps": (8,),
+                    "stages": (1, 2),
+                    "producers": 4,
+                    "producer_registers": 24,
+                    "split": "columns",
+                    "mma": "warpgroup",
+                    "transposed": False,
+                    "head_dims": (256,),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.0,
+                    "capability": ("9.0", "9.0"),
+                    "shared_axes": (
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"key", "query"}), "io"),
+                    ),
+                    "operand_axes": frozenset(),
+                },
+            ),
+        },
+        "executions": {
+            "forward": {
+                "cite": "arXiv:2307.08691, sections 3.1 "
+                "and 3.3: tiles are fetched "
+                "while others are multiplied; a "
+                "warp takes its exponentials "
+                "between its products",
+                "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "axes": False,
+            },
+            "backward": {
+                "cite": "arXiv:2407.08608, Appendix "
+                "B.1; "
+                "github.com/Dao-AILab/flash-attention, "
+                "hopper: "
+                "mainloop_bwd_sm90_tma_gmma_ws.hpp: "
+                "one warp loads, another adds "
+                "tiles of dQ to HBM while the "
+                "next ones are made",
+                "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",)),
+                "axes": False,
+            },
+        },
+    },
+    "gemm": {
+        "module": "gemm",
+        "name": "gemm",
+        "title": "Tiled GEMM",
+        "cite": "Goto and van de Geijn, Anatomy of high-performance matrix "
+        "multiplication, ACM Transactions on Mathematical Software "
+        "34:12 (2008), sections 4 and 5; split-K as in CUTLASS "
+        "(NVIDIA, efficient_gemm.md)",
+        "answers": "linear",
+        "features": ("gated", "scaled", "bias"),
+        "options": {"splits": 1},
+        "saved": {},
+        "classes": frozenset({"product"}),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ("splits",)},
+        "residencies": {},
+        "executions": {},
+    },
+    "linear_transformer": {
+        "module": "linear_transformer",
+        "name": "linear_transformer",
+        "title": "Linear Transformer",
+        "cite": "Katharopoulos, Vyas, Pappas and Fleuret, "
+        "Transformers are RNNs: Fast Autoregressive "
+        "Transformers with Linear Attention, "
+        "arXiv:2006.16236 (2020), equations 6 and 9 to "
+        "12",
+        "answers": "attention",
+        "features": (),
+        "options": {"carry": False},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "attention with the kernel phi(q) phi(k), phi(x) = elu(x) + 1, in place of exp(q k)",
+        "masks": ("full", "causal"),
+        "taken": {"forward": ("carry",)},
+        "residencies": {},
+        "executions": {},
+    },
+    "linformer": {
+        "module": "linformer",
+        "name": "linformer",
+        "title": "Linformer",
+        "cite": "Wang, Li, Khabsa, Fang and Ma, Linformer: "
+        "Self-Attention with Linear Complexity, "
+        "arXiv:2006.04768 (2020), equation 7",
+        "answers": "attention",
+        "features": (),
+        "options": {"projected": 256, "shared": False},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "attention to k projections of all keys and values",
+        "masks": ("full",),
+        "taken": {"forward": ("projected", "shared")},
+        "residencies": {},
+        "executions": {},
+    },
+    "loki": {
+        "module": "loki",
+        "name": "loki",
+        "title": "Loki",
+        "cite": "Singhania, Singh, He, Feizi and Bhatele, Loki: Low-rank "
+        "Keys for Efficient Sparse Attention, arXiv:2406.02542 "
+        "(2024), Algorithm 1",
+        "answers": "attention",
+        "features": (),
+        "options": {"rank": 32, "top_k": 256},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "attention to the k keys of the largest scores by their leading principal components",
+        "masks": ("full",),
+        "taken": {"forward": ("rank", "top_k")},
+        "residencies": {},
+        "executions": {},
+    },
+    "mamba1": {
+        "module": "mamba1",
+        "name": "mamba1",
+        "title": "Mamba",
+        "cite": "Gu and Dao, Mamba: Linear-Time Sequence Modeling with "
+        "Selective State Spaces, arXiv:2312.00752 (2023), "
+        "Algorithm 2 and section 3.3.2",
+        "answers": "attention",
+        "features": (),
+        "options": {"state": 16, "expand": 2, "carry": False},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "a selective state space model in place of attention, n elements of state a channel",
+        "masks": ("causal",),
+        "taken": {"forward": ("state", "expand", "carry")},
+        "residencies": {},
+        "executions": {},
+    },
+    "mamba2": {
+        "module": "mamba2",
+        "name": "mamba2",
+        "title": "Mamba-2",
+        "cite": "Dao and Gu, Transformers are SSMs: Generalized Models and "
+        "Efficient Algorithms Through Structured State Space "
+        "Duality, arXiv:2405.21060 (2024), section 6 and Listing 1",
+        "answers": "attention",
+        "features": (),
+        "options": {"carry": False},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "a state space model in place of attention: products C B with a decay instead of exp(q k)",
+        "masks": ("causal",),
+        "taken": {"forward": ("carry",)},
+        "residencies": {},
+        "executions": {},
+    },
+    "nsa": {
+        "module": "nsa",
+        "name": "nsa",
+        "title": "Native Sparse Attention",
+        "cite": "Yuan et al., Native Sparse Attention: Hardware-Aligned and "
+        "Natively Trainable Sparse Attention, arXiv:2502.11089 "
+        "(2025), equations 5 and 7 to 12",
+        "answers": "attention",
+        "features": (),
+        "options": {"compress_block": 32, "compress_stride": 16, "select_block": 64, "selected": 16, "local": 512},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "attention to compressed, selected and local keys, added up by gates",
+        "masks": ("causal",),
+        "taken": {"forward": ("compress_block", "compress_stride", "select_block", "selected", "local")},
+        "residencies": {},
+        "executions": {},
+    },
+    "performer": {
+        "module": "performer",
+        "name": "performer",
+        "title": "Performer",
+        "cite": "Choromanski et al., Rethinking Attention with "
+        "Performers, arXiv:2009.14794 (2020), Lemma 1 and "
+        "Algorithm 1",
+        "answers": "attention",
+        "features": (),
+        "options": {"features": 128, "carry": False},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "attention with r positive random features of Q and K in place of exp(q k)",
+        "masks": ("full", "causal"),
+        "taken": {"forward": ("features", "carry")},
+        "residencies": {},
+        "executions": {},
+    },
+    "reformer": {
+        "module": "reformer",
+        "name": "reformer",
+        "title": "Reformer",
+        "cite": "Kitaev, Kaiser and Levskaya, Reformer: The Efficient Transformer, arXiv:2001.04451 (2020), section 2",
+        "answers": "attention",
+        "features": (),
+        "options": {"buckets": 64, "rounds": 4},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "attention to the positions with the same hash, each position's key being its own query",
+        "masks": ("full", "causal"),
+        "taken": {"forward": ("buckets", "rounds")},
+        "residencies": {},
+        "executions": {},
+    },
+    "routing_transformer": {
+        "module": "routing_transformer",
+        "name": "routing_transformer",
+        "title": "Routing Transformer",
+        "cite": "Roy, Saffar, Vaswani and Grangier, Efficient "
+        "Content-Based Sparse Attention with Routing "
+        "Transformers, arXiv:2003.05997 (2020), "
+        "Algorithm 1",
+        "answers": "attention",
+        "features": (),
+        "options": {"clusters": 32},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "attention of each query to the keys of its cluster",
+        "masks": ("full", "causal"),
+        "taken": {"forward": ("clusters",)},
+        "residencies": {},
+        "executions": {},
+    },
+    "small_cache": {
+        "module": "small_cache",
+        "name": "small_cache",
+        "title": "Small-cache attention",
+        "cite": "Saha and Ye, The I/O Complexity of Attention, or How "
+        "Optimal is FlashAttention?, ICML 2024, "
+        "arXiv:2402.07443 (the regime M < d^2)",
+        "answers": "attention",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset({"exact"}),
+        "without": {
+            "forward": frozenset(
+                {
+                    "alibi",
+                    "bias",
+                    "dropout",
+                    "head_scales",
+                    "kv_dtype",
+                    "latent",
+                    "paged",
+                    "sinks",
+                    "softcap",
+                    "token_scales",
+                }
+            )
+        },
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {
+            "forward": {
+                "cite": "arXiv:2205.14135, section "
+                "3.1 and Algorithm 1: all "
+                "warps of a block wait for "
+                "each other between the "
+                "steps of a tile, for each "
+                "has a part of the keys of "
+                "every row",
+                "phases": (("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
+                "axes": False,
+            }
+        },
+    },
+    "sparse_transformer": {
+        "module": "sparse_transformer",
+        "name": "sparse_transformer",
+        "title": "Sparse Transformer",
+        "cite": "Child, Gray, Radford and Sutskever, "
+        "Generating Long Sequences with Sparse "
+        "Transformers, arXiv:1904.10509 (2019), "
+        "sections 4.2 and 4.3",
+        "answers": "attention",
+        "features": (),
+        "options": {"stride": 128, "summary": 8, "fixed": False, "second": False},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "attention to one of two sparse sets of positions; layers take turns between the two",
+        "masks": ("causal",),
+        "taken": {"forward": ("stride", "summary", "fixed", "second")},
+        "residencies": {},
+        "executions": {},
+    },
+    "split_kv": {
+        "module": "split_kv",
+        "name": "split_kv",
+        "title": "Split-KV attention",
+        "cite": "Dao, Haziza, Massa and Sizov, Flash-Decoding for "
+        "long-context inference (PyTorch blog, 2023); each split "
+        "as in FlashAttention-2, arXiv:2307.08691 (2023), "
+        "Algorithm 1",
+        "answers": "attention",
+        "features": (),
+        "options": {"splits": 1, "lse": True},
+        "saved": {},
+        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ("splits", "lse")},
+        "residencies": {
+            "forward": (
+                {
+                    "title": "FlashAttention-2 forward: Q, K, V in shared memory, S and O in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, "
+                    "csrc/flash_attn: "
+                    "kernel_traits.h and "
+                    "flash_fwd_kernel.h",
+                    "overhead": 48,
+                    "warps": (4, 8),
+                    "stages": (1,),
+                    "producers": 0,
+                    "producer_registers": 24,
+                    "split": "rows",
+                    "mma": "warp",
+                    "transposed": False,
+                    "head_dims": (32, 64, 96, 128, 192, 256),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 1.0,
+                    "capability": ("8.0",),
+                    "shared_axes": (
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                    ),
+                    "operand_axes": frozenset(),
+                },
+            )
+        },
+        "executions": {
+            "forward": {
+                "cite": "arXiv:2307.08691, sections "
+                "3.1 and 3.3: tiles are "
+                "fetched while others are "
+                "multiplied; a warp takes its "
+                "exponentials between its "
+                "products",
+                "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "axes": True,
+            }
+        },
+    },
+    "standard": {
+        "module": "standard",
+        "name": "standard",
+        "title": "Standard attention",
+        "cite": "Dao, Fu, Ermon, Rudra and Re, FlashAttention: Fast and "
+        "Memory-Efficient Exact Attention with IO-Awareness, "
+        "arXiv:2205.14135 (2022), Algorithms 0 and 3",
+        "answers": "attention",
+        "features": (),
+        "options": {"tiled": False, "mask_pass": False, "dropout_pass": False},
+        "saved": {},
+        "classes": frozenset({"exact"}),
+        "without": {"forward": frozenset({"paged"}), "backward": frozenset({"softcap"})},
+        "tiled_by": "tiled",
+        "approximates": "",
+        "masks": (),
+        "taken": {
+            "forward": ("tiled", "mask_pass", "dropout_pass"),
+            "backward": ("tiled", "dropout_pass"),
+            "both": ("tiled", "mask_pass", "dropout_pass"),
+        },
+        "residencies": {},
+        "executions": {
+            "forward": {
+                "cite": "arXiv:2205.14135, Algorithm "
+                "0: a kernel for each product "
+                "and each elementwise step; a "
+                "product over as few as d "
+                "terms has no loop to hide "
+                "its loads and stores in",
+                "phases": (("hbm", "l2"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
+                "axes": False,
+            },
+            "backward": {
+                "cite": "arXiv:2205.14135, Algorithm "
+                "0: a kernel for each "
+                "product and each "
+                "elementwise step; a product "
+                "over as few as d terms has "
+                "no loop to hide its loads "
+                "and stores in",
+                "phases": (("hbm", "l2"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
+                "axes": False,
+            },
+        },
+    },
+    "tiled_query": {
+        "module": "tiled_query",
+        "name": "tiled_query",
+        "title": "Tiled-query attention",
+        "cite": "Kao, Subramanian, Agrawal, Yazdanbakhsh and Krishna, "
+        "FLAT: An Optimized Dataflow for Mitigating Attention "
+        "Bottlenecks, ASPLOS 2023, arXiv:2107.06419 (the "
+        "row-granular fusion)",
+        "answers": "attention",
+        "features": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset({"exact", "row-atomic"}),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"forward": ()},
+        "residencies": {},
+        "executions": {
+            "forward": {
+                "cite": "arXiv:2307.08691, "
+                "sections 3.1 and 3.3: "
+                "tiles are fetched while "
+                "others are multiplied; a "
+                "warp takes its "
+                "exponentials between its "
+                "products",
+                "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "axes": False,
+            }
+        },
+    },
+    "two_pass": {
+        "module": "two_pass",
+        "name": "two_pass",
+        "title": "Two-pass backward",
+        "cite": "Triton tutorial 06, fused attention "
+        "(github.com/triton-lang/triton, python/tutorials), "
+        "after Dao, FlashAttention-2, arXiv:2307.08691 (2023), "
+        "Algorithm 2",
+        "answers": "attention",
+        "features": (),
+        "options": {"accumulate": False},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "taken": {"backward": ("accumulate",)},
+        "residencies": {},
+        "executions": {
+            "backward": {
+                "cite": "arXiv:2307.08691, sections "
+                "3.1 and 3.3: tiles are "
+                "fetched while others are "
+                "multiplied; a warp takes "
+                "its exponentials between "
+                "its products",
+                "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "axes": False,
+            }
+        },
+    },
+}

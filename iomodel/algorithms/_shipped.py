@@ -1,0 +1,216 @@
+"""Algorithms of this package: known from a catalogue, and imported when a declaration is needed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.execution import Execution
+from iomodel.nests.residency import Residency
+
+LISTED = (
+    *("name", "title", "cite", "answers", "features", "options", "saved"),
+    *("classes", "without", "tiled_by", "approximates", "masks"),
+)
+"""The fields that the catalogue has: those without nests and formulas."""
+DECLARED = ("declare", "backward", "published", "requires", "symbols")
+"""The fields that are read from the algorithm's own module."""
+
+
+TILES = ("shared", "phases")
+"""The fields of a residency that are read from the algorithm's own module."""
+LAYOUT = ("shared_axes", "operand_axes")
+"""The fields of a residency that the catalogue has in place of `TILES`."""
+AXES = ("serial", "spread")
+"""The fields of an execution that are read from the algorithm's own module."""
+
+
+def declared_in(module: str) -> tuple[Algorithm, ...]:
+    """Return the algorithms that a module declares."""
+    contents = import_module(f"iomodel.algorithms.{module}")
+    return tuple(getattr(contents, "ALGORITHMS", None) or (contents.ALGORITHM,))
+
+
+class ShippedAlgorithm(Algorithm):
+    """An algorithm of the catalogue, whose own module is imported when a nest or a formula of it is needed."""
+
+    def __new__(cls, entry: Mapping[str, Any] | None = None, **declared: Any) -> Any:
+        """Return the algorithm of an entry; of fields, as a changed copy has, one that is not shipped."""
+        return Algorithm(**declared) if entry is None else object.__new__(cls)
+
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        self.__dict__.update(entry)
+
+    @property
+    def shipped(self) -> str | None:
+        """The module of its stored formulas."""
+        return self.name
+
+    @cached_property
+    def declaration(self) -> Algorithm:
+        """The algorithm as its module declares it."""
+        return next(declared for declared in declared_in(self.__dict__["module"]) if declared.name == self.name)
+
+    def declares(self, given: Algorithm) -> bool:
+        """Check that an algorithm is the declaration of this one."""
+        return f"iomodel.algorithms.{self.__dict__['module']}" in sys.modules and self.declaration is given
+
+    @cached_property
+    def residency(self) -> Mapping[str, Any]:
+        """The residencies of each direction."""
+        return {
+            direction: tuple(ShippedResidency.of(self, direction, place, entry) for place, entry in enumerate(entries))
+            for direction, entries in self.__dict__["residencies"].items()
+        }
+
+    @cached_property
+    def execution(self) -> Mapping[str, Any]:
+        """The execution of each direction."""
+        return {
+            direction: ShippedExecution.of(self, direction, entry)
+            for direction, entry in self.__dict__["executions"].items()
+        }
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The directions that the algorithm supports."""
+        return tuple(self.__dict__["taken"])
+
+    @cached_property
+    def _taken(self) -> dict[str, dict[str, Any]]:
+        return {
+            direction: {name: self.options[name] for name in names}
+            for direction, names in self.__dict__["taken"].items()
+        }
+
+    def __reduce__(self) -> Any:
+        from iomodel.algorithms import algorithm
+
+        return algorithm, (self.name,)
+
+
+class ShippedResidency(Residency):
+    """A residency of the catalogue; its tiles are read from the declaration when they are needed."""
+
+    def __new__(cls, **declared: Any) -> Any:
+        """Return a residency that is not shipped: a changed copy."""
+        return Residency(**declared)
+
+    @classmethod
+    def of(cls, algorithm: ShippedAlgorithm, direction: str, place: int, entry: Mapping[str, Any]) -> ShippedResidency:
+        """Return a residency of an algorithm and its entry in the catalogue."""
+        residency: ShippedResidency = object.__new__(cls)
+        residency.__dict__.update(entry, algorithm=algorithm, direction=direction, place=place)
+        return residency
+
+    @property
+    def shipped(self) -> str:
+        """The place of the residency in its algorithm."""
+        return f"{self.__dict__['direction']} {self.__dict__['place']}"
+
+    @property
+    def declaration(self) -> Residency:
+        """The residency as the algorithm's module declares it."""
+        own = self.__dict__
+        declared: Residency = own["algorithm"].declaration.residency[own["direction"]][own["place"]]
+        return declared
+
+    def __hash__(self) -> int:
+        return hash((self.title, self.cite))
+
+    def __repr__(self) -> str:
+        return repr(self.declaration)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ShippedResidency):
+            return self.shipped == other.shipped and self.__dict__["algorithm"] is other.__dict__["algorithm"]
+        return self.declaration == other
+
+    def __reduce__(self) -> Any:
+        own = self.__dict__
+        return _residency, (own["algorithm"], own["direction"], own["place"])
+
+
+def _residency(algorithm: Algorithm, direction: str, place: int) -> Any:
+    return algorithm.residency[direction][place]
+
+
+class ShippedExecution(Execution):
+    """An execution of the catalogue; its axes are read from the declaration when they are needed."""
+
+    def __new__(cls, **declared: Any) -> Any:
+        """Return an execution that is not shipped: a changed copy."""
+        return Execution(**declared)
+
+    @classmethod
+    def of(cls, algorithm: ShippedAlgorithm, direction: str, entry: Mapping[str, Any]) -> Execution:
+        """Return the execution of a direction of an algorithm and its entry in the catalogue."""
+        if not entry["axes"]:
+            return Execution(entry["cite"], entry["phases"])
+        execution: ShippedExecution = object.__new__(cls)
+        execution.__dict__.update(cite=entry["cite"], phases=entry["phases"], algorithm=algorithm, direction=direction)
+        return execution
+
+    @property
+    def declaration(self) -> Execution:
+        """The execution as the algorithm's module declares it."""
+        declared: Execution = self.__dict__["algorithm"].declaration.execution[self.__dict__["direction"]]
+        return declared
+
+    def __hash__(self) -> int:
+        return hash((self.cite, self.phases))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, ShippedExecution):
+            return all(self.__dict__[name] == other.__dict__[name] for name in ("algorithm", "direction"))
+        return self.declaration == other
+
+    def __reduce__(self) -> Any:
+        return _execution, (self.__dict__["algorithm"], self.__dict__["direction"])
+
+
+def _execution(algorithm: Algorithm, direction: str) -> Any:
+    return algorithm.execution[direction]
+
+
+def _declared(name: str) -> property:
+    return property(lambda self: getattr(self.declaration, name))
+
+
+def _listed(name: str) -> property:
+    return property(lambda self: self.__dict__[name])
+
+
+for _field in DECLARED:
+    setattr(ShippedAlgorithm, _field, _declared(_field))
+for _field in TILES:
+    setattr(ShippedResidency, _field, _declared(_field))
+for _field in AXES:
+    setattr(ShippedExecution, _field, _declared(_field))
+for _field in LAYOUT:
+    setattr(ShippedResidency, _field, _listed(_field))
+
+
+def listed(module: str, algorithm: Algorithm) -> dict[str, Any]:
+    """Return the entry of an algorithm in the catalogue."""
+    return {
+        "module": module,
+        **{name: getattr(algorithm, name) for name in LISTED},
+        "taken": {direction: tuple(algorithm.takes(direction)) for direction in algorithm.directions},
+        "residencies": {direction: tuple(map(_facts, declared)) for direction, declared in algorithm.residency.items()},
+        "executions": {direction: _phases(declared) for direction, declared in algorithm.execution.items()},
+    }
+
+
+def _facts(residency: Residency) -> dict[str, Any]:
+    names = [field.name for field in fields(residency) if field.name not in TILES]
+    return {name: getattr(residency, name) for name in (*names, *LAYOUT)}
+
+
+def _phases(execution: Execution) -> dict[str, Any]:
+    return {"cite": execution.cite, "phases": execution.phases, "axes": bool(execution.serial or execution.spread)}

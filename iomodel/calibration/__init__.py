@@ -1,1 +1,0 @@
-"""A calibration: experiments, kernels, figures, the file that is written."""

@@ -1,0 +1,1 @@
+"""Command line: arguments in, one table or one JSON object out."""

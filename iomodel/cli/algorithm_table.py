@@ -1,0 +1,54 @@
+"""The table of all algorithms."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from iomodel.algorithms import algorithm, list_algorithms
+from iomodel.common.display import Table
+from iomodel.nests.algorithm import Algorithm
+from iomodel.studies.approximations import approximations, footnotes, marked
+
+
+def every_algorithm() -> dict[str, dict[str, Any]]:
+    """Describe every algorithm as plain data, keyed by name: title, directions, options, missing features, source,
+    and the approximation of attention if it is not exact.
+
+    >>> every_algorithm()["tiled_query"]["directions"]
+    ['forward']
+    """
+    return {name: _plain(algorithm(name)) for name in list_algorithms()}
+
+
+def overview() -> Table:
+    """Build a table of all algorithms; `packed` is an option of every exact one, a tilde marks the others."""
+    columns = ("name", "title", "directions", "options", "paper")
+    names = list_algorithms()
+    return Table(f"{len(names)} algorithms", columns, [_row(n) for n in names], footnotes(approximations(names)), True)
+
+
+def _plain(entry: Algorithm) -> dict[str, Any]:
+    return {
+        "title": entry.title,
+        "directions": list(entry.directions),
+        "options": {direction: {**entry.takes(direction), **entry.common} for direction in entry.directions},
+        "approximates": entry.approximates,
+        "masks": list(entry.masks),
+        "without": {direction: sorted(features) for direction, features in entry.without.items()},
+        "classes": sorted(entry.classes),
+        "cite": entry.cite,
+    }
+
+
+def _row(name: str) -> tuple[str, ...]:
+    entry = algorithm(name)
+    options = [f"{option}={default}" for option, default in entry.options.items()]
+    papers = dict.fromkeys(re.findall(r"arXiv:\d{4}\.\d{5}", entry.cite))
+    return (
+        marked(name, approximations([name])),
+        entry.title,
+        ", ".join(entry.directions),
+        ", ".join(options),
+        ", ".join(papers),
+    )

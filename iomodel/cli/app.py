@@ -1,0 +1,78 @@
+"""Commands of the command line; every result is computed by the library.
+
+Exit codes: 0 for success; 1 with one line if no tile fits; 2 with one line for invalid input; 130 after Ctrl-C; 141 if
+the reader of a pipe has closed it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from iomodel.cli.commands import LazyGroup
+from iomodel.cli.output import ReaderLeftError, complain, emit, usage_fault
+from iomodel.errors import InfeasibleError, InputError, IOModelError
+
+app = typer.Typer(
+    cls=LazyGroup,
+    help="Exact HBM traffic of attention algorithms, and proven tiles.",
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            emit(f"iomodel {version('iomodel')}")
+        except PackageNotFoundError:
+            emit("iomodel (not installed)")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - used by the callback
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        names = ", ".join(getattr(context.command, "commands", ()))
+        raise InputError(f"command: none given; allowed: {names}; see 'iomodel --help'")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; never raises."""
+    try:
+        return _exit_code(app(arguments, prog_name="iomodel", standalone_mode=False))
+    except InfeasibleError as error:
+        complain(error)
+        return 1
+    except IOModelError as error:
+        complain(error)
+        return 2
+    except ReaderLeftError:
+        return 141
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except Exception as error:
+        if hasattr(error, "format_message"):  # from the option parser: click, or typer's copy of it
+            complain(usage_fault(error))
+            return 2
+        if "IOMODEL_TRACEBACK" in os.environ:
+            raise
+        complain(
+            f"internal error, {type(error).__name__}: {error}; set IOMODEL_TRACEBACK=1 for details; please report it"
+        )
+        return 70
+
+
+def _exit_code(returned: object) -> int:
+    return returned if isinstance(returned, int) else 0

@@ -1,0 +1,55 @@
+"""Commands that count: `cost` in numbers, `formula` in symbols."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from iomodel.cli import values
+from iomodel.cli.algorithm_names import list_algorithms
+from iomodel.cli.masks import mask as typed_mask
+from iomodel.cli.options import ALGORITHM, KIND, TILE, WORKLOAD, Algorithm, Json
+from iomodel.cli.output import emit
+from iomodel.cli.signature import with_options
+from iomodel.nests.feature_names import FEATURE_NAMES
+
+TILE_NAMES = [parameter.name for parameter in TILE]
+
+
+@with_options(WORKLOAD, TILE, ALGORITHM)
+def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """Count the traffic and the operations of an algorithm at given tiles.
+
+    Example:
+      iomodel cost flash2 --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64
+    """
+    from iomodel.counting.cost import cost as count
+
+    sizes, chosen = values.tiles(arguments, TILE_NAMES), values.options(arguments, list_algorithms())
+    emit(count(algorithm, values.workload(arguments), sizes, **chosen), json)
+
+
+@with_options(KIND, ALGORITHM)
+def formula(
+    algorithm: Algorithm,
+    *,
+    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.", rich_help_panel="Output")] = False,
+    json: Json = False,
+    **arguments: Any,
+) -> None:
+    """Print the exact formulas; the widths of a window and an unspecified number of splits stay symbolic.
+
+    Example:
+      iomodel formula flash2 --mask causal --paged
+    """
+    from iomodel.counting.expressions import expressions
+    from iomodel.counting.expressions_text import readable
+
+    direction = arguments["direction"] or "forward"
+    chosen = {**values.options(arguments, list_algorithms()), **values.features(arguments, FEATURE_NAMES)}
+    formulas = expressions(algorithm, typed_mask(arguments), direction, **chosen)
+    if json:
+        emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True)
+    else:
+        emit(formulas.latex() if latex else readable(formulas))

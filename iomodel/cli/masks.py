@@ -1,0 +1,87 @@
+"""Masks described by the options of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import numpy as np
+
+from iomodel.cli.numbers import integer, integers, readable, reason
+from iomodel.common.validation import as_integer
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.workloads.call import Mask, MaskName
+from iomodel.workloads.masks.block_mask import BlockMask
+from iomodel.workloads.masks.documents import Documents
+from iomodel.workloads.window import Window
+
+MASKS = (*get_args(MaskName), "window", "documents", "blocks")
+NEEDED: dict[str, tuple[str, ...]] = {
+    "documents": ("document_lengths",),
+    "blocks": ("block_mask", "mask_block_q", "mask_block_kv"),
+}
+"""Options required by a mask."""
+BELONGS: dict[str, tuple[str, ...]] = {
+    "window": ("window_left", "window_right"),
+    "documents": ("document_lengths", "document_causal"),
+    "blocks": ("block_mask", "mask_block_q", "mask_block_kv"),
+}
+"""Options specific to one mask."""
+
+
+def mask(arguments: Mapping[str, Any]) -> Mask:
+    """Build the mask described by --mask and its options."""
+    kind = arguments["mask"] or "full"
+    if kind not in MASKS:
+        raise UnknownNameError("mask", kind, MASKS)
+    for owner, names in BELONGS.items():
+        typed = [name for name in names if arguments[name] is not None]
+        if typed and owner != kind:
+            raise InputError(f"{typed[0]}: given with mask {kind}; allowed: only with --mask {owner}")
+    if arguments["align"] is not None and kind not in ("causal", "window"):
+        raise InputError(
+            f"align: {shown(arguments['align'])} given with mask {kind}; allowed: only with --mask causal or window"
+        )
+    for name in NEEDED.get(kind, ()):
+        if arguments[name] is None:
+            raise InputError(f"{name}: not given, but required by --mask {kind}")
+    if kind == "window":
+        return _window(arguments)
+    if kind == "documents":
+        return Documents(
+            integers("document_lengths", arguments["document_lengths"]), bool(arguments["document_causal"])
+        )
+    if kind == "blocks":
+        sides = (integer(name, arguments[name]) for name in ("mask_block_q", "mask_block_kv"))
+        return _blocks(arguments["block_mask"], *sides)
+    if arguments["align"] is None:
+        return "full" if kind == "full" else "causal"
+    diagonal = Window(right=0, align=arguments["align"])
+    return "causal" if diagonal.align == "bottom-right" else diagonal
+
+
+def _window(arguments: Mapping[str, Any]) -> Window:
+    sides = {side: arguments[f"window_{side}"] for side in ("left", "right") if arguments[f"window_{side}"] is not None}
+    if not sides:
+        raise InputError("window_left, window_right: none given; mask window needs at least one")
+    widths = {side: _distance(f"window_{side}", text) for side, text in sides.items()}
+    return Window(**widths, **({"align": arguments["align"]} if arguments["align"] is not None else {}))
+
+
+def _distance(field: str, text: str) -> int:
+    return as_integer(field, integer(field, text), least=0)
+
+
+def _blocks(path: str, block_q: int, block_kv: int) -> BlockMask:
+    """Read the mask from a table written by `numpy.save`, without executing anything in the file."""
+    try:
+        with readable(path).open("rb") as file:
+            table = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError) as error:
+        cause = reason(error) if isinstance(error, OSError) else "not a file of numpy.save"
+        raise InputError(
+            f"block_mask: {shown(path)} cannot be read ({cause}); "
+            "allowed: a .npy file with one 2-D boolean array, one row per block of queries"
+        ) from None
+    sides = {"mask_block_q": block_q, "mask_block_kv": block_kv}
+    return BlockMask(table, *(as_integer(name, value) for name, value in sides.items()))

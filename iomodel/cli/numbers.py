@@ -1,0 +1,142 @@
+"""Parsing of numbers and lists of numbers from the command line or a file; the library checks their ranges."""
+
+from __future__ import annotations
+
+import re
+from errno import EFBIG, EINVAL, EISDIR
+from pathlib import Path
+
+from iomodel.common.validation import LARGEST
+from iomodel.devices.units import UnitKind
+from iomodel.errors import InputError, shown
+
+_DIGITS = re.compile(r"[+-]?[0-9]{1,4000}")
+_BYTES = UnitKind("B", 1, LARGEST, whole=True)
+_SECONDS = UnitKind("s", 1e-12, 1e9, zero=True)
+_LARGEST_FILE = 64 * 2**20
+"""Largest file of lengths or blocks, far above useful sizes [B]."""
+
+
+def integer(field: str, text: str) -> int:
+    """Parse an integer in digits.
+
+    >>> integer("q_len", "8k")
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.InputError: q_len: '8k' given; allowed: an integer in digits, such as 8192
+    """
+    if _DIGITS.fullmatch(text):
+        return int(text)
+    raise InputError(f"{field}: {shown(text)} given; allowed: an integer in digits{_nearest(text)}")
+
+
+def _nearest(text: str) -> str:
+    """Suggest the likely meaning: 8k is 8 Ki tokens; 8192.0, 8,192 and 8e3 are themselves."""
+    cleaned = re.sub(r"[,_' ]", "", text)
+    try:
+        return f", such as {_BYTES.number(re.sub(r'[kK]i?$', 'Ki', cleaned) + 'B')}"
+    except ValueError:
+        return ""
+
+
+def size(field: str, text: str) -> int:
+    """Parse a number of bytes, in digits or with a unit, such as "228 KiB"."""
+    if _DIGITS.fullmatch(text):
+        return int(text)
+    try:
+        return int(_BYTES.number(text))
+    except ValueError as error:
+        raise InputError(f"{field}: {error}") from None
+
+
+def sizes(field: str, text: str) -> list[int]:
+    """Parse a list of numbers of bytes.
+
+    >>> sizes("sram", "32 KiB, 65536")
+    [32768, 65536]
+    """
+    return [size(field, entry) for entry in _entries(field, text)]
+
+
+def duration(field: str, text: str) -> float:
+    """Parse a time in seconds, or with a unit.
+
+    >>> duration("time", "0.183ms")
+    0.000183
+    """
+    try:
+        return float(_SECONDS.number(text))
+    except ValueError as error:
+        raise InputError(f"{field}: {error}") from None
+
+
+def real(text: str) -> float | str:
+    """Parse a number; return other text unchanged for the library to reject."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def integers(field: str, text: str) -> list[int]:
+    """Parse a list of integers separated by commas or line ends, or the file named by @FILE.
+
+    >>> integers("q_lens", "100, 200,300")
+    [100, 200, 300]
+    """
+    return [integer(field, entry) for entry in _entries(field, text)]
+
+
+def pairs(field: str, text: str) -> tuple[list[int], list[int] | None]:
+    """Parse queries and keys of each sequence; keys are None if every entry is one number.
+
+    >>> pairs("q_lens", "100 900, 1 4096")
+    ([100, 1], [900, 4096])
+    """
+    rows = [entry.split() for entry in _entries(field, text)]
+    if all(len(row) == 1 for row in rows):
+        return [integer(field, row[0]) for row in rows], None
+    for number, row in enumerate(rows, 1):
+        if len(row) != 2:
+            raise InputError(
+                f"{field}: {shown(' '.join(row))} given as entry {number}; allowed: one number, or a pair such as "
+                "'100 900' (queries and keys), the same for every sequence"
+            )
+    return [integer(field, queries) for queries, _ in rows], [integer(field, keys) for _, keys in rows]
+
+
+def _entries(field: str, text: str) -> list[str]:
+    named = text.startswith("@")
+    content = _text(field, text[1:]) if named else text
+    entries = [entry.strip() for entry in re.split(r"[,\n]", content.strip().rstrip(","))]
+    if named:
+        entries = [entry for entry in entries if entry]  # drop blank lines and trailing commas
+    if not entries or not all(entries):
+        raise InputError(f"{field}: {shown(text)} given; allowed: integers separated by commas, or @FILE")
+    return entries
+
+
+def _text(field: str, path: str) -> str:
+    try:
+        return readable(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{field}: {shown(path)} cannot be read ({reason(error)}); allowed: a text file") from None
+
+
+def readable(path: str) -> Path:
+    """Check that a file exists and has a readable size, or raise OSError or ValueError."""
+    file = Path(path)
+    if file.is_dir():
+        raise OSError(EISDIR, "is a directory")
+    if file.exists() and not file.is_file():
+        raise OSError(EINVAL, "not a regular file")
+    if file.stat().st_size > _LARGEST_FILE:
+        raise OSError(EFBIG, f"{file.stat().st_size:,} B exceed the limit of {_LARGEST_FILE:,} B")
+    return file
+
+
+def reason(error: Exception) -> str:
+    """Describe in a few words why a file could not be read."""
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8 text"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

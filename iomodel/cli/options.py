@@ -1,0 +1,177 @@
+"""Options of the command line, each declared once and shared by commands.
+
+Tiles come from the alphabet and options from the algorithms, so that a new tile name or algorithm needs no edit here.
+All values arrive as text; the library validates them in one place.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, get_args
+
+import typer
+
+from iomodel.algorithms import algorithm
+from iomodel.cli.algorithm_names import list_algorithms
+from iomodel.cli.masks import MASKS
+from iomodel.cli.signature import option, switch
+from iomodel.common.display import escape_markup
+from iomodel.counting.options import known_options
+from iomodel.devices.device import list_hardware
+from iomodel.nests.alphabet import GEMM_TILES, LAUNCH, OPTIONS, TILES, Entry
+from iomodel.workloads.call import Call, Direction, DType
+from iomodel.workloads.window import Align
+
+
+def algorithm_names() -> list[str]:
+    """List the algorithms that a shell completes: those of attention."""
+    return list_algorithms()
+
+
+Algorithm = Annotated[
+    str,
+    typer.Argument(help=", ".join(list_algorithms()), autocompletion=algorithm_names, show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel="Output")]
+
+DTYPES = get_args(DType)
+SCALES = tuple(name for part in get_args(Call.model_fields["kv_scales"].annotation) for name in get_args(part))
+LENGTHS = "LIST|@FILE"
+"""Integers separated by commas, or a file of integers."""
+MEANINGS = {
+    "lse": "store the log-sum-exp",
+    "deterministic": "add to dQ in a fixed order, without atomics",
+    "accumulate": "with shared key/value heads, accumulate dK and dV in fp32 instead of expanding copies",
+    "tiled": "tile the products, reloading operands for each tile",
+    "mask_pass": "add the mask to S in a separate kernel",
+    "dropout_pass": "apply dropout to P in a separate kernel, which stores a mask",
+    "packed": "pack the query heads that share keys into one tile",
+    **{entry.name: entry.meaning for entry in OPTIONS},
+    "shared": "project keys and values with one matrix",
+    "carry": "load the state from HBM and store it there",
+    "fixed": "use the fixed pattern instead of the strided one",
+    "second": "use the second factor of the pattern instead of the first",
+}
+"""Meanings of the algorithms' options; an option without an entry is listed by name only."""
+
+
+def takers(name: str) -> str:
+    """List the algorithms with an option, with the direction if only one of two has it.
+
+    >>> takers("dq_buffers")
+    'flash2 backward'
+    """
+    if all(name not in algorithm(taker).options for taker in list_algorithms()):
+        return "every exact algorithm"  # an option of the evaluation, not of a nest
+    labels = []
+    for taker in list_algorithms():
+        directions = [direction for direction in algorithm(taker).directions if direction != "both"]
+        supporting = [direction for direction in directions if name in algorithm(taker).takes(direction)]
+        labels += [taker] if supporting == directions else [f"{taker} {direction}" for direction in supporting]
+    return ", ".join(labels)
+
+
+def _follows(entry: Entry) -> str:
+    return f"; default: --{entry.follows.replace('_', '-')}" if entry.follows else ""
+
+
+def _of_an_algorithm(name: str, default: Any) -> Any:
+    by_default = {True: "on", False: "off"}.get(default, default) if isinstance(default, bool) else default
+    help = ": ".join(filter(None, [takers(name), MEANINGS.get(name)])) + f" ({by_default})."
+    if isinstance(default, bool):
+        return switch(name, help, "Options of the algorithm", both_ways=True)
+    return option(name, help, "Options of the algorithm", "INTEGER" if type(default) is int else "TEXT")
+
+
+MASK = [
+    option("mask", f"Keys visible to each query: {', '.join(MASKS)} (full).", "Mask", "NAME", MASKS),
+    option("window_left", "Visible keys to the left of the diagonal (unbounded).", "Mask"),
+    option("window_right", "Visible keys to the right of the diagonal (unbounded).", "Mask"),
+    option("align", "Alignment of the diagonal: bottom-right (default) or top-left.", "Mask", "NAME", get_args(Align)),
+    option("document_lengths", "Documents packed into the sequence, such as 512,1024,512.", "Mask", LENGTHS),
+    switch("document_causal", "Apply a causal mask within each document.", "Mask"),
+    option("block_mask", "A .npy file with one boolean per block of queries and block of keys.", "Mask", "FILE"),
+    option("mask_block_q", "Queries per block of the mask, such as 128.", "Mask"),
+    option("mask_block_kv", "Keys per block of the mask, such as 128.", "Mask"),
+]
+DIRECTION = option(
+    "direction",
+    "forward (default), backward, or both in sequence.",
+    "Workload",
+    "NAME",
+    get_args(Direction),
+)
+SHAPE = [
+    option("q_len", "Queries per head (required, or --q-lens).", "Workload"),
+    option("head_dim", "Width of a row of Q and K (required).", "Workload"),
+    option("batch", "Sequences (1).", "Workload"),
+    option("heads", "Query heads (1).", "Workload"),
+    option("kv_heads", "Key/value heads, a divisor of --heads (--heads).", "Workload"),
+    option("kv_len", "Keys per head (--q-len).", "Workload"),
+    option(
+        "q_lens",
+        "Queries of each sequence, such as 100,200; or queries and keys, such as '1 900, 1 80'.",
+        "Workload",
+        LENGTHS,
+    ),
+    option("kv_lens", "Keys of each sequence (--q-lens).", "Workload", LENGTHS),
+    option("value_dim", "Width of a row of V and O (--head-dim).", "Workload"),
+    option("dtype", f"{', '.join(DTYPES)} (bf16).", "Workload", "NAME", DTYPES),
+]
+SWITCHES = [
+    switch("bias", "Add a bias to the scores.", "Features"),
+    switch("alibi", "Add ALiBi, with one slope per head.", "Features"),
+    switch("sinks", "Add one logit per head to the softmax denominator.", "Features"),
+    switch("latent", "V is the first columns of K, shared by all heads (MLA).", "Features"),
+]
+VALUED = [
+    option("softcap", "Scores s become C tanh(s / C), such as 30.", "Features", "C"),
+    option("dropout", "Dropout probability of P, from 0 to below 1, such as 0.1.", "Features", "SHARE"),
+    option("kv_dtype", "Type of K and V in HBM (--dtype), such as fp8.", "Features", "NAME", DTYPES),
+    option("kv_scales", "fp32 scales of K and V: one per head, or one per token.", "Features", "NAME", SCALES),
+    option("page_size", "Keys per page of K and V, such as 16.", "Features"),
+]
+NAMED = [
+    switch("softcap", "Apply a hyperbolic tangent to every score.", "Features"),
+    switch("dropout", "Draw a random number per element of P.", "Features"),
+    switch("kv_dtype", "K and V have a separate dtype, e_kv bytes wide.", "Features"),
+    switch("head_scales", "fp32 scales of K and V, one per head.", "Features"),
+    switch("token_scales", "fp32 scales of K and V, one per key.", "Features"),
+    switch("paged", "K and V are stored in pages of p keys.", "Features"),
+]
+WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED]
+"""Fields of a call with numbers."""
+KIND = [*MASK, DIRECTION, *SWITCHES, *NAMED]
+"""Fields that a formula depends on, without numbers, with features by name."""
+BUDGET = [
+    option("hardware", "A device, or its YAML file.", "Budget: exactly one", "NAME|FILE", tuple(list_hardware())),
+    option("sram_bytes", "On-chip memory, such as 232448 or '227 KiB'.", "Budget: exactly one", "SIZE"),
+    option("sram_elements", "On-chip memory in elements, the papers' M.", "Budget: exactly one"),
+    option("alignment", "Alignment of the tiles (that of the device, or 1).", "Solver"),
+    option("min_block_kv", "Smallest allowed block_kv (1).", "Solver"),
+    option("epsilon", "Relative excess traffic allowed for a larger block_kv (0).", "Solver", "SHARE"),
+]
+OBJECTIVE = option(
+    "objective", "traffic (default), with a proof; or time on the device.", "Solver", "NAME", ("traffic", "time")
+)
+APPROXIMATE = switch(
+    "approximate", "Include algorithms that approximate attention; they are marked and never the best.", "Solver"
+)
+RESIDENCY = [
+    option(
+        "residency",
+        "gpu: place tiles in shared memory and registers, with warps and stages.",
+        "Solver",
+        "NAME",
+        ("gpu",),
+    ),
+    OBJECTIVE,
+    option("min_blocks_per_sm", "Least number of blocks per SM with --residency (1).", "Solver"),
+]
+DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", "NAME|FILE", tuple(list_hardware()))
+LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]
+TILE = [
+    option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles")
+    for e in TILES
+    if e not in GEMM_TILES
+]
+ALGORITHM = [_of_an_algorithm(name, default) for name, default in known_options(list_algorithms()).items()]

@@ -1,0 +1,71 @@
+"""Output of the command line: tables, JSON objects, and one-line errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+PIPE_WIDTH = 120
+"""Width of tables outside a terminal, unless COLUMNS is set."""
+
+LONGEST = 300
+"""Longest message of the option parser, which quotes the input [characters]."""
+
+
+class ReaderLeftError(Exception):
+    """The reader of the output has closed the pipe. Not an OSError, which the option parser would handle."""
+
+
+def emit(answer: Any, as_json: bool = False) -> None:
+    """Print a result: its `to_dict` (or a dict) as one JSON object, or a text or table."""
+    if as_json:
+        plain = answer if isinstance(answer, dict) else answer.to_dict()
+        _write(json.dumps(plain, indent=2, allow_nan=False))
+    else:
+        _write(answer if isinstance(answer, str) else _drawn(answer))
+
+
+def _drawn(answer: Any) -> str:
+    """Render a table as text; colours and the terminal's width apply only to a terminal."""
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    width = None if terminal or "COLUMNS" in os.environ else PIPE_WIDTH
+    console = Console(width=width, color_system="auto" if terminal else None, force_terminal=terminal)
+    with console.capture() as capture:
+        console.print(answer)
+    return "\n".join(line if terminal else line.rstrip() for line in capture.get().rstrip().splitlines())
+
+
+def _write(text: str) -> None:
+    """Write and flush, so that a closed pipe is noticed here; replace characters that cannot be encoded."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # target of the interpreter's last flush
+        raise ReaderLeftError from None
+
+
+def complain(message: object) -> None:
+    """Print one line on stderr."""
+    line = " ".join(str(message).split())
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    encoding = sys.stderr.encoding or "utf-8"
+    sys.stderr.write(f"iomodel: {shown.encode(encoding, 'backslashreplace').decode(encoding)}\n")
+
+
+def usage_fault(error: Any) -> str:
+    """Format an error of the option parser in one line, with the allowed names."""
+    message = str(error.format_message()).rstrip(".")
+    message = message if len(message) <= LONGEST else f"{message[: LONGEST - 3]}..."
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return str(message)
+    commands, parameter = getattr(context.command, "commands", None), getattr(error, "param", None)
+    missing = getattr(parameter, "help", None) if message.startswith("Missing") else None
+    allowed = ", ".join(commands) if commands else missing or f"see '{context.command_path} --help'"
+    return f"{message}; allowed: {allowed}"

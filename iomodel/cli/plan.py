@@ -1,0 +1,156 @@
+"""Commands for capacity planning: the plan of a model on devices, and the fleet for a load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from iomodel.cli.numbers import duration, integer, real, size
+from iomodel.cli.options import DEVICE, DTYPES, Json
+from iomodel.cli.output import emit
+from iomodel.cli.signature import option, switch, with_options
+from iomodel.devices.device import list_hardware
+from iomodel.errors import InputError, shown
+
+Model = Annotated[str, typer.Argument(help="A model, or its file: YAML, or a config.json.", show_default=False)]
+Prices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price",
+        metavar="DEVICE=PRICE",
+        help="Price per device and hour, such as h100-sxm5=2.5; may be repeated.",
+        rich_help_panel="Fleet",
+        show_default=False,
+    ),
+]
+Devices = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hardware",
+        metavar="NAME|FILE",
+        help="A device to choose from; may be repeated (those with a price).",
+        rich_help_panel="Fleet",
+        autocompletion=list_hardware,
+        show_default=False,
+    ),
+]
+REQUEST = [
+    option("prompt", "Tokens of a prompt (required).", "Request"),
+    option("output", "Tokens of an output (required).", "Request"),
+]
+TYPES = [
+    option("dtype", f"{', '.join(DTYPES)} (the model's).", "Types", "NAME", DTYPES),
+    option("weight_dtype", "Type of the weights (the model's), such as fp8.", "Types", "NAME"),
+    option("kv_dtype", "Type of the KV cache (--dtype), such as fp8.", "Types", "NAME", DTYPES),
+    option("page_size", "Tokens per page of the cache, such as 16.", "Types"),
+]
+MEMORY = [
+    option("memory_utilization", "Usable share of a device's memory (0.9).", "Memory", "SHARE"),
+    option("overhead_bytes", "Memory for anything but weights and cache (2 GiB).", "Memory", "SIZE"),
+]
+PLAN = [
+    option("count", "Devices (1).", "Layout"),
+    option("tensor_parallel", "Ranks of tensor parallelism (the fewest that fit).", "Layout"),
+    option("pipeline_parallel", "Stages of pipeline parallelism (1).", "Layout"),
+    option("expert_parallel", "Ranks of expert parallelism (1).", "Layout"),
+    option("batch", "Requests decoded together in a replica (all that fit).", "Request"),
+    option("price", "Price per device and hour, such as 2.5.", "Price", "PRICE"),
+    switch("sensitivity", "Show the effect of one more GB/s, GB, SM and TFLOP/s.", "Output"),
+]
+TARGETS = [
+    option("load", "Requests per second, such as 20 (required).", "Fleet", "RATE"),
+    option("ttft", "Target mean time to the first token, such as 0.5 or 500ms (required).", "Fleet", "TIME"),
+    option("tpot", "Target mean time per output token, such as 0.05 or 50ms (required).", "Fleet", "TIME"),
+    option("objective", "Minimised quantity: devices (default) or cost.", "Fleet", "NAME", ("devices", "cost")),
+    option("max_count", "Largest number of devices (1024).", "Fleet"),
+]
+DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel")
+
+
+@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY)
+def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
+    """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
+
+    Example:
+      iomodel plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5
+    """
+    from iomodel.planning.plan import plan as run
+    from iomodel.planning.step.layout import Layout
+
+    _needed(arguments, ("hardware", "prompt", "output"))
+    fields: dict[str, Any] = _integers(arguments, ("count", "prompt", "output", "batch"))
+    degrees = _integers(arguments, DEGREES)
+    if degrees:
+        fields["layout"] = Layout(**degrees)
+    if arguments["price"] is not None:
+        fields["price_per_hour"] = real(arguments["price"])
+    if arguments["sensitivity"]:
+        fields["sensitivity"] = True
+    emit(run(model, arguments["hardware"], **fields, **_serving(arguments)), json)
+
+
+@with_options(REQUEST, TARGETS, TYPES, MEMORY)
+def fleet(
+    model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
+) -> None:
+    """Find the smallest or the cheapest fleet that serves a load within latency targets.
+
+    Example:
+      iomodel fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5
+    """
+    from iomodel.planning.fleet import fleet as run
+
+    _needed(arguments, ("prompt", "output", "load", "ttft", "tpot"))
+    fields: dict[str, Any] = _integers(arguments, ("prompt", "output", "max_count"))
+    fields |= {name: duration(name, arguments[name]) for name in ("ttft", "tpot")}
+    if arguments["objective"] is not None:
+        fields["objective"] = arguments["objective"]
+    fields |= {"load": real(arguments["load"]), "prices": _prices(price or [])}
+    emit(run(model, hardware or None, **fields, **_serving(arguments)), json)
+
+
+def _serving(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Collect the options for types and memory, shared by both commands."""
+    fields: dict[str, Any] = {
+        name: arguments[name] for name in ("dtype", "weight_dtype", "kv_dtype") if arguments[name]
+    }
+    fields |= _integers(arguments, ("page_size",))
+    if arguments["memory_utilization"] is not None:
+        fields["memory_utilization"] = real(arguments["memory_utilization"])
+    if arguments["overhead_bytes"] is not None:
+        fields["overhead_bytes"] = size("overhead_bytes", arguments["overhead_bytes"])
+    return fields
+
+
+def _integers(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, int]:
+    return {name: integer(name, arguments[name]) for name in names if arguments[name] is not None}
+
+
+def _needed(arguments: dict[str, Any], names: Iterable[str]) -> None:
+    panel = {entry.name: entry for entry in (*REQUEST, *TARGETS, DEVICE)}
+    for name in names:
+        if arguments[name] is None:
+            example = {"hardware": "h100-sxm5", "prompt": "2048", "output": "256"}.get(name, "0.5")
+            assert name in panel
+            raise InputError(f"{name}: none given, but required; allowed: a value, such as --{name} {example}")
+
+
+def _prices(typed: list[str]) -> dict[str, Any] | None:
+    """Parse the price of each device, without duplicates; None if there are none."""
+    price_table: dict[str, Any] = {}
+    for entry in typed:
+        name, price = _price(entry)
+        if name in price_table:
+            raise InputError(f"price: {name} is given twice; allowed: one price for each device")
+        price_table[name] = price
+    return price_table or None
+
+
+def _price(typed: str) -> tuple[str, Any]:
+    """Parse DEVICE=PRICE."""
+    name, equals, price = typed.partition("=")
+    if not equals or not name or not price:
+        raise InputError(f"price: {shown(typed)} given; allowed: DEVICE=PRICE, such as h100-sxm5=2.5")
+    return name, real(price)

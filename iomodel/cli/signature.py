@@ -1,0 +1,61 @@
+"""Declaration of command-line options, and their sharing among commands."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Options = list[inspect.Parameter]
+
+
+def option(
+    name: str, help: str, panel: str, metavar: str = "INTEGER", names: tuple[str, ...] = ()
+) -> inspect.Parameter:
+    """Declare an option with a text value, None by default; completion offers `names`."""
+
+    def complete() -> list[str]:
+        return list(names)
+
+    info = typer.Option(
+        _dashed(name),
+        help=help,
+        rich_help_panel=panel,
+        metavar=metavar,
+        autocompletion=complete if names else None,
+        show_default=False,
+    )
+    return _parameter(name, Annotated[str | None, info])
+
+
+def switch(name: str, help: str, panel: str, *, both_ways: bool = False) -> inspect.Parameter:
+    """Declare an option without a value, None by default; `both_ways` adds a --no- form."""
+    typed = f"{_dashed(name)}/--no-{name.replace('_', '-')}" if both_ways else _dashed(name)
+    info = typer.Option(typed, help=help, rich_help_panel=panel, show_default=False)
+    return _parameter(name, Annotated[bool | None, info])
+
+
+def _dashed(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _parameter(name: str, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def with_options(*groups: Options) -> Callable[[Function], Function]:
+    """Add the options of some groups to a command whose last parameter is a `**` mapping."""
+
+    def decorate(command: Function) -> Function:
+        signature = inspect.signature(command, eval_str=True)
+        parameters = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        positional = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+        last = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+        shared = [parameter for group in groups for parameter in group]
+        command.__signature__ = signature.replace(parameters=[*positional, *shared, *last])  # type: ignore[attr-defined]
+        return command
+
+    return decorate

@@ -1,0 +1,94 @@
+"""Conversion of command-line text to library values, which the library validates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from iomodel.cli.masks import mask
+from iomodel.cli.numbers import duration, integer, integers, pairs, real, size
+from iomodel.counting.options import known_options
+from iomodel.errors import InputError
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import Call
+from iomodel.workloads.varlen import VarlenAttention
+
+Arguments = Mapping[str, Any]
+"""Command-line text by field name; None for omitted options."""
+
+LENGTHS = ("batch", "q_len", "kv_len")
+"""Fields of a call with sequences of one length."""
+REALS = ("softcap", "dropout")
+TEXTS = ("dtype", "direction", "kv_dtype", "kv_scales")
+
+
+def workload(arguments: Arguments) -> Attention | VarlenAttention:
+    """Build the attention call; omitted fields take the library's defaults."""
+    fields = {
+        name: _field(name, arguments[name]) for name in Call.model_fields if name != "mask" and _typed(arguments, name)
+    }
+    fields["mask"] = mask(arguments)
+    if not _typed(arguments, "q_lens"):
+        if _typed(arguments, "kv_lens"):
+            raise InputError("kv_lens: given without q_lens; allowed: only with --q-lens, one length per sequence")
+        return Attention(
+            **fields, **{name: integer(name, arguments[name]) for name in LENGTHS if _typed(arguments, name)}
+        )
+    for name in LENGTHS:
+        if _typed(arguments, name):
+            raise InputError(f"{name}: given with q_lens; allowed: --q-lens and --kv-lens instead")
+    queries, keys = pairs("q_lens", arguments["q_lens"])
+    if _typed(arguments, "kv_lens"):
+        if keys is not None:
+            raise InputError("kv_lens: given with pairs in q_lens; allowed: one of the two")
+        keys = integers("kv_lens", arguments["kv_lens"])
+    return VarlenAttention(**fields, q_lens=queries, **({} if keys is None else {"kv_lens": keys}))
+
+
+def _typed(arguments: Arguments, name: str) -> bool:
+    return arguments.get(name) is not None
+
+
+def _field(name: str, typed: Any) -> Any:
+    """Convert a field of a call: switches are booleans already, most others are integers."""
+    if isinstance(typed, bool) or name in TEXTS:
+        return typed
+    return real(typed) if name in REALS else integer(name, typed)
+
+
+def budget(arguments: Arguments) -> dict[str, Any]:
+    """Collect the arguments of `solve` and `compare` that set limits."""
+    readers: dict[str, Callable[[str, str], int]] = {
+        "sram_bytes": size,
+        "sram_elements": integer,
+        "alignment": integer,
+        "min_block_kv": integer,
+        "min_blocks_per_sm": integer,
+    }
+    values = {name: read(name, arguments[name]) for name, read in readers.items() if _typed(arguments, name)}
+    share = {"epsilon": real(arguments["epsilon"])} if _typed(arguments, "epsilon") else {}
+    lying = {name: arguments[name] for name in ("residency", "objective") if _typed(arguments, name)}
+    return {"hardware": arguments["hardware"], **values, **share, **lying}
+
+
+def options(arguments: Arguments, algorithms: list[str]) -> dict[str, Any]:
+    """Collect the given options of the algorithms."""
+    known = known_options(algorithms)
+    typed = {name: arguments[name] for name in known if _typed(arguments, name)}
+    integral = {name for name, default in known.items() if type(default) is int}
+    return {name: integer(name, value) if name in integral else value for name, value in typed.items()}
+
+
+def tiles(arguments: Arguments, names: list[str]) -> dict[str, int]:
+    """Collect the given tiles."""
+    return {name: integer(name, arguments[name]) for name in names if _typed(arguments, name)}
+
+
+def durations(arguments: Arguments, names: Iterable[str]) -> dict[str, float]:
+    """Collect the given times [s]."""
+    return {name: duration(name, arguments[name]) for name in names if _typed(arguments, name)}
+
+
+def features(arguments: Arguments, names: Iterable[str]) -> dict[str, bool]:
+    """Collect the features of a formula."""
+    return {name: True for name in names if arguments.get(name)}

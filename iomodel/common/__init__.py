@@ -1,0 +1,1 @@
+"""Frozen mappings, tables, validation and files, shared by every room."""

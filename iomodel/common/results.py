@@ -1,0 +1,317 @@
+"""Plain data and JSON of results, derived from their fields, and back."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.symbolic_data import as_expression, expression_data, is_expression
+from iomodel.errors import InputError, IOModelError, shown
+
+
+class PlainData(ABC):
+    """A value with a plain form, ready for JSON, that reads back as an equal value of the same type."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value as plain data, ready for JSON."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild the value from its plain data.
+
+        Raises
+        ------
+        InputError
+            A key is missing or unknown, or its value is of another type.
+        """
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the plain data as one JSON object."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Rebuild the value from the text of :meth:`to_json`.
+
+        Raises
+        ------
+        InputError
+            The text is no JSON, or its data are refused.
+        """
+        try:
+            data = json.loads(text)
+        except (TypeError, ValueError, RecursionError):
+            raise InputError(f"json: {shown(text)} given; allowed: the text of to_json()") from None
+        return cls.from_dict(data)
+
+
+class NamedData(PlainData):
+    """Data that the package ships under a name; a result holds the name, and the data where they are not shipped."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The name, or the title of data without one."""
+
+    @classmethod
+    @abstractmethod
+    def shipped(cls, name: str) -> Self | None:
+        """Find the shipped data of a name, if there are any."""
+
+
+class Record(PlainData):
+    """A dataclass whose plain form follows from its fields.
+
+    `derived` names the properties that the plain form lists beside the fields, `unless_none` the fields that it leaves
+    out where they are None, and `enclosing` the keys that an enclosing result adds.
+    """
+
+    derived: ClassVar[tuple[str, ...]] = ()
+    unless_none: ClassVar[tuple[str, ...]] = ()
+    enclosing: ClassVar[tuple[str, ...]] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, and what follows from them, as plain data, ready for JSON."""
+        kind: Any = type(self)
+        data: dict[str, Any] = {}
+        for name, hint in _hints(kind).items():
+            value = getattr(self, name)
+            if isinstance(value, NamedData):
+                data |= named(name, value)
+            elif value is not None or name not in self.unless_none:
+                data[name] = dict(value) if _is_pairs(hint) else plain(value)
+        return data | {name: plain(getattr(self, name)) for name in self.derived}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild the value from its plain data; what follows from the fields is derived again.
+
+        Raises
+        ------
+        InputError
+            A key is missing or unknown, or its value is of another type.
+        """
+        values = decoded_fields(cls, data)
+        value = cls(**values)
+        known = {*values, *cls.derived, *cls.enclosing}
+        if not data.keys() <= known:
+            check_keys(data, [*value.to_dict(), *cls.enclosing])
+        return value
+
+
+def check_keys(data: Mapping[str, Any], allowed: Any) -> None:
+    """Raise InputError for a key that is not allowed, and where there are no keys."""
+    if not isinstance(data, Mapping):
+        raise InputError(f"{shown(data)} given; allowed: an object with {', '.join(allowed)}")
+    unknown = [key for key in data if key not in allowed]
+    if unknown:
+        raise InputError(f"{shown(unknown[0])}: an unknown key; allowed: {', '.join(allowed)}")
+
+
+def named(name: str, value: NamedData) -> dict[str, Any]:
+    """Return the label of named data under a key, and the data where the label alone would not find them."""
+    same = type(value).shipped(value.label) == value
+    return {name: value.label, **({} if same else {f"{name}_data": value.to_dict()})}
+
+
+def plain(value: Any) -> Any:
+    """Return a value as plain data."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if hasattr(value, "dtype"):
+        return array_data(value) if value.shape else value.item()
+    return expression_data(value)
+
+
+def array_data(array: Any) -> dict[str, Any]:
+    """Return a NumPy array as plain data."""
+    name = "str" if array.dtype.kind == "U" else array.dtype.name
+    return {"dtype": name, "shape": list(array.shape), "values": array.ravel().tolist()}
+
+
+def as_array(data: Mapping[str, Any], path: str) -> Any:
+    """Rebuild a NumPy array that cannot be written to: of integers, numbers, texts, or true and false."""
+    import numpy as np
+
+    values = _flat(data["values"])
+    kinds = {type(value) for value in values}
+    whole = kinds <= {int} and all(-(2**63) <= value < 2**63 for value in values)
+    known = data.get("dtype") in (None, "int64", "object", "bool", "float64", "str")
+    if not known or len(kinds) > 1 or not kinds <= {int, float, bool, str}:
+        return _refuse(data["values"], path, "values of one type")
+    dtype = data.get("dtype") or ("bool" if kinds == {bool} else "int64" if whole else "object")
+    try:
+        array = np.array(values, dtype=dtype)
+        array = array.reshape(np.shape(data["values"]) if data["shape"] is None else data["shape"])
+    except (TypeError, ValueError, OverflowError):
+        return _refuse(data, path, "a dtype, a shape and as many values")
+    array.flags.writeable = False
+    return array
+
+
+def _flat(values: Any) -> list[Any]:
+    return [item for part in values for item in _flat(part)] if isinstance(values, list | tuple) else [values]
+
+
+def decoded_fields(kind: type, data: Any, path: str = "") -> dict[str, Any]:
+    """Read the values of a dataclass's fields; InputError for one that is missing or of another type."""
+    optional = [field.name for field in fields(kind) if _has_default(field)]
+    return decoded_values(_hints(kind), optional, data, kind.__name__, path)
+
+
+def decoded_values(
+    hints: Mapping[str, Any], optional: Collection[str], data: Any, title: str, path: str = ""
+) -> dict[str, Any]:
+    """Read the values of the named keys, each as its type; InputError for one that is missing or of another type."""
+    root = f"{path}." if path else ""
+    if not isinstance(data, Mapping):
+        raise InputError(f"{path or title}: {shown(data)} given; allowed: an object")
+    values = {}
+    for name, hint in hints.items():
+        if f"{name}_data" in data:
+            values[name] = decoded(hint, data[f"{name}_data"], f"{root}{name}_data")
+        elif name in data:
+            values[name] = decoded(hint, data[name], f"{root}{name}")
+        elif name not in optional:
+            raise InputError(f"{root}{name}: not given, but required")
+    return values
+
+
+def decoded(hint: Any, data: Any, path: str) -> Any:
+    """Read plain data as a value of a type; InputError where they are no such value."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint is Any or isinstance(hint, TypeVar):
+        return _frozen(data, path)
+    if hasattr(hint, "__value__") or hasattr(hint, "__supertype__"):
+        return decoded(getattr(hint, "__value__", None) or hint.__supertype__, data, path)
+    if hasattr(hint, "__metadata__"):
+        kind = next((kind for kind in hint.__metadata__ if isinstance(kind, type)), hint.__origin__)
+        return decoded(kind, data, path)
+    if origin in (Union, UnionType):
+        return _one_of(parts, data, path)
+    if origin is Literal:
+        return data if data in parts else _refuse(data, path, f"one of {', '.join(map(repr, parts))}")
+    if hint in _SCALARS:
+        return data if _is_scalar(hint, data) else _refuse(data, path, _SCALARS[hint])
+    if origin is tuple and _is_pairs(hint) and isinstance(data, Mapping):
+        return tuple((name, decoded(get_args(parts[0])[1], item, f"{path}.{name}")) for name, item in data.items())
+    if origin in (tuple, list):
+        return _sequence(origin, parts, data, path)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
+            return _refuse(data, path, "an object")
+        return FrozenDict({name: decoded(parts[1], item, f"{path}.{name}") for name, item in data.items()})
+    return _object(hint, data, path)
+
+
+_SCALARS: Mapping[Any, str] = {
+    int: "an integer",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+    NoneType: "null",
+}
+
+
+def _is_scalar(hint: Any, data: Any) -> bool:
+    if hint is bool or isinstance(data, bool):
+        return hint is bool and isinstance(data, bool)
+    return isinstance(data, int | float) if hint is float else isinstance(data, hint)
+
+
+def _sequence(origin: Any, parts: tuple[Any, ...], data: Any, path: str) -> Any:
+    if not isinstance(data, list | tuple):
+        return _refuse(data, path, "a list")
+    hints = parts if origin is tuple and parts[-1] is not Ellipsis else parts[:1] * len(data)
+    if len(hints) != len(data):
+        return _refuse(data, path, f"a list of {len(hints)}")
+    pairs = enumerate(zip(hints, data, strict=True))
+    return origin(decoded(hint, item, f"{path}.{place}") for place, (hint, item) in pairs)
+
+
+def _one_of(hints: tuple[Any, ...], data: Any, path: str) -> Any:
+    """Read data as the first type that takes them; of objects, try those first that share most keys."""
+    keys = data.keys() if isinstance(data, Mapping) else set()
+    names = {hint: getattr(hint, "model_fields", None) or getattr(hint, "__dataclass_fields__", {}) for hint in hints}
+    errors = []
+    for hint in sorted(hints, key=lambda hint: -len(names[hint].keys() & keys)):
+        try:
+            return decoded(hint, data, path)
+        except IOModelError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _object(hint: Any, data: Any, path: str) -> Any:
+    if is_expression(hint):
+        return as_expression(data, path)
+    if isinstance(hint, type) and issubclass(hint, NamedData) and isinstance(data, str):
+        return hint.shipped(data) or _refuse(data, path, f"the name of a shipped {hint.__name__}")
+    if isinstance(hint, type) and issubclass(hint, PlainData):
+        try:
+            return hint.from_dict(data)
+        except IOModelError as error:
+            raise InputError(f"{path}.{error}") from None
+    if isinstance(hint, type) and is_dataclass(hint):
+        check_keys(data if isinstance(data, Mapping) else {}, _hints(hint))
+        return hint(**decoded_fields(hint, data, path))
+    raise TypeError(f"no plain form of {hint}")
+
+
+def _refuse(data: Any, path: str, allowed: str) -> Any:
+    raise InputError(f"{path}: {shown(data)} given; allowed: {allowed}")
+
+
+def _frozen(data: Any, path: str) -> Any:
+    """Return plain data as immutable values."""
+    if isinstance(data, Mapping):
+        if data.keys() == {"dtype", "shape", "values"}:
+            return as_array(data, path)
+        return FrozenDict({str(name): _frozen(item, f"{path}.{name}") for name, item in data.items()})
+    return tuple(_frozen(item, path) for item in data) if isinstance(data, list | tuple) else data
+
+
+def _is_pairs(hint: Any) -> bool:
+    """Say whether a type is a tuple of (name, value), which plain data hold as an object."""
+    parts = get_args(hint)
+    if get_origin(hint) is not tuple or parts[1:] != (...,) or get_origin(parts[0]) is not tuple:
+        return False
+    return len(get_args(parts[0])) == 2 and get_args(parts[0])[0] is str
+
+
+def _has_default(field: Any) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+@lru_cache(maxsize=256)
+def _hints(kind: Any) -> Mapping[str, Any]:
+    """Return the type of each field, positional fields first."""
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except NameError:  # the module imports the types of expressions for type checkers alone
+        from sympy import Expr, Symbol
+
+        hints = get_type_hints(kind, localns={"Expr": Expr, "Symbol": Symbol}, include_extras=True)
+    bound = {
+        variable: value
+        for base in getattr(kind, "__orig_bases__", ())
+        for variable, value in zip(getattr(get_origin(base), "__parameters__", ()), get_args(base), strict=False)
+    }
+    ordered = sorted((field for field in fields(kind) if field.init), key=lambda field: bool(field.kw_only))
+    return {field.name: bound.get(hints[field.name], hints[field.name]) for field in ordered}

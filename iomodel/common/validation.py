@@ -1,0 +1,163 @@
+"""Base class of all Pydantic models: frozen, strict about names, with one-line errors."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from functools import cache
+from math import isfinite
+from typing import Annotated, Any, Self, TypeGuard
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from iomodel.common.results import PlainData
+from iomodel.errors import InputError, shown
+
+LARGEST = 10**18
+"""Largest accepted length or count, far above any use."""
+LONGEST_KEY = 60
+"""Longest key that an error quotes in full [characters]."""
+MOST_ITEMS = 2**20
+"""Most values of a range in a field."""
+MOST_FAULTS = 8
+"""Most faults listed in one error; a list of a thousand invalid entries has a thousand."""
+
+
+def index(value: object) -> object:
+    """Convert integer types such as numpy.int64 to int, but not bool."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:  # an array with several elements
+        return value
+
+
+Count = Annotated[int, BeforeValidator(index), Field(strict=True, ge=1, le=LARGEST)]
+"""A positive integer up to LARGEST."""
+
+Distance = Annotated[int, BeforeValidator(index), Field(strict=True, ge=0, le=LARGEST)]
+"""A non-negative integer up to LARGEST."""
+
+
+def finite(value: object) -> TypeGuard[int | float]:
+    """Check for a number, not a bool, that a float can represent.
+
+    >>> finite(0.5), finite(10**400), finite(float("nan"))
+    (True, False, False)
+    """
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    except OverflowError:
+        return False
+
+
+def no_endless(data: Mapping[Any, Any]) -> None:
+    """Raise ValueError for a very long range, of which each invalid item would be a separate error."""
+    for name, value in data.items():
+        if isinstance(value, range) and value[MOST_ITEMS:]:
+            raise ValueError(f"{_key(name)}: {shown(value)} given; allowed: up to {MOST_ITEMS:,} values")
+
+
+class Model(BaseModel, PlainData):
+    """A frozen model whose constructor raises InputError, with one line for all invalid fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    def __init__(self, /, **data: Any) -> None:
+        try:
+            no_endless(data)
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        try:
+            self.__pydantic_validator__.validate_python(data, self_instance=self)
+        except ValidationError as error:
+            raise InputError(describe(error)) from None
+
+    # Validate nested models in place, so that errors keep the full path of the field.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def __eq__(self, other: object) -> bool:
+        """Compare fields only, not cached values, which may be arrays."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
+
+    def __hash__(self) -> int:
+        return hash(_fields_of(type(self))(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert the fields to plain data, ready for JSON."""
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild the value from its plain data.
+
+        Raises
+        ------
+        InputError
+            What the constructor refuses.
+        """
+        if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
+            raise InputError(f"{cls.__name__}: {shown(data)} given; allowed: an object")
+        return cls(**data)
+
+
+@cache
+def _fields_of(model: type[Model]) -> Callable[[Model], Any]:
+    return operator.attrgetter(*model.model_fields)
+
+
+def describe(error: ValidationError, root: str = "") -> str:
+    """Format all faults of a validation as `path: problem, given ...`, joined by '; '."""
+    lines = []
+    for fault in error.errors(include_url=False):
+        if fault["type"] == "default_factory_not_called":
+            continue  # caused by an invalid field, which is reported itself
+        path = ".".join([root] * bool(root) + [_key(part) for part in fault["loc"]])
+        message = "not given, but required" if fault["type"] == "missing" else fault["msg"]
+        message = message.removeprefix("Value error, ")
+        value = "" if fault["type"] in ("missing", "value_error") else f", given {shown(fault['input'])}"
+        if not path and fault["type"].startswith("string_"):
+            path = "name of a field"  # not encodable as text
+        named = path and not message.startswith(f"{path}: ")
+        lines.append(f"{path}: {message}{value}" if named else message + value)
+    every = list(dict.fromkeys(lines))
+    more = [f"and {len(every) - MOST_FAULTS:,} more faults"] * (len(every) > MOST_FAULTS)
+    return "; ".join([*every[:MOST_FAULTS], *more])
+
+
+def _key(part: object) -> str:
+    """Format a step of the path to a fault, which may be an arbitrary key."""
+    text = str(part)
+    return text if text.isprintable() and len(text) <= LONGEST_KEY else shown(text)
+
+
+def as_mapping(name: str, value: object, example: str) -> dict[str, Any]:
+    """Copy a mapping to a dict, or raise InputError with the name of the field.
+
+    >>> as_mapping("tiles", 128, "{'block_q': 128}")
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.InputError: tiles: 128 given; allowed: a mapping, such as {'block_q': 128}
+    """
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise InputError(f"{name}: {shown(value)} given; allowed: a mapping, such as {example}")
+
+
+def as_integer(name: str, value: object, least: int = 1) -> int:
+    """Validate an integer in least .. LARGEST, or raise InputError with the name of the field.
+
+    >>> as_integer("block_q", 128)
+    128
+    >>> as_integer("block_q", 12.5)
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.InputError: block_q: 12.5 given; allowed: an integer from 1 to 1000000000000000000
+    """
+    number = index(value)
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= LARGEST:
+        raise InputError(f"{name}: {shown(value)} given; allowed: an integer from {least} to {LARGEST}")
+    return number

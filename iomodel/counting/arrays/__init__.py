@@ -1,0 +1,1 @@
+"""Attention calls whose fields are arrays."""

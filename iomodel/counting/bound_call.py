@@ -1,0 +1,130 @@
+"""An algorithm bound to a workload, with complete options and compiled formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.counting.compiled_algorithm import CompiledAlgorithm, Formulas, total
+from iomodel.counting.cost import Cost, check_requirements, cost_at, tally_for
+from iomodel.counting.kinds import FormulaKind, kind_of
+from iomodel.counting.options import structural
+from iomodel.counting.store import record
+from iomodel.nests.algorithm import Algorithm, AlgorithmLike
+from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.workload import Shape, Workload
+
+
+@record
+@dataclass(frozen=True)
+class CutAxis:
+    """An axis that a tile cuts.
+
+    Attributes
+    ----------
+    tile : str
+        The tile.
+    length : str
+        The field of the call that holds the length; empty if `formula` gives the length.
+    formula : Formulas or None
+        The length, if no field of the call holds it.
+    packed : bool
+        True if the rows of a group are packed along the axis.
+    """
+
+    tile: str
+    length: str
+    formula: Formulas | None
+    packed: bool
+
+
+@dataclass(frozen=True)
+class BoundCall:
+    """One algorithm on one workload, with checked and complete options and with compiled formulas.
+
+    Attributes
+    ----------
+    compiled : CompiledAlgorithm
+        The formulas of the algorithm for this kind of workload.
+    options : mapping of str to Any
+        Every option, defaults included.
+    """
+
+    algorithm: Algorithm
+    workload: Workload
+    compiled: CompiledAlgorithm
+    options: Mapping[str, Any]
+
+    @classmethod
+    def bind(
+        cls, algorithm: AlgorithmLike, workload: Workload, options: Mapping[str, Any], tiled: bool = True
+    ) -> BoundCall:
+        """Check the options of an algorithm on a workload, and look up the compiled formulas."""
+        compiled, complete = tally_for(algorithm, workload, options, tiled=tiled)
+        return cls(find_algorithm(algorithm), workload, compiled, complete)
+
+    @cached_property
+    def kind(self) -> FormulaKind:
+        """The kind of formulas of the workload."""
+        return kind_of(self.workload)
+
+    @cached_property
+    def structure(self) -> tuple[tuple[str, Any], ...]:
+        """The options that shape a formula."""
+        return structural(self.options)
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The numeric options, in the order of the inputs of the formulas."""
+        return tuple(self.options[name] for name in self.compiled.numbers)
+
+    def cost(self, sizes: Mapping[str, int]) -> Cost:
+        """Return the exact cost at tiles; raise InputError if they break a requirement of the algorithm."""
+        tiles = {name: sizes[name] for name in self.compiled.tiles}
+        check_requirements(self.algorithm, self.workload, self.options, tiles)
+        return cost_at(self.compiled, self.workload, tiles, self.options)
+
+    def lengths(self, axis: CutAxis) -> list[int]:
+        """Return the lengths that a tile along an axis cuts, longest first [rows]."""
+        w = self.workload
+        numbers = w.longest.numbers
+        rows = numbers["group"] if axis.packed else 1
+        many = {"q_len": w.q_lens, "kv_len": w.kv_lens} if isinstance(w, VarlenAttention) else {}
+        if axis.formula is None:
+            longest = numbers[axis.length]
+        else:
+            longest = max(1, axis.formula.scalars(w.longest, self.numbers, ())[0])
+        return sorted({length * rows for length in many.get(axis.length, [longest])}, reverse=True)
+
+    def total(self, formula: Formulas) -> Callable[[int, int], int]:
+        """Return the function of two tiles that sums a formula over the sequences."""
+        workload = self.workload
+        if isinstance(workload, Shape):
+            return self._at(formula, workload)
+        if formula.nodes:
+            by_sequence = [self._at(formula, sequence) for sequence in workload.sequences]
+            return lambda u, v: sum(value_of(u, v) for value_of in by_sequence)
+        assert isinstance(workload, VarlenAttention)
+        q_lens, kv_lens, times = workload.counted
+        point = tuple(workload.at(times, q_lens, kv_lens).values())
+        return lambda u, v: total(formula.arrays(point, self.numbers, (u, v))[0])
+
+    def at_longest(self, formula: Formulas, *least: int) -> Callable[[int, int], int]:
+        """Return the function of two tiles that evaluates a formula at the longest lengths, others at `least`."""
+        return self._at(formula, self.workload.longest, *least)
+
+    def _at(self, formula: Formulas, workload: Shape, *least: int) -> Callable[[int, int], int]:
+        if formula.nodes:
+            return lambda u, v: formula.scalars(workload, self.numbers, (u, v, *least))[0]
+        scalars, point = formula.compiled.scalars, (*workload.point, *self.numbers)
+        return lambda u, v: scalars(*point, u, v, *least)[0]
+
+    def totals(self, formula: Formulas) -> Callable[[Any, Any], Any] | None:
+        """Return the function that evaluates a formula at many tiles at once; None if the workload allows none."""
+        if formula.nodes or not isinstance(self.workload, Shape):
+            return None
+        point = self.workload.point
+        return lambda us, v: formula.arrays(point, self.numbers, (us, v))[0]

@@ -1,0 +1,41 @@
+"""Lower bounds as expressions, and the compiled formulas of their counts."""
+
+from __future__ import annotations
+
+from sympy import Expr, Integer, Symbol, sqrt
+
+from iomodel.counting.bands import Tiled
+from iomodel.counting.compile import compile_formulas
+from iomodel.counting.compiled_algorithm import Formulas
+from iomodel.counting.coverage import View
+from iomodel.counting.mask_kind import MaskKind
+from iomodel.nests.symbols import B, H, H_kv, M, N_k, N_q, d, d_v, e, e_kv
+from iomodel.nests.tensors import key, query
+
+A = Symbol("A", integer=True, nonnegative=True)
+"""Visible (query, key) pairs over all batches and heads."""
+
+
+FORMULAS: dict[str, Expr] = {
+    "exact": A * d**2 / (M + sqrt(3) * d * sqrt(M)) - M,
+    "row-atomic": A * (d**2 / (M - d) + d_v**2 / (M - d_v)),
+    "fixed-split": A * (d + d_v) ** 2 / M,
+}
+"""The bound of every class [elements]; proofs in the text of this module."""
+
+
+def compiled_counts(mask: MaskKind, direction: str, latent: bool) -> Formulas:
+    """Compile compulsory elements, compulsory bytes and visible pairs for a kind of call."""
+    view = View(mask)
+    one, other = Tiled(N_q), Tiled(N_k)
+    seeing = H * view.visits(query, one, key, other).live_outer_rows
+    seen = H_kv * view.visits(key, other, query, one).live_outer_rows
+    inputs, outputs = seeing * d, Integer(0)
+    if direction != "forward":
+        inputs += seeing * d_v
+        outputs += H * N_q * d + H_kv * N_k * (d + d_v)
+    if direction != "backward":
+        outputs += H * N_q * d_v
+    keys = seen * (d if latent else d + d_v)
+    sizes = [B * (inputs + outputs + keys), B * (e * (inputs + outputs) + e_kv * keys)]
+    return compile_formulas([*sizes, B * H * view.visible_pairs], (), ())

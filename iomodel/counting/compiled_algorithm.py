@@ -1,0 +1,185 @@
+"""Compiled quantities of an algorithm for one kind of workload, evaluated at any number of workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from iomodel.counting.enumerated import counted
+from iomodel.counting.evaluation.compiled import Compiled
+from iomodel.counting.kinds import FormulaKind, check_kind
+from iomodel.counting.quantities import ALLOCATIONS, PEAKS, SUMS
+from iomodel.counting.store import obtain, record
+from iomodel.nests.algorithm import Algorithm
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.workload import Shape
+
+if TYPE_CHECKING:
+    from iomodel.counting.expressions import Expressions
+
+
+class Quantities(NamedTuple):
+    """The values of all quantities: traffic by tensor, sums, peaks and the allocation of each kernel."""
+
+    reads: Sequence[int]
+    writes: Sequence[int]
+    sums: Sequence[int]
+    peaks: Sequence[int]
+    allocated: Sequence[int]
+    allocated_bytes: Sequence[int]
+
+    @property
+    def by_name(self) -> dict[str, int]:
+        """Every quantity by name, without the traffic of single tensors."""
+        largest = (max(self.allocated), max(self.allocated_bytes))
+        return dict(zip((*SUMS, *PEAKS, *ALLOCATIONS), (*self.sums, *self.peaks, *largest), strict=True))
+
+
+@record
+@dataclass(frozen=True)
+class Formulas:
+    """A set of compiled formulas in which counts without a closed form are separate inputs."""
+
+    compiled: Compiled
+    nodes: tuple[tuple[str, str, Compiled], ...]
+    numbers: tuple[str, ...]
+    tiles: tuple[str, ...]
+
+    def scalars(self, workload: Shape, options: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
+        """Return the exact integers of one call at given tiles."""
+        point = (*workload.point, *options, *sizes)
+        if not self.nodes:
+            return self.compiled.scalars(*point)
+        return self.compiled.scalars(*point, *self._counted(workload, point))
+
+    def _counted(self, workload: Shape, point: tuple[int, ...]) -> Iterator[int]:
+        assert isinstance(workload, Attention)  # only a mask has counts without a formula
+        for quantity, outer, sizes in self.nodes:
+            u, v, group = sizes.scalars(*point)
+            yield counted(quantity, outer, u, v, group, workload)
+
+    def arrays(self, workload: Any, options: Sequence[int], sizes: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the integers at arrays of lengths or tiles; the numbers of the workload may be arrays."""
+        return self.compiled.arrays(*workload, *options, *sizes)
+
+
+@record
+@dataclass(frozen=True)
+class CompiledQuantities:
+    """The compiled formulas of all quantities of one algorithm, with the names of inputs and outputs."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    tiles: tuple[str, ...]
+    numbers: tuple[str, ...]
+    kernels: int
+    compiled: Formulas
+    once: Compiled | None
+
+
+@dataclass(frozen=True)
+class CompiledAlgorithm:
+    """The compiled quantities of one (algorithm, kind, options)."""
+
+    algorithm: Algorithm
+    kind: FormulaKind
+    options: tuple[tuple[str, Any], ...]
+    quantities: CompiledQuantities
+
+    @cached_property
+    def formulas(self) -> Expressions:
+        """The quantities as expressions."""
+        from iomodel.counting.expressions import formulas
+
+        return formulas(self.algorithm, self.kind, self.options)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the tensors that are read."""
+        return self.quantities.reads
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Names of the tensors that are written."""
+        return self.quantities.writes
+
+    @property
+    def tiles(self) -> tuple[str, ...]:
+        """Names of the tiles that the algorithm takes."""
+        return self.quantities.tiles
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Names of the options that are inputs of the formulas."""
+        return self.quantities.numbers
+
+    @property
+    def compiled(self) -> Formulas:
+        """The formulas."""
+        return self.quantities.compiled
+
+    @cached_property
+    def _slices(self) -> list[slice]:
+        kernels = self.quantities.kernels
+        sizes = (len(self.reads), len(self.writes), len(SUMS), len(PEAKS), kernels, kernels)
+        ends = list(accumulate(sizes))
+        return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+    def split(self, values: Sequence[int]) -> Quantities:
+        """Split a row of outputs into named quantities."""
+        return Quantities(*[values[part] for part in self._slices])
+
+    def at(self, workload: Shape, options: Mapping[str, Any], sizes: Sequence[int]) -> Quantities:
+        """Return the quantities of one call."""
+        return self.split(self.compiled.scalars(workload, [options[name] for name in self.numbers], sizes))
+
+    def over(self, workload: VarlenAttention, options: Mapping[str, Any], sizes: Sequence[int]) -> Quantities:
+        """Return the quantities of a call of many sequences."""
+        numbers = [options[name] for name in self.numbers]
+        if self.compiled.nodes:
+            rows = [self.compiled.scalars(sequence, numbers, sizes) for sequence in workload.sequences]
+            columns: list[Any] = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
+        else:
+            q_lens, kv_lens, times = workload.counted
+            point = workload.at(times, q_lens, kv_lens).values()
+            columns = list(self.compiled.arrays(point, numbers, sizes))
+        totals = self.split([total(column) for column in columns])
+        highest = self.split([int(column.max()) for column in columns])
+        totals = totals._replace(peaks=highest.peaks)
+        once = self.quantities.once
+        if once is None:
+            return totals
+        again = len(workload.counted[0]) - 1  # counted with every pair of lengths, though there is one a call
+        more = once.scalars(*workload.at(1, 1, 1).values(), *numbers, *sizes)
+        return Quantities(
+            *(
+                [total - again * extra for total, extra in zip(column, extras, strict=True)]
+                for column, extras in zip(totals, self.split(more), strict=True)
+            )
+        )
+
+
+def total(column: Any) -> int:
+    """Return the exact sum of an array of counts."""
+    if column.dtype == object or column.size * int(np.abs(column).max()) >= 2**63:
+        return sum(map(int, column))
+    return int(column.sum())
+
+
+@lru_cache(maxsize=256)
+def tally(algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...]) -> CompiledAlgorithm:
+    """Return the compiled quantities of (algorithm, kind, options that shape a formula)."""
+    check_kind(algorithm, kind)
+
+    def build() -> CompiledQuantities:
+        from iomodel.counting.compile import compiled_quantities
+
+        return compiled_quantities(algorithm, kind, options)
+
+    return CompiledAlgorithm(algorithm, kind, options, obtain(algorithm.shipped, "quantities", (kind, options), build))

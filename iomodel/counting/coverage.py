@@ -1,0 +1,258 @@
+"""Coverage of the statements of a nest under a mask: elements, repetitions and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from sympy import Add, Expr, Integer, Max, Min, Mul, ceiling, count_ops, expand
+from sympy.core.symbol import Str
+
+from iomodel.common.band import Band
+from iomodel.counting.bands import Count, TabulatedCounts, Tiled, Visits, query_to_key, visible_pairs, visits
+from iomodel.counting.mask_kind import CAUSAL, FULL, MaskKind
+from iomodel.nests.floor_sum_node import FloorSum
+from iomodel.nests.language import Axis, Cut, Idle, Kernel, Live, Loop, Path, Per, Piece, Tensor, When, loops, outline
+from iomodel.nests.symbols import B, G, H, H_kv, N_k, p
+from iomodel.nests.tensors import grouped, head, key, query
+
+ONE = Integer(1)
+PIECE_MASKS = {"full": FULL, "causal": CAUSAL, "window": MaskKind(left=True, right=True, causal=True)}
+
+HOW_MANY: dict[Per, Expr] = {
+    "head": B * H,
+    "kv_head": B * H_kv,
+    "heads": H,
+    "kv_heads": H_kv,
+    "batch": B,
+    "call": Integer(1),
+}
+
+
+@dataclass(frozen=True)
+class View:
+    """The reading of a nest of one head under one kind of mask, with or without packed rows of a GQA group."""
+
+    mask: MaskKind = FULL
+    packed: bool = False
+
+    def instances(self, path: Path) -> Expr:
+        """Return the number of runs of a kernel: one per query head, or one per key/value head when packed [-]."""
+        kernel = path[0]
+        assert isinstance(kernel, Kernel)
+        alone = any(isinstance(block, When) and block.unless and block.condition == grouped for block in path)
+        shared = self.packed or alone  # without shared keys, query heads are key/value heads
+        heads = {"head": B * (H_kv if shared else H), "kv_head": B * H_kv, "batch": B, "call": ONE}
+        return heads[kernel.per]
+
+    def decided(self, condition: Expr) -> Expr:
+        """Return a condition as 1, 0 or an expression of these values; packing settles the condition of shared keys."""
+        return _decided(condition, self.packed)
+
+    def condition(self, path: Path) -> Expr:
+        """Return 1 where the guards around a statement let it run, 0 elsewhere."""
+        return self.decided(Mul(*(block.holds for block in path if isinstance(block, When))))
+
+    def tiled(self, axis: Axis, tile: Expr = ONE, paged: bool = False) -> Tiled:
+        """Cut an axis into tiles; packed queries have one row for each head of the group."""
+        stored = p * ceiling(N_k / p) if paged and axis == key else None
+        return Tiled(axis.length, tile, G if self.packed and axis in (query, head) else ONE, stored)
+
+    def rows(self, axis: Axis) -> Expr:
+        """Return the whole extent of an axis [rows]."""
+        return self.tiled(axis).rows
+
+    def band(self, outer: Axis, inner: Axis) -> Band | None:
+        """Return the positions of `inner` that a position of `outer` sees; None without a mask on this pair of axes.
+
+        Only the pair of queries and keys has a mask.
+        """
+        if {outer, inner} != {query, key} or self.mask == FULL:
+            return None
+        band = query_to_key(self.mask)
+        return band if outer == query else band.transposed()
+
+    def visits(self, outer_axis: Axis, outer: Tiled, inner_axis: Axis, inner: Tiled) -> Visits | TabulatedCounts:
+        """Return the counts of the tiles of one axis that the tiles of another visit."""
+        if self.mask.tabulated:
+            return TabulatedCounts(outer_axis.name, outer, inner)
+        return visits(outer, inner, self.band(outer_axis, inner_axis) or Band())
+
+    @property
+    def visible_pairs(self) -> Expr:
+        """Pairs of a query and a key visible to the query, of one head [-]."""
+        if self.mask.tabulated:
+            return TabulatedCounts(query.name, Tiled(query.length), Tiled(key.length)).pairs
+        return visible_pairs(query_to_key(self.mask), Tiled(query.length), Tiled(key.length))
+
+    def covered(self, axes: Iterable[Axis], path: Path, paged: bool = False) -> Expr:
+        """Return the elements over `axes` that a statement touches in one run of the nest, guards aside [elements]."""
+        return _covered(self, frozenset(axes), outline(path), paged)
+
+    def _covered(self, axes: frozenset[Axis], path: Path, paged: bool) -> Expr:
+        around = loops(path)
+        if (cut := _cut(path)) is not None:
+            inside = tuple(block for block in path if block is not cut)
+            each = ((piece, self.within(piece).covered(axes, inside, paged)) for piece in cut.pieces)
+            total = Add(*(piece.times * _sized(counted, piece) for piece, counted in each))
+            return min(total, expand(total), key=count_ops)  # terms that pieces share add up
+        factors, done = self._masked(axes, path, paged)
+        for axis, loop in around.items():
+            tiled = self.tiled(axis, loop.tile, paged)
+            if axis in done or axis.of in around:
+                continue  # a partition shares out the trips of the loop over its axis
+            factors.append(tiled.moved if axis in axes else tiled.trips)
+        rest = sorted(axes - around.keys(), key=lambda axis: axis.name)
+        return Mul(*factors, *(self.extent(axis, path, paged) for axis in rest))
+
+    def within(self, piece: Piece) -> View:
+        """Return the view of one piece, which is a call with a mask of its own."""
+        return replace(self, mask=PIECE_MASKS[piece.mask])
+
+    def extent(self, axis: Axis, path: Path, paged: bool = False) -> Expr:
+        """Return the rows of an axis without a loop [rows]; a single row of queries belongs to a single head."""
+        around = loops(path)
+        if axis == head and query in around and around[query].tile == ONE:
+            return ONE
+        rows = self.tiled(axis, ONE, paged).moved
+        return rows if (cut := _cut(path)) is None else rows.xreplace(dict(cut.pieces[0].sizes))
+
+    def buffer(self, tensor: Tensor, path: Path) -> Expr:
+        """Return the size of a buffer: the tile of each looped axis, the extent of any other [elements]."""
+        around = loops(path)
+        return Mul(*(around[axis].tile if axis in around else self.extent(axis, path) for axis in tensor.axes))
+
+    def stored(self, tensor: Tensor) -> Expr:
+        """Return the size of a tensor in HBM over all batches and heads, in whole pages if paged [elements]."""
+        return Mul(
+            HOW_MANY[tensor.per], *(self.tiled(axis, paged=tensor.paged).stored or axis.length for axis in tensor.axes)
+        )
+
+    def first_trip(self, path: Path, axis: Axis) -> Path:
+        """Replace the masked loop over `axis` by a guard, which runs its body once where the loop makes any trip."""
+        return tuple(
+            Live(axis, block.body) if isinstance(block, Loop) and block.axis == axis else block for block in path
+        )
+
+    def _masked(self, axes: frozenset[Axis], path: Path, paged: bool) -> tuple[list[Expr], set[Axis]]:
+        """Return the factors of a masked pair of loops, or of the guards, and the axes that the factors cover."""
+        guards: dict[Axis, Expr] = {}
+        partitions: set[Axis] = set()
+        turned: set[tuple[Axis | None, type]] = set()
+        pair: tuple[list[Expr], set[Axis]] | None = None
+        for i, block in enumerate(path):
+            if not isinstance(block, Live | Idle) and not (isinstance(block, Loop) and block.masked):
+                continue
+            enclosing = loops(path[:i])
+            parted = next((part for part in enclosing if part.of == block.axis), None)
+            outer_axis = next((axis for axis in enclosing if self.band(axis, block.axis) is not None), None)
+            turned.add((outer_axis, type(block)))
+            if isinstance(block, Live) and parted is not None:
+                if block.axis in loops(path):
+                    continue  # the loop over the axis visits live tiles only
+                outer_axis = next(axis for axis in enclosing if {axis, block.axis} == {query, key})
+                assert parted.chunk is not None
+                outer = self.tiled(outer_axis, enclosing[outer_axis].tile)
+                seen = self.visits(outer_axis, outer, block.axis, self.tiled(block.axis, parted.chunk))
+                guards[outer_axis] = seen.outer_rows if outer_axis in axes else seen.pairs
+                partitions.add(parted)
+                continue
+            if outer_axis is None:
+                continue
+            outer = self.tiled(outer_axis, enclosing[outer_axis].tile, paged)
+            if isinstance(block, Loop):
+                inner = self.tiled(block.axis, block.tile, paged)
+                seen = self.visits(outer_axis, outer, block.axis, inner)
+                factor = {  # a visited pair is live on both sides, so no guard binds further
+                    (True, True): seen.area,
+                    (True, False): seen.outer_rows,
+                    (False, True): seen.inner_rows,
+                    (False, False): seen.pairs,
+                }[outer_axis in axes, block.axis in axes]
+                pair = [factor], {outer_axis, block.axis}
+                continue
+            inner = self.tiled(block.axis)  # the live outer tiles do not depend on the inner tile
+            seen = self.visits(outer_axis, outer, block.axis, inner)
+            live, total = seen.live_outer_tiles, outer.trips
+            if outer_axis in axes:
+                live, total = seen.live_outer_rows, outer.moved
+            guards[outer_axis] = live if isinstance(block, Live) else total - live
+        idle = {axis for axis, kind in turned if kind is Idle}
+        if idle and (pair or any(axis is None or (axis, Live) in turned for axis in idle)):
+            return [Integer(0)], set()  # without a mask no tile is idle; a live tile never is
+        return pair or (list(guards.values()), set(guards) | partitions)
+
+    def pages(self, path: Path) -> Expr:
+        """Return the pages that the key tiles around a statement touch, each counted at every touch [-]."""
+        around = loops(path)
+        if key not in around:
+            return self.covered((), path) * ceiling(N_k / p)
+        if self.covered((), path) == 0:
+            return Integer(0)
+        inner, band = self.tiled(key, around[key].tile), self.band(key, query)
+        beside = tuple(block for block in path if not _about_keys(block))
+        if any(
+            isinstance(block, Loop) and block.masked and self._binds(block, path[:i]) for i, block in enumerate(path)
+        ):
+            outer = self.tiled(query, around[query].tile)
+            visited = Count(Str("pages"), Str(query.name), outer.tile, inner.tile, outer.group)
+            others = (block for block in beside if not isinstance(block, Live | Loop) or block.axis not in (query, key))
+            return self.covered((), tuple(others)) * visited
+        all_pages = live = self._pages_up_to(inner.trips, inner)
+        by_keys = {
+            type(block)
+            for i, block in enumerate(path)
+            if isinstance(block, Live | Idle) and block.axis == query and key in loops(path[:i])
+        }
+        if band is not None and by_keys:
+            seen = visits(inner, self.tiled(query), band)
+            live = self._pages_up_to(seen.stop, inner) - self._pages_up_to(seen.start, inner)
+            if Idle in by_keys:
+                live = all_pages - live
+        return self.covered((), beside) * live
+
+    def _binds(self, block: Loop, outside: Path) -> bool:
+        """Return True if the mask bounds a masked loop, by a loop around it over the other axis of the mask."""
+        return any(self.band(axis, block.axis) is not None for axis in loops(outside))
+
+    def _pages_up_to(self, tiles: Expr, inner: Tiled) -> Expr:
+        """Return the pages that the first tiles of an axis touch, one tile after the other [-]."""
+        ends = FloorSum(tiles, p, inner.tile, inner.tile + p - 1)
+        starts = FloorSum(tiles, p, inner.tile, Integer(0))
+        beyond = ceiling(inner.trips * inner.tile / p) - ceiling(inner.length / p)
+        last = ONE if tiles == inner.trips else Max(0, tiles - inner.trips + 1)
+        if tiles == 0:
+            return Integer(0)
+        return ends - starts - last * beyond
+
+
+@lru_cache(maxsize=4096)
+def _covered(view: View, axes: frozenset[Axis], path: Path, paged: bool) -> Expr:
+    # Many statements of a nest share their axes and the blocks around them.
+    return view._covered(axes, path, paged)
+
+
+@lru_cache(maxsize=256)
+def _decided(condition: Expr, packed: bool) -> Expr:
+    return condition.subs(grouped, 0 if packed else Min(1, G - 1))
+
+
+def _sized(counted: Expr, piece: Piece) -> Expr:
+    return Mul(*(_factor_sized(factor, piece) for factor in Mul.make_args(counted)))
+
+
+@lru_cache(maxsize=4096)
+def _factor_sized(factor: Expr, piece: Piece) -> Expr:
+    # The factor of a mask occurs in many counts and is slow to rebuild.
+    return factor.xreplace(dict(piece.sizes))
+
+
+def _cut(path: Path) -> Cut | None:
+    return next((block for block in path if isinstance(block, Cut)), None)
+
+
+def _about_keys(block: object) -> bool:
+    return (isinstance(block, Loop) and key in (block.axis, block.axis.of)) or (
+        isinstance(block, Live | Idle) and block.axis == query
+    )

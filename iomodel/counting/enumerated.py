@@ -1,0 +1,56 @@
+"""The counts without a formula, taken from the mask's data or by a walk over the tiles."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from iomodel.common.floor_sum import floor_sum
+from iomodel.errors import InputError
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import Mask
+from iomodel.workloads.masks.spans import band_of
+
+MOST_TILES = 10**7
+"""Most query tiles of an enumeration, which then takes some seconds."""
+
+
+def counted(quantity: str, outer: str, u: int, v: int, group: int, workload: Attention) -> int:
+    """Return one count of the visits of tiles of u rows of the `outer` axis to tiles of v rows of the other axis."""
+    if quantity == "pages":
+        return _pages(u, v, group, workload.q_len, workload.kv_len, workload.page_size or 1, workload.mask)
+    mask: Any = workload.mask
+    return int(getattr(mask.tiles(outer, u, v, workload.q_len, workload.kv_len, group), quantity))
+
+
+@lru_cache(maxsize=4096)
+def _pages(u: int, v: int, group: int, q_len: int, kv_len: int, page: int, mask: Mask) -> int:
+    """Count the pages touched by the key tiles that the query tiles visit, one visit after the other.
+
+    Tile i of u rows visits the key tiles lo(i) .. hi(i)-1, a range, since the mask is a band; a prefix sum of the
+    pages of each key tile gives the rest. Where the tile divides the page, or the page the tile, sums of floors do.
+    """
+    tiles = -(-q_len * group // u)
+    if tiles > MOST_TILES:
+        raise InputError(
+            f"block_q: {u} given; {tiles:,} query tiles are too many to count pages under a mask one by one"
+        )
+    first = np.arange(tiles, dtype=object if q_len + kv_len > 2**40 else np.int64) * u
+    last = np.minimum(first + u, q_len * group) - 1
+    band = band_of(mask, q_len, kv_len)
+    assert band is not None, "pages under a mask given by data"
+    low, high = band.span(first // group, last // group, kv_len)
+    seeing = low < high
+    starts, stops = low[seeing] // v, (high[seeing] - 1) // v + 1
+    ends, times = np.unique(np.concatenate([starts, stops]), return_inverse=True)
+    up_to = np.array([_pages_up_to(int(tile), v, page, kv_len) for tile in ends], dtype=object)
+    return int(up_to[times[len(starts) :]].sum() - up_to[times[: len(starts)]].sum()) if len(starts) else 0
+
+
+def _pages_up_to(tiles: int, v: int, page: int, kv_len: int) -> int:
+    """Count the pages that the first key tiles touch, one tile after the other."""
+    total = floor_sum(tiles, page, v, v + page - 1) - floor_sum(tiles, page, v, 0)
+    beyond = -(-min(tiles * v, kv_len) // page) - -(-tiles * v // page)
+    return total + beyond

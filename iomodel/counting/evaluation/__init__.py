@@ -1,0 +1,1 @@
+"""Formulas as generated code, run on integers, NumPy blocks or machine code."""

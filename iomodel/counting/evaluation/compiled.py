@@ -1,0 +1,133 @@
+"""Formulas compiled once to plain Python for many calls.
+
+Floors become `//`, so nothing is ever rounded. Arrays run in int64 where the result provably fits, and on Python
+integers where it does not (:mod:`iomodel.counting.evaluation.array_engine`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from iomodel.counting.evaluation.arithmetic import SCALAR, SIZES, Size
+from iomodel.counting.evaluation.array_engine import Seen, evaluated
+
+if TYPE_CHECKING:
+    from sympy import Expr, Symbol
+
+
+class Compiled:
+    """A set of formulas over the alphabet, compiled once for any number of calls of `scalars` and `arrays`.
+
+    Parameters
+    ----------
+    formulas : sequence of sympy expressions
+        Formulas whose values are integers.
+    inputs : sequence of Symbol, optional
+        The order of the positional arguments; by default all symbols that occur, by name.
+    same : mapping of Symbol to Symbol, optional
+        Symbols with the value of another symbol, which replaces them.
+
+    Examples
+    --------
+    >>> from sympy import ceiling
+    >>> from iomodel.nests.symbols import B_r, N_q
+    >>> Compiled([ceiling(N_q / B_r)]).scalars(10**12, 7)  # (N_q, B_r) after sorting: B_r, N_q
+    (1,)
+    """
+
+    def __init__(
+        self,
+        formulas: Sequence[Expr],
+        inputs: Sequence[Symbol] | None = None,
+        same: Mapping[Symbol, Symbol] | None = None,
+    ) -> None:
+        from iomodel.counting.evaluation.integral import integral
+
+        known: dict[Expr, Expr] = {}
+        self.formulas = [integral(formula, known).xreplace(dict(same or {})) for formula in formulas]
+        found = set().union(*(formula.free_symbols for formula in self.formulas), ())
+        self.inputs = tuple(inputs) if inputs is not None else tuple(sorted(found, key=str))
+
+    def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:
+        """The formulas as one function of the inputs, with these functions for extrema, sums of floors and ratios.
+
+        `varying` are the places of the inputs that are to be arrays.
+        """
+        from iomodel.counting.evaluation.codegen import function
+
+        return function(self.formulas, self.inputs, functions, [self.inputs[place] for place in varying])
+
+    @property
+    def outputs(self) -> int:
+        """Number of formulas [-]."""
+        return len(self.formulas)
+
+    @cached_property
+    def _scalar(self) -> Callable[..., tuple[int | Fraction, ...]]:
+        return self.function(SCALAR)
+
+    @cached_property
+    def sizes(self) -> Callable[..., tuple[int | Size, ...]]:
+        """The function that evaluates the formulas on bounds of magnitude."""
+        return self.function(SIZES)
+
+    @cached_property
+    def memo(self) -> dict[Any, Any]:
+        """Cache of the functions compiled for arrays."""
+        return {}
+
+    def scalars(self, *values: int) -> tuple[int, ...]:
+        """Return the exact integers at one point."""
+        return tuple(map(_whole, self._scalar(*values)))
+
+    def arrays(self, *values: Any, engine: str = "auto", seen: Seen | None = None) -> tuple[Any, ...]:
+        """Return integers at many broadcast points: int64 if every value fits, else Python integers."""
+        return tuple(evaluated(self, values, engine, seen))
+
+
+class StoredFormulas(Compiled):
+    """Compiled formulas whose scalar function is shipped source, and whose expressions are rebuilt when asked for.
+
+    Parameters
+    ----------
+    scalar : function
+        The shipped function.
+    outputs : int
+        How many values it returns.
+    rebuild : callable
+        Builds the same formulas with sympy.
+    """
+
+    def __init__(self, scalar: FunctionType, outputs: int, rebuild: Callable[[], Compiled]) -> None:
+        self._shipped, self._outputs, self._rebuild = scalar, outputs, rebuild
+
+    @cached_property
+    def formulas(self) -> list[Expr]:  # type: ignore[override]
+        """The formulas as expressions of opaque nodes."""
+        return self._rebuild().formulas
+
+    @cached_property
+    def inputs(self) -> tuple[Symbol, ...]:  # type: ignore[override]
+        """The symbols of the positional arguments."""
+        return self._rebuild().inputs
+
+    @property
+    def outputs(self) -> int:
+        """Number of formulas [-]."""
+        return self._outputs
+
+    def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:  # noqa: ARG002
+        """The shipped function, with these functions for extrema, sums of floors and ratios."""
+        return FunctionType(self._shipped.__code__, dict(functions), self._shipped.__name__)
+
+
+def _whole(value: int | Fraction) -> int:
+    if isinstance(value, int):
+        return value
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return value.numerator
+    raise ArithmeticError(f"a count is not an integer: {value}")  # a wrong formula, never a user's input

@@ -1,0 +1,297 @@
+"""Exact sympy expressions of every quantity of an algorithm, with ceilings kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+from sympy import Add, Expr, factor_terms, latex
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.results import PlainData, check_keys, decoded_values, plain
+from iomodel.common.validation import as_integer, as_mapping
+from iomodel.counting import folds as counts
+from iomodel.counting.coverage import View
+from iomodel.counting.expressions_text import readable
+from iomodel.counting.kinds import FormulaKind, check_kind, known_direction, mask_kind, passes_of
+from iomodel.counting.mask_kind import CAUSAL
+from iomodel.counting.options import check_options, structural
+from iomodel.counting.quantities import IN_FORMULAS, QUANTITIES, TOTALS, Counts
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import (
+    FOLLOWS,
+    NUMBERS,
+    TILES,
+)
+from iomodel.nests.features import FEATURES, dressed
+from iomodel.nests.language import Nest, Tensor, retiled
+from iomodel.nests.symbols import (
+    BY_NAME,
+)
+from iomodel.workloads.call import CACHE_ONLY, Mask, known_mask
+
+
+@dataclass(frozen=True)
+class Expressions(Counts[Expr], PlainData):
+    """The quantities of one algorithm as sympy expressions over the alphabet, for all batches and heads.
+
+    Attributes
+    ----------
+    reads, writes : mapping of tensor name to expression
+        HBM accesses [elements].
+    hbm_bytes, atomics, flops, useful_flops, exps, ... : expression
+        Each quantity of :class:`~iomodel.counting.quantities.Counts`.
+    """
+
+    algorithm: str
+    mask: Mask
+    direction: str
+    features: tuple[str, ...]
+    options: Mapping[str, Any]
+    reads: Mapping[str, Expr]
+    writes: Mapping[str, Expr]
+    substitutions: tuple[Mapping[str, int | Expr], ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def footprint(self) -> Expr:
+        """Peak of the live on-chip buffers [elements]."""
+        return self.footprint_elements
+
+    @property
+    def hbm_reads(self) -> Expr:
+        """Elements read from HBM [elements]."""
+        return Add(*self.reads.values())
+
+    @property
+    def hbm_writes(self) -> Expr:
+        """Elements written to HBM [elements]."""
+        return Add(*self.writes.values())
+
+    @property
+    def hbm_elements(self) -> Expr:
+        """HBM accesses, reads and writes [elements]."""
+        return self.hbm_reads + self.hbm_writes
+
+    @property
+    def intensity(self) -> Expr:
+        """Arithmetic intensity [FLOP/B]."""
+        return self.flops / self.hbm_bytes
+
+    @property
+    def tiles(self) -> tuple[str, ...]:
+        """Names of the tiles that the algorithm takes."""
+        used = set().union(self.hbm_bytes.free_symbols, self.footprint.free_symbols, self.exps.free_symbols)
+        return tuple(entry.name for entry in TILES if entry.symbol in used)
+
+    @property
+    def own_tiles(self) -> tuple[str, ...]:
+        """Names of the tiles without a default; a follower takes the size of the tile that it follows."""
+        return tuple(name for name in self.tiles if FOLLOWS.get(name) not in self.tiles)
+
+    @cached_property
+    def quantities(self) -> Mapping[str, Expr]:
+        """All expressions by name, totals included, without those of single tensors."""
+        names = [*TOTALS, *(IN_FORMULAS.get(name, name) for name in QUANTITIES)]
+        return FrozenDict({name: getattr(self, name) for name in names})
+
+    def subs(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Expressions:
+        """Replace some symbols, by Python name, and keep the others.
+
+        >>> import iomodel
+        >>> iomodel.expressions("flash2").subs(batch=1, heads=1, block_q=128).reads["K"]
+        N_k*d*ceiling(N_q/128)
+        """
+        replacements = {**({} if values is None else as_mapping("values", values, "{'block_q': 128}")), **more}
+        for name in replacements:
+            if name not in BY_NAME:
+                raise UnknownNameError("symbol", name, BY_NAME)
+        point = {
+            BY_NAME[name]: value if isinstance(value, Expr) else as_integer(name, value, int(bool(symbol.is_positive)))
+            for name, value in replacements.items()
+            for symbol in [BY_NAME[name]]
+        }
+
+        def at(expr: Expr) -> Expr:
+            return expr.subs(point, simultaneous=True)
+
+        changes: dict[str, Any] = {name: at(getattr(self, name)) for name in QUANTITIES}
+        for side in ("reads", "writes"):
+            changes[side] = FrozenDict({name: at(expr) for name, expr in getattr(self, side).items()})
+        values = FrozenDict({name: point[BY_NAME[name]] for name in replacements})
+        return replace(self, **changes, substitutions=(*self.substitutions, values))
+
+    def latex(self) -> str:
+        r"""Render the quantities as a LaTeX `aligned` block.
+
+        >>> import iomodel
+        >>> print(iomodel.expressions("flash2").subs(batch=1, heads=1).latex().splitlines()[1])
+        \text{reads } Q &= N_{q} d \\
+        """
+        sides = {"reads": self.reads, "writes": self.writes}
+        moved = [(side, name, expr) for side, tensors in sides.items() for name, expr in tensors.items() if expr != 0]
+        rows = [(rf"\text{{{side} }} {_tex(name)}", expr) for side, name, expr in moved]
+        rows += [
+            (r"\text{HBM elements}", self.hbm_elements),
+            (r"\text{FLOPs}", self.flops),
+            (r"\text{exponentials}", self.exps),
+            *([(r"\text{atomics}", self.atomics)] if self.atomics != 0 else []),
+            (r"\text{footprint}", self.footprint),
+        ]
+        body = " \\\\\n".join(rf"{label} &= {latex(factor_terms(expr))}" for label, expr in rows)
+        return "\\begin{aligned}\n" + body + "\n\\end{aligned}"
+
+    def _repr_latex_(self) -> str:
+        return f"$$\n{self.latex()}\n$$"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the expressions as text, ready for JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "mask": self.mask if isinstance(self.mask, str) else self.mask.to_dict(),
+            "direction": self.direction,
+            "features": list(self.features),
+            "options": dict(self.options),
+            "reads": {name: str(factor_terms(expr)) for name, expr in self.reads.items()},
+            "writes": {name: str(factor_terms(expr)) for name, expr in self.writes.items()},
+            **{name: str(factor_terms(expr)) for name, expr in self.quantities.items()},
+            "substitutions": plain(self.substitutions),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Expressions:
+        """Derive the expressions of plain data again; their texts are not read.
+
+        Raises
+        ------
+        InputError
+            A key is missing or unknown, or its value is of another type.
+        """
+        kinds = {"algorithm": str, "mask": Any, "direction": str, "features": tuple[str, ...]}
+        kinds |= {"options": Mapping[str, Any], "substitutions": tuple[Mapping[str, Expr], ...]}
+        known = decoded_values(kinds, (), data, cls.__name__)
+        features = dict.fromkeys(known["features"], True)
+        made = expressions(known["algorithm"], known["mask"], known["direction"], **features, **known["options"])
+        for values in known["substitutions"]:
+            made = made.subs(values)
+        check_keys(data, [*kinds, "reads", "writes", *made.quantities])
+        return made
+
+    def __str__(self) -> str:
+        return readable(self)
+
+
+def _tex(name: str) -> str:
+    return name if "_" not in name else r"\text{{{}}}".format(name.replace("_", r"\_"))
+
+
+def declared(found: Algorithm, kind: FormulaKind, options: Mapping[str, Any]) -> Nest:
+    """Build the nest of a kind under the options; `packed` affects the view of the nest, not its declaration."""
+    switches = {name: value for name, value in options.items() if name not in NUMBERS and name != "packed"}
+    symbols = {name: BY_NAME[name] for name in NUMBERS & found.options.keys()}
+    causal = kind.mask == CAUSAL
+    if kind.operation != "attention":
+        features = {name: name in kind.features for name in found.features}
+        return found.nest(kind.direction, **switches, **symbols, **features)
+    passes = [
+        dressed(found.nest(way, causal, **switches, **symbols), kind.features) for way in passes_of(kind.direction)
+    ]
+    if len(passes) == 1:
+        return passes[0]
+    return passes[0] + retiled(passes[1], {BY_NAME[name]: BY_NAME[f"bwd_{name}"] for name in ("block_q", "block_kv")})
+
+
+def expressions(
+    algorithm: AlgorithmLike, mask: Mask = "full", direction: str = "forward", **options: Any
+) -> Expressions:
+    """Return the exact IO complexity of an algorithm as sympy expressions.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        One of :func:`iomodel.list_algorithms`.
+    mask : "full", "causal", Window, BlockMask or Documents
+        Only the kind of the mask matters: the widths of a window stay symbols, W_l and W_r, and the tiles that a mask
+        given by data visits stay counts without a formula.
+    direction : {"forward", "backward", "both"}
+        The pass, or both passes.
+    **options
+        Options of the algorithm (``lse=False``), and ``packed=True`` for the rows of a GQA group in one tile. A
+        number that is not given stays a symbol (``splits``). Features of the call are enabled by name:
+        ``bias=True``, ``paged=True`` and so on (:mod:`iomodel.nests.features`).
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        An unknown algorithm, mask, direction or option.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> iomodel.expressions("flash2").subs(batch=1, heads=1).hbm_elements
+    N_k*d*ceiling(N_q/B_r) + N_k*d_v*ceiling(N_q/B_r) + N_q*d + N_q*d_v + N_q
+    """
+    found = find_algorithm(algorithm)
+    mask = known_mask(mask)
+    known_direction(direction)
+    features = _features(found, direction, options)
+    kind = FormulaKind(mask_kind(mask), direction, features, found.answers)
+    check_kind(found, kind)
+    complete = check_options(found, options, direction=direction)
+    formula = replace(formulas(found, kind, structural(complete)), mask=mask)
+    numbers = {name: options[name] for name in NUMBERS & options.keys()}
+    return (
+        replace(formula.subs(numbers), substitutions=(), options=FrozenDict({**formula.options, **numbers}))
+        if numbers
+        else formula
+    )
+
+
+def _features(found: Algorithm, direction: str, options: dict[str, Any]) -> tuple[str, ...]:
+    """Remove the features from the options and return the enabled ones; raise InputError for impossible features."""
+    allowed = {**found.takes(direction), **found.common} if direction in found.directions else {}
+    known = tuple(FEATURES) if found.answers == "attention" else found.features
+    for name, value in options.items():
+        if allowed and name not in allowed and name not in known:
+            raise UnknownNameError(f"option of {found.name}", name, [*allowed, *known])
+        if name in known and not isinstance(value, bool):
+            raise InputError(f"{name}: {shown(value)} given; allowed: bool")
+    features = tuple(name for name in known if options.pop(name, False))
+    serving = [name for name in features if name in CACHE_ONLY]
+    if serving and direction != "forward":
+        raise InputError(f"{serving[0]}: given with direction {direction}; allowed: with direction forward")
+    scales = [name for name in features if name in ("latent", "head_scales", "token_scales")]
+    if len(scales) > 1:
+        raise InputError(f"{scales[1]}: given with {scales[0]}; allowed: one of the two")
+    return features
+
+
+@lru_cache(maxsize=256)
+def formulas(found: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...]) -> Expressions:
+    """Build the expressions of a kind under the options that shape them."""
+    chosen = dict(options)
+    nest = declared(found, kind, chosen)
+    view = View(kind.mask, bool(chosen.get("packed")))
+    quantities = {name: getattr(counts, name)(nest, view) for name in QUANTITIES}
+    if found.approximates or kind.operation != "attention":  # no mask defines the useful pairs
+        quantities["useful_flops"] = quantities["flops"]
+    return Expressions(
+        algorithm=name_of(found),
+        mask="full",
+        direction=kind.direction,
+        features=kind.features,
+        options=FrozenDict(chosen),
+        reads=_by_name(counts.moves(nest, view, counts.READS)),
+        writes=_by_name(counts.moves(nest, view, counts.WRITES)),
+        **quantities,
+    )
+
+
+def _by_name(moved: Mapping[Tensor, Expr]) -> FrozenDict[str, Expr]:
+    """Add up counts by tensor name: a tensor keeps its name when its dtype or place changes."""
+    names = dict.fromkeys(tensor.name for tensor in moved)
+    return FrozenDict({name: Add(*(expr for t, expr in moved.items() if t.name == name)) for name in names})

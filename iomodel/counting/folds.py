@@ -1,0 +1,319 @@
+"""Folds over a nest, one function per quantity: traffic, FLOPs, function values, footprint, allocation.
+
+The rule behind every count: a statement covers each of its own axes once, and every enclosing loop over another axis
+repeats the statement once per trip. A masked pair of loops covers and repeats the tiles that the mask visits
+(:mod:`iomodel.counting.coverage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+
+from sympy import Add, Expr, Integer, Max, Mul, Poly, ceiling
+
+from iomodel.counting.coverage import HOW_MANY, View
+from iomodel.nests.language import (
+    Accumulate,
+    Axis,
+    Cut,
+    Elementwise,
+    Exp,
+    Fill,
+    Guard,
+    Hold,
+    Kernel,
+    Leaf,
+    Load,
+    Lookup,
+    Loop,
+    MatMul,
+    Nest,
+    Path,
+    Per,
+    Random,
+    Statement,
+    Store,
+    Tanh,
+    Tensor,
+    When,
+    rebuilt,
+    walk,
+)
+from iomodel.nests.symbols import B, H, b_w, e, e_kv, e_out
+from iomodel.nests.tensors import key, query
+
+Weight = Callable[[str], Expr]
+Move = Load | Lookup | Store | Fill | Accumulate
+READS = (Load, Lookup, Accumulate)
+WRITES = (Store, Fill, Accumulate)
+SIZES: dict[str, Expr] = {
+    "io": e,
+    "kv": e_kv,
+    "weight": b_w / 32,
+    "out": e_out,
+    "fp32": Integer(4),
+    "int32": Integer(4),
+    "int64": Integer(8),
+    "bool": Integer(1),
+}
+
+
+def elements(_dtype: str) -> Expr:
+    """Weigh every element alike [elements]."""
+    return Integer(1)
+
+
+def in_bytes(dtype: str) -> Expr:
+    """Weigh an element by its size [B]."""
+    return SIZES[dtype]
+
+
+def whole(size: Expr) -> Expr:
+    """Round a total up to whole bytes where elements may be narrower than a byte, as int4 is [B]."""
+    return ceiling(size) if b_w in size.free_symbols else size
+
+
+def moves(nest: Nest, view: View, kinds: tuple[type, ...]) -> dict[Tensor, Expr]:
+    """Count the HBM accesses of some kinds of statement by tensor, over all batches and heads [elements]."""
+    totals: dict[Tensor, dict[Expr, Expr]] = {}
+    for statement, path in walk(nest):
+        if not isinstance(statement, kinds):
+            continue
+        assert isinstance(statement, Move)
+        moved = view.instances(path) * _moved(statement, path, view)
+        terms = totals.setdefault(statement.tensor, {})
+        terms[moved] = terms.get(moved, Integer(0)) + view.condition(path)
+    return {tensor: Add(*(runs * moved for moved, runs in terms.items())) for tensor, terms in totals.items()}
+
+
+def _moved(statement: Move, path: Path, view: View) -> Expr:
+    if isinstance(statement, Lookup):
+        return view.pages(path)
+    axes = statement.axes if isinstance(statement, Accumulate) else statement.tensor.axes
+    paged = statement.tensor.paged
+    everywhere = view.covered(axes, path, paged)
+    if isinstance(statement, Load) and statement.after_first is not None:
+        return everywhere - view.covered(axes, view.first_trip(path, statement.after_first), paged)
+    return everywhere
+
+
+def hbm_bytes(nest: Nest, view: View) -> Expr:
+    """Sum the reads and writes of all tensors, each at its own width [B]."""
+    sides = (moves(nest, view, READS), moves(nest, view, WRITES))
+    return whole(Add(*(in_bytes(tensor.dtype) * moved for side in sides for tensor, moved in side.items())))
+
+
+def atomics(nest: Nest, view: View) -> Expr:
+    """Count the atomic additions to HBM, each of which is also one read and one write [elements]."""
+    added = [(s, path) for s, path in walk(nest) if isinstance(s, Accumulate) and s.atomic]
+    return Add(*(view.instances(path) * view.condition(path) * _moved(s, path, view) for s, path in added))
+
+
+def flops(nest: Nest, view: View) -> Expr:
+    """Count the FLOPs of the matrix products over the visited tiles, 2 m n k each [FLOP]."""
+    return 2 * _sum(nest, view, lambda s: (s.m, s.n, s.k) if isinstance(s, MatMul) else None)
+
+
+def useful_flops(nest: Nest, view: View) -> Expr:
+    """Count the FLOPs of the matrix products over the visible pairs alone [FLOP]."""
+    pairs = view.visible_pairs
+    total = Integer(0)
+    for statement, _ in walk(nest):
+        if isinstance(statement, MatMul):
+            others = {statement.m, statement.n, statement.k} - {query, key}
+            total += pairs * Mul(*(axis.length for axis in others))
+    return 2 * B * H * total
+
+
+def function_values(nest: Nest, view: View, kind: type[Elementwise]) -> Expr:
+    """Count the values of one kind of elementwise function: exponentials, tangents or random numbers [-]."""
+    return _sum(nest, view, lambda s: s.axes if isinstance(s, kind) else None)
+
+
+def exps(nest: Nest, view: View) -> Expr:
+    """Count the exponentials [-]."""
+    return function_values(nest, view, Exp)
+
+
+def tanhs(nest: Nest, view: View) -> Expr:
+    """Count the hyperbolic tangents [-]."""
+    return function_values(nest, view, Tanh)
+
+
+def randoms(nest: Nest, view: View) -> Expr:
+    """Count the random numbers [-]."""
+    return function_values(nest, view, Random)
+
+
+def _sum(nest: Nest, view: View, axes_of: Callable[[Leaf], Iterable[Axis] | None]) -> Expr:
+    terms = []
+    for statement, path in walk(nest):
+        axes = axes_of(statement)
+        if axes is not None:
+            terms.append(view.instances(path) * view.condition(path) * view.covered(axes, path))
+    return Add(*terms)
+
+
+def by_condition(nest: Nest, view: View, fold: Callable[[Nest], Expr]) -> Expr:
+    """Evaluate a fold that is no sum over statements, such as a maximum, at each value of the condition of a nest."""
+    conditions = {block.condition for _, path in walk(nest) for block in path if isinstance(block, When)}
+    if not conditions:
+        return fold(nest)
+    (condition,) = conditions
+    holds = view.decided(condition)
+
+    def decided(value: bool) -> Nest:
+        def change(statement: Statement) -> Sequence[Statement]:
+            if isinstance(statement, When):
+                return statement.body if statement.unless != value else ()
+            return (statement,)
+
+        return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
+
+    if holds.is_Integer:
+        return fold(decided(bool(holds)))
+    either, other = fold(decided(True)), fold(decided(False))
+    return either if either == other else holds * either + (1 - holds) * other
+
+
+def largest(terms: Iterable[Expr]) -> Expr:
+    """Return the maximum without the terms that another term dominates at all positive integers."""
+    kept: list[Expr] = []
+    for term in dict.fromkeys(part for argument in terms for part in Max.make_args(argument)):
+        if not any(_never_below(other, term) for other in kept):
+            kept = [other for other in kept if not _never_below(term, other)] + [term]
+    return Max(*kept, evaluate=False)  # sympy would compare every pair again, slowly
+
+
+@lru_cache(maxsize=4096)
+def _never_below(term: Expr, other: Expr) -> bool:
+    difference = term - other
+    symbols = difference.free_symbols
+    if not symbols or not difference.is_polynomial(*symbols):
+        return bool(not symbols and difference >= 0)
+    signs = {coefficient >= 0 for coefficient in Poly(difference, *symbols).coeffs()}
+    if len(signs) == 1:  # coefficients of one sign settle the sign of the difference
+        return True in signs
+    beyond = difference.xreplace({symbol: symbol + 1 for symbol in symbols})  # symbols are at least 1
+    return all(coefficient >= 0 for coefficient in Poly(beyond, *symbols).coeffs())
+
+
+def footprint(nest: Nest, view: View, weight: Weight = elements) -> Expr:
+    """Return the peak of live on-chip buffers, each at its full tile size [elements, or B by weight]."""
+    return by_condition(nest, view, lambda decided: largest(_peak(kernel, view, weight) for kernel in decided))
+
+
+def footprint_elements(nest: Nest, view: View) -> Expr:
+    """Return the footprint with all elements weighed alike [elements]."""
+    return footprint(nest, view)
+
+
+def footprint_bytes(nest: Nest, view: View) -> Expr:
+    """Return the footprint with each element at its own width [B]."""
+    return whole(footprint(nest, view, in_bytes))
+
+
+def _peak(kernel: Kernel, view: View, weight: Weight) -> Expr:
+    def inside(block: Kernel | Loop | Cut, path: Path, above: frozenset[Tensor]) -> Expr:
+        here, have = (*path, block), set(above)
+        own: Expr = Integer(0)  # all buffers of the body first: a buffer outlives the loops beside it
+        for tensor, dtype, around in buffers(block.body, here):
+            if tensor not in have:
+                own += weight(dtype) * view.buffer(tensor, around)
+                have.add(tensor)
+        inner = [inside(loop, around, frozenset(have)) for loop, around in _inner_loops(block.body, here)]
+        return own + (largest(inner) if inner else 0)
+
+    return inside(kernel, (), frozenset())
+
+
+def buffers(body: Sequence[object], path: Path) -> Iterator[tuple[Tensor, str, Path]]:
+    """Yield the buffers that a body declares, with their dtypes and paths; a guard opens no scope of its own."""
+    for statement in body:
+        if isinstance(statement, Load | Hold):
+            dtype = statement.dtype if isinstance(statement, Hold) and statement.dtype else statement.tensor.dtype
+            yield statement.tensor, dtype, path
+        elif isinstance(statement, Guard):
+            yield from buffers(statement.body, path)
+
+
+def _inner_loops(body: Sequence[object], path: Path) -> Iterator[tuple[Loop | Cut, Path]]:
+    for statement in body:
+        if isinstance(statement, Loop | Cut):
+            yield statement, path
+        elif isinstance(statement, Guard):
+            yield from _inner_loops(statement.body, (*path, statement))
+
+
+def allocations(nest: Nest, view: View, weight: Weight = elements, per: Iterable[Per] = HOW_MANY) -> list[Expr]:
+    """Compute the HBM allocation during each kernel [elements, or B by weight], of tensors `per` these instances.
+
+    An input stays from the first kernel to the last, a result from the kernel that first writes it to the last.
+    An intermediate tensor is freed after the last kernel that reads or keeps it.
+    """
+    allocated = cache(lambda decided: _allocated(decided, view, weight, per))
+    return [by_condition(nest, view, lambda decided: allocated(decided)[number]) for number in range(len(nest))]  # noqa: B023
+
+
+def _allocated(nest: Nest, view: View, weight: Weight, per: Iterable[Per]) -> list[Expr]:
+    touched: dict[Tensor, list[tuple[int, bool]]] = {}
+    whole = {tensor.name: tensor for tensor in _in_hbm(nest) if not tensor.inside}
+    for number, kernel in enumerate(nest):
+        for statement, _ in walk((kernel,)):
+            if isinstance(statement, READS + WRITES):
+                written = isinstance(statement, WRITES)
+                tensor = whole[statement.tensor.name] if _is_view(statement.tensor, whole) else statement.tensor
+                touched.setdefault(tensor, []).append((number, written))
+        for tensor in kernel.keeps:
+            touched.setdefault(tensor, []).append((number, False))
+    end = len(nest) - 1
+    live: list[list[Expr]] = [[] for _ in nest]
+    for tensor, uses in touched.items():
+        if tensor.inside or tensor.per not in per:
+            continue
+        stores = [number for number, stored in uses if stored]
+        first = uses[0][0] if uses[0][1] else 0  # a tensor loaded before any store is an input
+        last = uses[-1][0] if stores and stores[-1] < uses[-1][0] else end
+        size = weight(tensor.dtype) * view.stored(tensor)
+        for number in range(first, last + 1):
+            live[number].append(size)
+    return [Add(*sizes) for sizes in live]
+
+
+def _in_hbm(nest: Nest) -> Iterator[Tensor]:
+    for statement, _ in walk(nest):
+        if isinstance(statement, READS + WRITES):
+            yield statement.tensor
+    for kernel in nest:
+        yield from kernel.keeps
+
+
+def _is_view(tensor: Tensor, whole: Mapping[str, Tensor]) -> bool:
+    # A view has the name of a whole tensor: a part of it, or the same elements in another order.
+    return tensor.inside and tensor.name in whole
+
+
+def peak_hbm(nest: Nest, view: View = View(), weight: Weight = elements) -> Expr:  # noqa: B008 - frozen
+    """Return the largest HBM allocation of any kernel [elements, or B by weight]."""
+    return largest(allocations(nest, view, weight))
+
+
+def compulsory(nest: Nest, view: View, weight: Weight = elements) -> Expr:
+    """Count each tensor once if loaded before any store, and once if stored last [elements, or B by weight]."""
+    uses: dict[Tensor, list[bool]] = {}
+    for statement, _ in walk(nest):
+        if isinstance(statement, READS + WRITES):
+            uses.setdefault(statement.tensor, []).append(isinstance(statement, WRITES))
+    sizes = {tensor: weight(tensor.dtype) * view.stored(tensor) for tensor in uses}
+    return Add(*(sizes[tensor] * (int(not stored[0]) + int(stored[-1])) for tensor, stored in uses.items()))
+
+
+def peak_hbm_elements(nest: Nest, view: View) -> Expr:
+    """Return the largest HBM allocation with all elements weighed alike [elements]."""
+    return peak_hbm(nest, view)
+
+
+def peak_hbm_bytes(nest: Nest, view: View) -> Expr:
+    """Return the largest HBM allocation with each element at its own width [B]."""
+    return whole(peak_hbm(nest, view, in_bytes))

@@ -1,0 +1,23 @@
+"""The kinds of mask that a formula distinguishes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MaskKind:
+    """The bounded sides of a mask and the alignment of its diagonal, without the widths that formulas keep as symbols.
+
+    A `tabulated` mask is known from its data alone; its counts are :class:`Count` nodes.
+    """
+
+    left: bool = False
+    right: bool = False
+    causal: bool = False
+    top_left: bool = False
+    tabulated: bool = False
+
+
+FULL = MaskKind()
+CAUSAL = MaskKind(right=True, causal=True)

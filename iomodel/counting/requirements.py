@@ -1,0 +1,100 @@
+"""Requirements of an algorithm on the numbers of a call (:class:`iomodel.nests.algorithm.Requirement`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from iomodel.counting.evaluation.compiled import Compiled
+from iomodel.counting.store import obtain, record
+from iomodel.errors import InputError
+from iomodel.nests.algorithm import Algorithm
+
+
+@record
+@dataclass(frozen=True)
+class CompiledRequirement:
+    """A requirement whose formulas are compiled over the numbers that it names."""
+
+    field: str
+    allowed: str
+    given: tuple[tuple[str, Any], ...]
+    names: tuple[str, ...]
+    holds: Compiled
+    most: Compiled | None
+
+
+def requirements(found: Algorithm) -> tuple[CompiledRequirement, ...]:
+    """Return the requirements of an algorithm, compiled."""
+    known: tuple[CompiledRequirement, ...] | None = found.memo.get(CompiledRequirement)
+    if known is None:
+
+        def build() -> tuple[CompiledRequirement, ...]:
+            from iomodel.counting.compile import compiled_requirements
+
+            return compiled_requirements(found)
+
+        known = found.memo[CompiledRequirement] = obtain(found.shipped, "requirements", (), build)
+    return known
+
+
+def check_numbers(found: Algorithm, numbers: Mapping[str, Any]) -> None:
+    """Raise InputError where numbers break a requirement; requirements on numbers that are not given are skipped.
+
+    Parameters
+    ----------
+    found : Algorithm
+        The algorithm that declares the requirements.
+    numbers : mapping of name to int or array
+        Fields of the call, options, tiles and the mask; arrays broadcast, and the error names the first index at
+        fault.
+    """
+    for requirement, point in _spoken(found, numbers):
+        if requirement.most is not None and isinstance(number := numbers[requirement.field], int) and number == 1:
+            continue  # 1 is always allowed and mostly the default: skip the pass over the arrays
+        slack = _slack(requirement.holds, point)
+        if isinstance(slack, int):
+            if slack < 0:
+                raise _error(found, requirement, numbers, "")
+            continue
+        wrong = np.argwhere(slack < 0)
+        if len(wrong):
+            place = tuple(map(int, wrong[0]))
+            at = {name: int(np.broadcast_to(value, slack.shape)[place]) for name, value in point.items()}
+            raise _error(found, requirement, {**numbers, **at}, f", at index {place}")
+
+
+def met(found: Algorithm, numbers: Mapping[str, Any]) -> Any:
+    """Return True where numbers meet every requirement: a bool, or an array of bools if any number is an array."""
+    where: Any = True
+    for requirement, point in _spoken(found, numbers):
+        where = where & (_slack(requirement.holds, point) >= 0)
+    return where
+
+
+def _slack(holds: Compiled, point: Mapping[str, Any]) -> Any:
+    """Evaluate the slack, negative where a requirement is broken: an int, or an array if any number is an array."""
+    if all(isinstance(value, int) for value in point.values()):
+        return holds.scalars(*point.values())[0]
+    return np.asarray(holds.arrays(*point.values())[0])
+
+
+def _spoken(found: Algorithm, numbers: Mapping[str, Any]) -> Iterator[tuple[CompiledRequirement, dict[str, Any]]]:
+    """Yield the requirements that apply at these numbers, mask and switches, each with its numbers."""
+    for requirement in requirements(found):
+        spoken = numbers.keys() >= set(requirement.names)
+        if spoken and all(numbers[name] == value for name, value in requirement.given):
+            yield requirement, {name: numbers[name] for name in requirement.names}
+
+
+def _error(found: Algorithm, requirement: CompiledRequirement, numbers: Mapping[str, Any], place: str) -> InputError:
+    named = dict(numbers)
+    if requirement.most is not None:
+        named["most"] = requirement.most.scalars(*(numbers[name] for name in requirement.names))[0]
+    value = numbers[requirement.field]
+    if value == found.options.get(requirement.field):
+        value = f"{value}, the default,"
+    return InputError(f"{requirement.field}: {value} given{place}; allowed: {requirement.allowed.format(**named)}")

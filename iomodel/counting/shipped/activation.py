@@ -1,0 +1,21 @@
+"""Compiled formulas of activation; written by `python -m tests.support.shipped_formulas`."""
+def f0(T, C, C_2, e, e_kv):
+    t0 = (C*T)
+    t1 = (2*t0)
+    t2 = (e*t1)
+    return (t0, t0, t2, 0, 0, 0, t0, 0, 0, C, (C*e), t1, t2)
+def f1(T, C, C_2, e, e_kv):
+    t0 = (C*T)
+    t1 = (e*t0)
+    return (t0, 0, 0, 0, 0, 0, T, 0, 1, 0, (C*e), t1, t1, 1, t1, t1, 1)
+def f2(T, C, C_2, e, e_kv):
+    return (1, 1)
+def f3(T, C, C_2, e, e_kv):
+    t0 = (2*C*T)
+    return (t0, (e*t0))
+RECORDS = {
+    'requirements ()': (),
+    'quantities (00000 (forward, (), elementwise), ())': ('!CompiledQuantities', ('gate', ), ('hidden', ), (), (), 1, ('!Formulas', ("#", f0, 13), (), (), ()), None),
+    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'act(x)', (), (('gate', False, ), ('hidden', False, ), ), None, False), ), ('!Formulas', ("#", f1, 17), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
+    'compulsory (00000 (forward, (), elementwise), ())': ('!Formulas', ("#", f3, 2), (), (), ()),
+}

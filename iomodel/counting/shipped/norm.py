@@ -1,0 +1,22 @@
+"""Compiled formulas of norm; written by `python -m tests.support.shipped_formulas`."""
+def f0(T, C, C_2, e, e_kv):
+    t0 = (C*T)
+    t1 = (2*C)
+    t2 = (2*t0)
+    return (t0, t0, t0, (3*e*t0), 0, 0, 0, 0, 0, 0, t1, (e*t1), ((C + t2)), (((C*e) + (e*t2))))
+def f1(T, C, C_2, e, e_kv):
+    t0 = (C*e)
+    t1 = (T*t0)
+    return (0, 0, 0, 0, 0, 0, T, 0, 1, 0, (2*t0), t1, t1, 1, t1, t0, 1, t1, t1, 1)
+def f2(T, C, C_2, e, e_kv):
+    return (1, 1)
+def f3(T, C, C_2, e, e_kv):
+    t0 = (2*T)
+    t1 = (C*e)
+    return (((C + (C*t0))), (((t0*t1) + t1)))
+RECORDS = {
+    'requirements ()': (),
+    'quantities (00000 (forward, (), elementwise), ())': ('!CompiledQuantities', ('x', 'gamma', ), ('y', ), (), (), 1, ('!Formulas', ("#", f0, 14), (), (), ()), None),
+    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'y = norm(x) * gamma', (), (('x', False, ), ('gamma', False, ), ('y', False, ), ), None, False), ), ('!Formulas', ("#", f1, 20), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
+    'compulsory (00000 (forward, (), elementwise), ())': ('!Formulas', ("#", f3, 2), (), (), ()),
+}

@@ -1,1 +1,0 @@
-"""What :func:`iomodel.crossovers` is made of: contenders, their curves, where they cross, and formulas of it."""

@@ -1,1 +1,0 @@
-"""One step of a decoder: its layers, how ranks share them, how long they take."""

@@ -1,0 +1,1 @@
+"""Hardware specifications: figures with units and sources, and rates derived from them."""

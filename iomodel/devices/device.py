@@ -1,0 +1,232 @@
+"""Devices: their figures with sources, shipped in specs/hardware or read from a user's hardware file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from iomodel.common.results import NamedData
+from iomodel.common.validation import Count
+from iomodel.common.yaml_files import dump, read_shipped, read_user, spec_names
+from iomodel.devices.fields import Board, Compute, Interconnect, Limits, Measured, Memory
+from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
+from iomodel.devices.table import html_table, plain_table, rich_table
+from iomodel.errors import InputError, SpecError, UnknownNameError, shown
+
+SCHEMA = 1
+"""Schema version of the hardware files that this package reads."""
+
+SIMULATED = "simulated"
+"""The architecture of simulated devices."""
+
+Line = Annotated[str, Field(max_length=200, pattern=PRINTABLE)]
+
+
+class Hardware(Group, NamedData):
+    """One device and its figures.
+
+    Parameters
+    ----------
+    schema : version of the layout, 1.
+    id, name, vendor, architecture, compute_capability : identification of the device.
+    memory, limits, compute, interconnect, power, measured : groups of figures; an unknown figure is None.
+    tile_alignment : tile sizes are multiples of this [elements].
+    notes : caveats.
+
+    >>> gpu = hardware("h100-sxm5")
+    >>> gpu.sram_per_block, str(gpu.memory.hbm.bandwidth)
+    (232448, '3.352 TB/s')
+    """
+
+    schema_version: Literal[1] = Field(alias="schema")
+    id: Line | None = None
+    name: Line
+    vendor: Line | None = None
+    architecture: Line | None = None
+    compute_capability: Line | None = None
+    tile_alignment: Count = 16
+    memory: Memory = Memory.model_construct()
+    limits: Limits = Limits.model_construct()
+    compute: Compute = Compute.model_construct()
+    interconnect: Interconnect = Interconnect.model_construct()
+    power: Board = Board.model_construct()
+    measured: Measured = Measured.model_construct()
+    notes: tuple[Text, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The id of the device, or its name."""
+        return self.id or self.name
+
+    @classmethod
+    def shipped(cls, name: str) -> Hardware | None:
+        """Find the shipped device of a name, if there is one."""
+        return _shipped(name) if name in _names() else None
+
+    @property
+    def quantities(self) -> dict[str, Quantity | SizeList]:
+        """Every figure of the device, keyed by the path of its field."""
+        return dict(_walk(self, ""))
+
+    @property
+    def unverified(self) -> list[str]:
+        """Paths of the figures quoted from memory, without a source."""
+        return [path for path, quantity in self.quantities.items() if not quantity.verified]
+
+    @property
+    def simulated(self) -> bool:
+        """True for an invented device, used for teaching."""
+        return self.architecture == SIMULATED
+
+    @property
+    def sram_per_block(self) -> int:
+        """On-chip memory available to one thread block, the budget of the tiles [B]."""
+        if self.memory.sram.per_block is None:
+            raise SpecError(f"memory.sram.per_block: {self.id or self.name} lacks it; write it as '228 KiB'")
+        return int(self.memory.sram.per_block.value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Convert the figures to plain data in base units, omitting unset fields; `from_data` restores them."""
+        return _pruned(self.model_dump(mode="json", by_alias=True))
+
+    def to_yaml(self) -> str:
+        """Format the figures as a hardware file."""
+        return dump(self.to_dict())
+
+    @classmethod
+    def file_schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of a hardware file, for editors: specs/hardware.schema.json."""
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **cls.model_json_schema()}
+
+    def __repr__(self) -> str:
+        doubt = f", {len(self.unverified)} unverified" if self.unverified else ""
+        return f"Hardware({self.id or self.name!r}, {len(self.quantities)} figures{doubt})"
+
+    def __str__(self) -> str:
+        return plain_table(self)
+
+    def __rich__(self) -> object:
+        return rich_table(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(self)
+
+
+def _walk(group: Group, path: str) -> Iterator[tuple[str, Quantity | SizeList]]:
+    for name in type(group).model_fields:
+        value = getattr(group, name)
+        if isinstance(value, Quantity | SizeList):
+            yield path + name, value
+        elif isinstance(value, Group):
+            yield from _walk(value, f"{path}{name}.")
+        elif isinstance(value, tuple):
+            for place, item in enumerate(value):
+                if isinstance(item, Group):
+                    yield from _walk(item, f"{path}{name}.{place}.")
+
+
+def _pruned(data: dict[str, Any]) -> dict[str, Any]:
+    pairs = ((key, _pruned_value(value)) for key, value in data.items())
+    return {key: value for key, value in pairs if value is not None and value not in ({}, [], "")}
+
+
+def _pruned_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_pruned_value(item) for item in value]
+    return _pruned(value) if isinstance(value, dict) else value
+
+
+def list_hardware() -> list[str]:
+    """List the names of the shipped devices, sorted.
+
+    >>> "h100-sxm5" in list_hardware()
+    True
+    """
+    return spec_names("hardware")
+
+
+def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
+    """Load a shipped device by name, or the device described by a YAML file.
+
+    Parameters
+    ----------
+    name_or_path : a name of `list_hardware()`, or the path of a file: an os.PathLike, or a string that contains a
+        path separator or ends in .yaml or .yml.
+
+    Raises
+    ------
+    UnknownNameError, SpecError : the device does not exist; the file is invalid, with its path and field.
+
+    >>> hardware("a100-sxm4-40gb").compute.peak.bf16.value
+    312000000000000
+    """
+    if isinstance(name_or_path, os.PathLike):
+        return _from_file(name_or_path)
+    if not isinstance(name_or_path, str):
+        raise InputError(f"hardware: a name or the path of a file is needed, given {shown(name_or_path)}")
+    separators = {"/", os.sep, os.altsep} - {None}
+    if name_or_path.lower().endswith((".yaml", ".yml")) or any(str(c) in name_or_path for c in separators):
+        return _from_file(name_or_path)
+    if name_or_path not in _names():
+        wants_simulated = "sim" in name_or_path  # otherwise suggest real devices only
+        likely = [name for name in list_hardware() if wants_simulated or not name.startswith("sim-")]
+        raise UnknownNameError("hardware", name_or_path, list_hardware(), likely)
+    return _shipped(name_or_path)
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(list_hardware())
+
+
+@cache
+def _shipped(name: str) -> Hardware:
+    return _build(read_shipped(f"hardware/{name}"), name, f"specs/hardware/{name}.yaml")
+
+
+def _from_file(path: str | os.PathLike[str]) -> Hardware:
+    data, where = read_user(path)
+    return _build(data, None, where)
+
+
+def from_data(data: Mapping[str, Any], where: str) -> Hardware:
+    """Build a device from the data of a hardware file; error messages name `where` as its path."""
+    return _build(dict(data), None, where)
+
+
+def _build(data: dict[str, Any], name: str | None, where: str) -> Hardware:
+    version = data.get("schema")
+    if isinstance(version, bool) or version != SCHEMA:
+        problem = "missing" if "schema" not in data else f"{shown(version)} is not supported"
+        raise SpecError(f"{where}: schema: {problem}; this iomodel reads schema {SCHEMA}, write 'schema: {SCHEMA}'")
+    try:
+        device = Hardware(**_with_architecture({**({"id": name} if name else {}), **data}))
+        device.sram_per_block  # noqa: B018 - raises now if the solver would have no budget
+    except (InputError, SpecError, UnknownNameError) as error:
+        raise SpecError(f"{where}: {error}") from None
+    return device
+
+
+def _with_architecture(data: dict[str, Any]) -> dict[str, Any]:
+    """Fill in the limits that all devices of an architecture share, below the device's own figures."""
+    name = data.get("architecture")
+    if name is None:
+        return data
+    known = spec_names("architectures")
+    if name not in known:
+        raise UnknownNameError("architecture", name, known)
+    shared = read_shipped(f"architectures/{name}")
+    return _merged({key: value for key, value in shared.items() if key not in ("schema", "name")}, data)
+
+
+def _merged(defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    result = {**defaults, **overrides}
+    for key in defaults.keys() & overrides.keys():
+        default, override = defaults[key], overrides[key]
+        if isinstance(default, dict) and isinstance(override, dict) and not {"value", "values"} & default.keys():
+            result[key] = _merged(default, override)
+    return result

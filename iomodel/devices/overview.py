@@ -1,0 +1,34 @@
+"""The table of all shipped devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iomodel.common.display import Table
+from iomodel.devices.device import Hardware, hardware, list_hardware
+
+
+def every_device() -> dict[str, Hardware]:
+    """Load every shipped device, keyed by name."""
+    return {name: hardware(name) for name in list_hardware()}
+
+
+def overview() -> Any:
+    """Build a table of all shipped devices; unknown figures are left empty."""
+    columns = ("name", "device", ">SRAM per block", ">HBM", ">HBM bandwidth", ">bf16 or fp16 peak", ">units")
+    devices = every_device()
+    simulated = sum(device.simulated for device in devices.values())
+    title = f"{len(devices) - simulated} devices, and {simulated} simulated for teaching"
+    return Table(title, columns, [_row(*item) for item in devices.items()])
+
+
+def _row(name: str, device: Hardware) -> tuple[str, ...]:
+    memory, compute = device.memory, device.compute
+    figures = (
+        memory.sram.per_block,
+        memory.hbm.capacity,
+        memory.hbm.bandwidth,
+        compute.peak.bf16 or compute.peak.fp16,
+        compute.units,
+    )
+    return name, device.name, *("" if figure is None else str(figure) for figure in figures)

@@ -1,0 +1,149 @@
+"""Figures of a device: value in base units, sources, and the values of disagreeing sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from iomodel.common.validation import Model, no_endless
+from iomodel.devices.units import UnitKind
+from iomodel.errors import shown
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
+UNVERIFIED = "from-memory"
+"""The source key of figures not checked against a document."""
+USER = "user file"
+"""The default source of a figure in a user's file."""
+
+PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$"
+Text = Annotated[str, Field(max_length=500, pattern=PRINTABLE)]
+"""One line, without control characters."""
+Number = Annotated[
+    Annotated[int, Field(strict=True, ge=0, le=10**30)]
+    | Annotated[float, Field(strict=True, ge=0, le=1e30, allow_inf_nan=False)],
+    WithJsonSchema({"type": ["number", "string"], "minimum": 0}, mode="validation"),
+]
+"""A number in base units after parsing; a file may contain a string such as "228 KiB" instead."""
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Sources = Annotated[
+    tuple[Text, ...], BeforeValidator(_as_list, json_schema_input_type=Text | list[Text]), Field(min_length=1)
+]
+"""Keys of specs/sources.yaml, or free text in a user's own file; one string stands for a list of one."""
+
+
+class Group(Model):
+    """One mapping of a hardware file; an unknown key is rejected with the nearest known key."""
+
+    model_config = ConfigDict(defer_build=True)  # a device builds one validator for all its groups
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: object) -> object:
+        if isinstance(data, Mapping):
+            allowed = [field.alias or name for name, field in cls.model_fields.items()]
+            for key in data:
+                if key not in allowed and key not in cls.model_fields:
+                    near = get_close_matches(str(shown(key)).strip("'"), allowed, n=1, cutoff=0.5)
+                    hint = f"did you mean {near[0]!r}? " if near else ""
+                    raise ValueError(f"unknown key {shown(key)}; {hint}allowed: {', '.join(allowed)}")
+            no_endless(data)
+        return data
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        from iomodel.devices.field_docs import field_docs  # slow to read, and needed by the schema alone
+
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, text in field_docs(cls).items():
+            properties[name]["description"] = text
+        return schema
+
+
+class Alternative(Group):
+    """A figure from another source for the same quantity, in the same unit, that is not used."""
+
+    value: Number
+    source: Sources = (USER,)
+    note: Text | None = None
+
+
+class Quantity(Group):
+    """One figure with its source.
+
+    Parameters
+    ----------
+    value : number in base units [B, B/s, FLOP/s, OP/s, Hz, W, s, per clock, or a count].
+    unit : the base unit, "" for a count.
+    source : keys of specs/sources.yaml, or free text.
+    note : method or caveat.
+    spread : least and largest of the repeated measurements; `value` is their median [unit].
+    alternatives : disagreeing figures from other sources.
+
+    >>> Quantity(value=3352000000000, unit="B/s", source="datasheet")
+    Quantity(3.352 TB/s, source='datasheet')
+    """
+
+    value: Number
+    unit: str = ""
+    source: Sources = (USER,)
+    note: Text | None = None
+    spread: tuple[Number, Number] | None = None
+    alternatives: tuple[Alternative, ...] = ()
+
+    @model_validator(mode="after")
+    def _within_its_spread(self) -> Quantity:
+        if self.spread is not None and not self.spread[0] <= self.value <= self.spread[1]:
+            least, most = self.spread
+            raise ValueError(
+                f"spread: [{least}, {most}] given; allowed: least and largest, around value = {self.value}"
+            )
+        return self
+
+    @property
+    def verified(self) -> bool:
+        """False if the figure was quoted from memory, without a source."""
+        return set(self.source) != {UNVERIFIED}
+
+    def __str__(self) -> str:
+        return UnitKind(self.unit, 0, 0).show(self.value) + " (unverified)" * (not self.verified)
+
+    def __repr__(self) -> str:
+        return f"Quantity({self}, source={', '.join(self.source)!r})"
+
+
+class SizeList(Group):
+    """The sizes that a setting can take, such as the shared-memory carve-outs, with their source.
+
+    >>> str(SizeList(values=[0, 8192, 16384], unit="B"))
+    '0, 8, 16 KiB'
+    """
+
+    values: tuple[Number, ...] = Field(min_length=1, max_length=64)
+    unit: str = ""
+    source: Sources = (USER,)
+    note: Text | None = None
+
+    @property
+    def verified(self) -> bool:
+        """False if the figures were quoted from memory, without a source."""
+        return set(self.source) != {UNVERIFIED}
+
+    def __str__(self) -> str:
+        if self.unit == "B" and all(value % 1024 == 0 for value in self.values):
+            text = ", ".join(f"{value // 1024}" for value in self.values) + " KiB"
+        else:
+            text = f"{', '.join(map(str, self.values))} {self.unit}".strip()
+        return text + " (unverified)" * (not self.verified)

@@ -1,0 +1,150 @@
+"""Rates of a device's resources: measured where available, otherwise from the datasheet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iomodel.devices.cache import per_device
+from iomodel.devices.device import Hardware
+from iomodel.devices.quantity import Quantity
+from iomodel.errors import SpecError
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates of a whole chip for one dtype; an unknown rate is None.
+
+    Attributes
+    ----------
+    matrix, warp_matrix : float
+        Matrix units with the fastest instruction, and with the single-warp instruction [FLOP/s].
+    peak : float
+        Matrix peak of the dtype on the datasheet; with `hbm_peak` it sets the lower bound on time [FLOP/s].
+    hbm, hbm_peak, l2, shared : float or None
+        Bandwidths [B/s].
+    exp, fp32 : float or None
+        Special-function results, fp32 operations [1/s].
+    units : int or None
+        SMs [-].
+    clock : float or None
+        Clock of an SM: that of the matrix units, of the chip, or the one implied by the matrix peak [Hz].
+    l2_capacity : int or None
+        Capacity of the L2 cache [B].
+    launch : float or None
+        Time between the starts of consecutive kernels [s].
+    grown : float
+        Ratio of the number of SMs to the number behind the stated peaks [-]; the rates of one SM do not change.
+    """
+
+    dtype: str
+    matrix: float
+    warp_matrix: float
+    peak: float
+    hbm: float
+    hbm_peak: float
+    l2: float | None
+    shared: float | None
+    exp: float | None
+    fp32: float | None
+    units: int | None
+    clock: float | None
+    l2_capacity: int | None
+    launch: float | None
+    grown: float = 1.0
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Effects that cannot be timed because a figure is missing."""
+        missing = {
+            "l2": (self.l2, "the time of L2 requests (no L2 bandwidth on file)"),
+            "l2 capacity": (self.l2_capacity, "reuse in the L2 (no L2 capacity on file)"),
+            "shared": (self.shared, "shared memory (no bandwidth or clock on file)"),
+            "exp": (self.exp, "exponentials (no rate on file)"),
+            "fp32": (self.fp32, "fp32 work (no fp32 peak on file)"),
+            "units": (self.units, "waves and tails (no number of SMs on file)"),
+            "clock": (self.clock, "the cost of a trip and of a block (no clock on file)"),
+        }
+        return tuple(text for value, text in missing.values() if value is None)
+
+
+@per_device
+def rates(device: Hardware, dtype: str) -> Rates:
+    """Derive the rates of a device for a dtype.
+
+    Raises
+    ------
+    SpecError
+        The device has no matrix peak of this dtype, or no memory bandwidth.
+
+    >>> from iomodel.devices.device import hardware
+    >>> rates(hardware("h100-sxm5"), "bf16").exp  # 132 SMs, 16 per clock, 1.83 GHz
+    3864960000000.0
+    """
+    have = {path: float(q.value) for path, q in device.quantities.items() if isinstance(q, Quantity)}
+    label = device.id or device.name
+
+    def needed(path: str, text: str) -> float:
+        if path not in have:
+            raise SpecError(f"{path}: {label} lacks it; {text}")
+        return have[path]
+
+    def product(*paths: str) -> float | None:
+        factors = [have.get(path) for path in paths]
+        result = 1.0
+        for value in factors:
+            if value is None:
+                return None
+            result *= value
+        return result
+
+    known = ", ".join(path.rsplit(".", 1)[1] for path in have if path.startswith("compute.peak."))
+    peak = needed(f"compute.peak.{dtype}", f"a time needs the matrix peak of the dtype; on file: {known or 'none'}")
+    bandwidth = needed("memory.hbm.bandwidth", "a time needs the bandwidth of the memory")
+    clock = have.get("compute.clock.tensor", have.get("compute.clock.boost"))
+    if clock is None and all(path in have for path in (*_PEAK, "compute.units")):
+        clock = have[_PEAK[0]] / have[_PEAK[1]] / have["compute.units"]  # the clock implied by the peak
+    if clock is not None:
+        have["clock"] = clock
+    matrix = min(peak, have.get(f"measured.gemm_{dtype}", peak))
+    full, warp = (have.get(f"compute.{name}") for name in _INSTRUCTIONS)
+    share = 1.0 if full is None or warp is None else min(1.0, warp / full)
+    seen = next((have[path] for path in _BANDWIDTHS if path in have), bandwidth)
+    fp32 = have.get("compute.peak.fp32")
+    units = have.get("compute.units")
+    launch = have.get("measured.kernel_launch")
+    capacity = have.get("memory.l2.capacity")
+    grown = 1.0 if units is None else _grown(have, units)
+    exp = product("compute.exp_per_clock_per_sm", "compute.units", "clock")
+    return Rates(
+        dtype=dtype,
+        matrix=matrix,
+        warp_matrix=min(matrix, peak * share),
+        peak=peak,
+        hbm=min(bandwidth, seen),
+        hbm_peak=bandwidth,
+        l2=have.get("measured.l2_bandwidth", have.get("memory.l2.bandwidth")),
+        shared=product("memory.sram.bandwidth_per_clock_per_sm", "compute.units", "clock"),
+        exp=have.get("measured.exp", have.get("compute.exp") if exp is None else exp),
+        fp32=None if fp32 is None else fp32 / 2,
+        units=None if units is None else int(units),
+        clock=clock,
+        l2_capacity=None if capacity is None else int(capacity),
+        launch=launch,
+        grown=grown,
+    )
+
+
+def _grown(have: Mapping[str, float], units: float) -> float:
+    """Compute the ratio of SMs to those behind the stated peaks [-]: 1 up to rounding, unless a file has more SMs."""
+    figures = [have.get(path) for path in (*_PEAK, "clock")]
+    if None in figures:
+        return 1.0
+    peak, per_clock, clock = (figure for figure in figures if figure is not None)
+    return units * per_clock * clock / peak
+
+
+_PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")
+_INSTRUCTIONS = ("fp16_per_clock_per_sm", "mma.warp_fp16_per_clock_per_sm")
+# Mixed reads and writes come first: they are what kernels do.
+_BANDWIDTHS = tuple(f"measured.{name}" for name in ("hbm_copy", "hbm_triad", "hbm_read", "hbm_write"))

@@ -1,1 +1,0 @@
-"""A diagnosis: a kernel as measured, facts, what would change it."""

@@ -1,0 +1,104 @@
+"""Interactive page of the formulas for a browser: one self-contained HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import overload
+
+from iomodel.algorithms import algorithm, list_algorithms
+from iomodel.common.output_files import writable, written
+from iomodel.devices.device import hardware as find_hardware
+from iomodel.devices.device import list_hardware
+from iomodel.errors import InputError, shown
+
+SUFFIXES = (".html", ".htm")
+
+
+@overload
+def explore(
+    path: None = None,
+    *,
+    algorithms: Sequence[str] | None = None,
+    hardware: Sequence[str] | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+) -> str: ...
+@overload
+def explore(
+    path: str | PathLike[str],
+    *,
+    algorithms: Sequence[str] | None = None,
+    hardware: Sequence[str] | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+) -> Path: ...
+def explore(
+    path: str | PathLike[str] | None = None,
+    *,
+    algorithms: Sequence[str] | None = None,
+    hardware: Sequence[str] | None = None,
+    overwrite: bool = False,
+    progress: bool = False,
+) -> Path | str:
+    """Make a page to explore the calls of some algorithms: counts, tiles, bounds, roofline, loops.
+
+    The page evaluates the formulas of :func:`iomodel.expressions` with exact integers and solves for tiles as
+    :func:`iomodel.solve` does. It is one file that loads nothing from the network; its link encodes all choices.
+
+    Parameters
+    ----------
+    path : str or path-like, optional
+        The file to write, which ends in .html; by default the page is returned as a string.
+    algorithms : sequence of str, optional
+        Algorithms on the page; by default all of :func:`iomodel.list_algorithms`.
+    hardware : sequence of str, optional
+        Devices, by name or as YAML files; by default all of :func:`iomodel.list_hardware`.
+    overwrite : bool
+        Replace an existing file.
+    progress : bool
+        Draw a progress bar on stderr, if it is a terminal.
+
+    Returns
+    -------
+    Path or str
+        The written file, or the page itself.
+
+    Raises
+    ------
+    InputError, UnknownNameError, SpecError
+        The list of algorithms or devices is empty; a name is unknown; the file exists already or cannot be written.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> page = iomodel.explore(algorithms=["tiled_query"], hardware=["h100-sxm5"])
+    >>> page.startswith("<!doctype html>"), len(page) < 3_000_000
+    (True, True)
+    """
+    names = _several("algorithms", algorithms, list_algorithms())
+    devices = _several("hardware", hardware, list_hardware())
+    for name in names:
+        algorithm(name)
+    for device in devices:
+        find_hardware(device)
+    target = None if path is None else writable(path, SUFFIXES, overwrite=overwrite)
+    from iomodel.explorer.page import page  # all formulas, which no other question needs
+    from iomodel.explorer.payload import payload
+
+    html = page(payload(names, devices, progress))
+    if target is None:
+        return html
+    return written(target, html.encode(), overwrite=overwrite)
+
+
+def _several(field: str, given: Sequence[str] | None, every: list[str]) -> list[str]:
+    if given is None:
+        return every
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        raise InputError(f"{field}: {shown(given)} given; allowed: a list of names, such as {every[:1]}")
+    for name in given:
+        if not isinstance(name, str):
+            raise InputError(f"{field}: {shown(name)} given; allowed: names, such as {every[:1]}")
+    return list(dict.fromkeys(given))

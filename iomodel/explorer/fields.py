@@ -1,0 +1,58 @@
+"""Fields of the page's form, with ranges and choices from the schemas of the workload."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iomodel.common.validation import LARGEST
+from iomodel.nests.alphabet import WORKLOAD
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.window import Window
+
+AUTO = "auto"
+START = {"batch": "1", "heads": "32", "kv_heads": "8", "q_len": "4096", "head_dim": "128"}
+"""The call that the page opens with."""
+FOLLOWS = {"kv_heads": "heads", "kv_len": "q_len", "value_dim": "head_dim"}
+"""Fields that may be left to another."""
+SHAPE = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")
+MOST_PAIRS = 64
+"""The most pairs of tiles that the map can choose from."""
+
+
+def call_fields() -> dict[str, dict[str, Any]]:
+    """Describe the fields of a call, in the order of a link."""
+    call, window = (model.model_json_schema()["properties"] for model in (Attention, Window))
+    meaning = {entry.name: entry.meaning for entry in WORKLOAD}
+    fields = {name: _number(call[name], START.get(name, AUTO), meaning[name], FOLLOWS.get(name)) for name in SHAPE}
+    return {
+        **fields,
+        "dtype": _choice(call["dtype"]["enum"], call["dtype"]["default"]),
+        "mask": _choice([*call["mask"]["anyOf"][0]["enum"], "window"], call["mask"]["default"]),
+        "window_left": _number(window["left"]["anyOf"][0], AUTO, "keys to the left", "all"),
+        "window_right": _number(window["right"]["anyOf"][0], AUTO, "keys to the right", "all"),
+        "align": _choice(window["align"]["enum"], window["align"]["default"]),
+    }
+
+
+def memory_fields() -> dict[str, dict[str, Any]]:
+    """Describe the fields of the on-chip memory, and the pair of tiles that the map shows."""
+    positive = {"ge": 1, "le": LARGEST}
+    return {
+        "sram_bytes": _number(positive, AUTO, "budget of the tiles [B]", "that of the GPU"),
+        "alignment": _number(positive, AUTO, "alignment of the tiles", "that of the GPU"),
+        "pair": _number({"ge": 1, "le": MOST_PAIRS}, "1", "map shows"),
+    }
+
+
+def tile_field() -> dict[str, Any]:
+    """Describe the size of a tile."""
+    return _number({"ge": 1, "le": LARGEST}, AUTO, "", "the best")
+
+
+def _number(limits: dict[str, Any], default: str, meaning: str, auto: str | None = None) -> dict[str, Any]:
+    words = f"{meaning}; {AUTO}: {auto}" if auto else meaning
+    return {"least": str(limits["ge"]), "most": str(limits["le"]), "default": default, "help": words, "auto": auto}
+
+
+def _choice(choices: list[str], default: str) -> dict[str, Any]:
+    return {"choices": choices, "default": default}

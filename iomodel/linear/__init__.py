@@ -1,1 +1,0 @@
-"""Linear layers and elementwise kernels as loop nests, and their time."""

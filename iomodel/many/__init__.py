@@ -1,1 +1,0 @@
-"""Many problems solved at once: the search of :mod:`iomodel.search` over arrays."""

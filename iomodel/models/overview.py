@@ -1,0 +1,49 @@
+"""The table of all shipped models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from iomodel.common.display import Table
+from iomodel.models.registry import list_models, model
+from iomodel.models.spec import ModelSpec
+from iomodel.models.table import CONTEXT
+
+COLUMNS = ("name", ">parameters", ">active", ">layers", ">heads", ">KV heads", ">head width", ">KV B/token")
+
+
+def every_model() -> dict[str, ModelSpec]:
+    """Load every shipped model, keyed by name."""
+    return {name: model(name) for name in list_models()}
+
+
+def overview(context: int = CONTEXT, kv_dtype: str | None = None) -> Any:
+    """Build a table of all shipped models; the cache is in bf16 by default."""
+    columns = (*COLUMNS, f">KV of {context:,} tokens")
+    models = every_model()
+    return Table(f"{len(models)} models", columns, [row(*item, context, kv_dtype) for item in models.items()])
+
+
+def row(name: str, spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None) -> tuple[str, ...]:
+    """Format the cells of one model."""
+    attention = spec.layers[0].attention
+    return (
+        name,
+        billions(spec.parameters),
+        billions(spec.active_parameters),
+        f"{len(spec.layers)}",
+        f"{attention.heads}",
+        "latent" if attention.latent else f"{attention.kv_heads}",
+        f"{attention.head_dim}",
+        f"{spec.kv_bytes_per_token(kv_dtype):,}",
+        f"{spec.kv_bytes(context, kv_dtype) / 2**20:,.0f} MiB",
+    )
+
+
+def billions(count: int) -> str:
+    """Format a number of parameters in billions, rounded.
+
+    >>> billions(8_030_261_248), billions(27_009_346_304), billions(1_026_408_232_448)
+    ('8.03 B', '27.0 B', '1,026 B')
+    """
+    return f"{count / 1e9:,.{2 if count < 10**10 else 1 if count < 10**11 else 0}f} B"

@@ -1,0 +1,119 @@
+"""Open language models: shipped in specs/models, or read from a user's file or a config.json."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from iomodel.common.validation import as_mapping
+from iomodel.common.yaml_files import parse, read_bytes, read_shipped, spec_names
+from iomodel.errors import InputError, SpecError, UnknownNameError, shown
+from iomodel.models.attention import AttentionLayer
+from iomodel.models.config import spec_of
+from iomodel.models.file import SCHEMA, ModelFile
+from iomodel.models.json import parse_json
+from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.models.spec import ModelSpec
+
+__all__ = ["MLP", "AttentionLayer", "DecoderLayer", "ModelSpec", "list_models", "model"]
+
+ENDINGS = (".yaml", ".yml", ".json")
+
+
+def list_models() -> list[str]:
+    """List the names of the shipped models, sorted.
+
+    >>> "llama-3-8b" in list_models()
+    True
+    """
+    return spec_names("models")
+
+
+def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> ModelSpec:
+    """Load a shipped model by name, or the model that a file or a mapping describes.
+
+    Parameters
+    ----------
+    name_or_path_or_dict : a name of `list_models()`; the path of a model file (YAML), of a Hugging Face
+        `config.json`, or of a folder that contains one: an os.PathLike, or a string that contains a path separator
+        or ends in .yaml, .yml or .json; or the content of such a file, as a mapping.
+
+    Raises
+    ------
+    UnknownNameError, SpecError, InputError
+        The model does not exist; a file cannot be read or is invalid; a field of a config is missing or invalid.
+
+    Examples
+    --------
+    >>> model("gpt-oss-20b").layers[0].attention.window
+    128
+    >>> shape = {"model_type": "llama", "hidden_size": 512, "num_attention_heads": 8, "num_hidden_layers": 2,
+    ...          "intermediate_size": 1024, "vocab_size": 32000}
+    >>> model(shape).layers[1].attention.head_dim
+    64
+    """
+    source = name_or_path_or_dict
+    if isinstance(source, Mapping):
+        return _from_data(as_mapping("model", source, "the content of a config.json"), "")
+    if isinstance(source, os.PathLike):
+        return _from_file(source)
+    if not isinstance(source, str):
+        raise InputError(f"model: a name, the path of a file or a mapping is needed, given {shown(source)}")
+    separators = {"/", os.sep, os.altsep} - {None}
+    if source.lower().endswith(ENDINGS) or any(str(mark) in source for mark in separators):
+        return _from_file(source)
+    if source not in _names():
+        raise UnknownNameError("model", source, list_models())
+    return _shipped(source)
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(list_models())
+
+
+@cache
+def _shipped(name: str) -> ModelSpec:
+    return _from_layout(read_shipped(f"models/{name}"), f"specs/models/{name}.yaml", name)
+
+
+def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise SpecError(f"{shown(path)}: cannot be read: not the path of a file") from None
+    try:
+        inside = Path(name) / "config.json"
+        target = str(inside) if inside.is_file() else name
+    except (OSError, ValueError):  # a name too long, a null byte
+        target = name
+    content, where = read_bytes(target)
+    if target.lower().endswith(".json"):
+        return _from_data(parse_json(content, where), where)
+    return _from_layout(parse(content, where), where, None)
+
+
+def _from_data(data: dict[str, Any], where: str) -> ModelSpec:
+    """Build a model from a mapping: a model file if it has a schema version, otherwise a config."""
+    if not all(isinstance(name, str) for name in data):
+        raise InputError(f"model: {shown(data)} given; allowed: a mapping with strings as keys")
+    if "schema" in data:
+        return _from_layout(data, where or "model", None)
+    try:
+        return spec_of(data)
+    except InputError as error:
+        raise InputError(f"{where}: {error}" if where else str(error)) from None
+
+
+def _from_layout(data: dict[str, Any], where: str, name: str | None) -> ModelSpec:
+    version = data.get("schema")
+    if isinstance(version, bool) or version != SCHEMA:
+        problem = "missing" if "schema" not in data else f"{shown(version)} is not supported"
+        raise SpecError(f"{where}: schema: {problem}; this iomodel reads schema {SCHEMA}, write 'schema: {SCHEMA}'")
+    try:
+        return ModelFile(**data).spec(name)
+    except (InputError, UnknownNameError) as error:
+        raise SpecError(f"{where}: {error}") from None

@@ -1,0 +1,190 @@
+"""Algorithms: declarations, options, sources and requirements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from iomodel.nests.alphabet import Entry
+
+if TYPE_CHECKING:
+    from sympy import Expr, Symbol
+
+    from iomodel.nests.language import Nest
+
+
+@dataclass(frozen=True)
+class Published:
+    """A closed form from a paper, transcribed by hand: total HBM elements of one head, mask "full"."""
+
+    elements: Expr
+    cite: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    direction: str = "forward"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A condition on the numbers of a call, including options and tiles: `holds` must not be negative.
+
+    The error names `field` and states what is `allowed`, a text with the names of numbers in braces; `most`, if given,
+    is the largest value of the field. The condition applies if the mask and the switches are as in `given`.
+    """
+
+    field: str
+    holds: Expr
+    allowed: str
+    most: Expr | None = None
+    given: tuple[tuple[str, Any], ...] = ()
+
+    @classmethod
+    def at_most(cls, symbol: Symbol, field: str, most: Expr, allowed: str, **given: Any) -> Requirement:
+        """Require an option to be at most `most`."""
+        return cls(field, most - symbol, allowed, most, tuple(given.items()))
+
+    @classmethod
+    def same(cls, field: str, one: Expr, other: Expr, allowed: str, **given: Any) -> Requirement:
+        """Require two numbers to be equal."""
+        from sympy import Min
+
+        return cls(field, Min(one - other, other - one), allowed, given=tuple(given.items()))
+
+    @classmethod
+    def multiple(cls, field: str, number: Expr, of: Expr, allowed: str, **given: Any) -> Requirement:
+        """Require a number to be a multiple of another."""
+        from sympy import floor
+
+        return cls(field, of * floor(number / of) - number, allowed, given=tuple(given.items()))
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithm:
+    """A named algorithm: declarations of its nests, sources, and applicable bounds.
+
+    `declare` and `backward` take the options that they name by keyword, and return the nest of a direction; None if the
+    algorithm does not have this direction. The keyword `causal` is True for the causal mask. `saved` are the options
+    that the forward pass needs before a backward pass. `classes` names the classes of the forward nest in
+    :mod:`iomodel.counting.bounds`. `without` names the features of a call (:mod:`iomodel.nests.features`) that a
+    direction does not support. `tiled_by` names the option that is switched on by giving tiles, for an algorithm that
+    also has a form without tiles. `requires` lists the conditions on its numbers.
+
+    `answers` is the kind of workload that it computes: a name in :data:`iomodel.nests.symbols.SHAPES`. `features` names
+    the switches of `declare` set by the call, in a linear layer (`gated`); the features of an attention call apply to
+    any nest.
+
+    `approximates` describes the approximation of attention that an algorithm computes; empty for an exact algorithm.
+    An approximation supports no features, no packed rows, one sequence length per call, and only its `masks`.
+
+    `symbols` are its additions to the alphabet, made by :func:`iomodel.nests.symbol`: those named in `options` are
+    numbers, the others are tiles.
+    """
+
+    name: str
+    title: str
+    cite: str
+    declare: Any = None
+    backward: Any = None
+    answers: str = "attention"
+    features: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    saved: Mapping[str, Any] = field(default_factory=dict)
+    classes: frozenset[str] = frozenset()
+    without: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    tiled_by: str | None = None
+    published: tuple[Published, ...] = ()
+    residency: Mapping[str, Any] = field(default_factory=dict)
+    execution: Mapping[str, Any] = field(default_factory=dict)
+    requires: tuple[Requirement, ...] = ()
+    approximates: str = ""
+    masks: tuple[str, ...] = ()
+    symbols: tuple[Entry, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._adopt_symbols()
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without what was worked out from them
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._adopt_symbols()
+
+    def _adopt_symbols(self) -> None:
+        if self.symbols:
+            from iomodel.nests.own_symbols import adopt
+
+            adopt(self.symbols, self.options)
+
+    @property
+    def shipped(self) -> str | None:
+        """The module of an algorithm of this package; None for any other."""
+        return None
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """Supported directions."""
+        names = [name for name, declare in (("forward", self.declare), ("backward", self.backward)) if declare]
+        return (*names, "both") if len(names) == 2 else tuple(names)
+
+    def takes(self, direction: str = "forward") -> dict[str, Any]:
+        """Return the options of a direction with their defaults."""
+        return self._taken[direction]
+
+    @cached_property
+    def memo(self) -> dict[Any, Any]:
+        """Room for what follows from the declaration and a kind of workload."""
+        return {}
+
+    @cached_property
+    def _taken(self) -> dict[str, dict[str, Any]]:
+        options: dict[str, dict[str, Any]] = {}
+        for direction in self.directions:
+            declares = {"forward": [self.declare], "backward": [self.backward]}.get(
+                direction, [self.declare, self.backward]
+            )
+            named = {name for declare in declares for name in signature(declare).parameters}
+            if len(self.directions) == 1:
+                named = set(self.options)  # a number need not be named; it is a symbol in the nest
+            options[direction] = {name: default for name, default in self.options.items() if name in named}
+        return options
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """Options common to all algorithms of attention, which change the reading of packed rows."""
+        return {"packed": False} if self.answers == "attention" else {}
+
+    def nest(self, direction: str = "forward", causal: bool = False, **options: Any) -> Nest:
+        """The declaration of the forward or backward pass under these options, checked."""
+        from iomodel.nests.rules import check, check_symbols
+
+        declare = self.declare if direction == "forward" else self.backward
+        chosen = {**self.options, **options, "causal": causal}
+        nest: Nest = tuple(declare(**{name: chosen[name] for name in signature(declare).parameters}))
+        check(nest)
+        check_symbols(nest)
+        return nest
+
+
+class DeclaredName(str):
+    """The name of an algorithm that is not shipped, with the declaration behind it."""
+
+    declaration: Algorithm
+
+    def __new__(cls, declaration: Algorithm) -> DeclaredName:
+        """Name a declaration."""
+        name = super().__new__(cls, declaration.name)
+        name.declaration = declaration
+        return name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DeclaredName, (self.declaration,)
+
+
+AlgorithmLike = str | Algorithm
+"""The argument of a function of an algorithm: its name, or its declaration."""

@@ -1,0 +1,80 @@
+"""Overlap of the resources of a kernel, and the loops that are thread blocks, declared with an algorithm.
+
+The counts of a nest give the work of each resource; the time depends on the overlap. A kernel is a sequence of phases;
+within a phase its resources work in parallel, so the slowest determines the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from iomodel.common.results import Record
+from iomodel.errors import InputError, shown
+from iomodel.nests.axes import Axis
+
+Resource = Literal["matrix", "shared memory", "exp", "softmax", "gradient", "random", "atomics", "l2", "hbm"]
+"""Matrix units; shared memory; special functions; fp32 work of the softmax, of its gradient and of random numbers;
+atomic additions; requests to the L2; DRAM."""
+
+
+@dataclass(frozen=True)
+class Execution(Record):
+    """Phases and grid of the kernels of an algorithm.
+
+    Attributes
+    ----------
+    cite : str
+        Source of the declaration.
+    phases : tuple of tuples of resource
+        Consecutive phases; the resources of one phase overlap. Resources in no phase overlap with everything.
+    serial : tuple of Axis
+        Axes whose outermost loop runs within one block.
+    spread : tuple of Axis
+        Axes whose loop runs over different blocks although buffers are declared outside it.
+    """
+
+    cite: str
+    phases: tuple[tuple[Resource, ...], ...]
+    serial: tuple[Axis, ...] = ()
+    spread: tuple[Axis, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.cite, str):
+            raise InputError(f"cite: {shown(self.cite)} given; allowed: a text")
+        for name in ("serial", "spread"):
+            if not _all(Axis, getattr(self, name)):
+                raise InputError(f"{name}: {shown(getattr(self, name))} given; allowed: a tuple of axes")
+        if not isinstance(self.phases, tuple | list) or not all(_all(str, phase) for phase in self.phases):
+            raise InputError(f"phases: {shown(self.phases)} given; allowed: a tuple of tuples of resources")
+        named = [resource for phase in self.phases for resource in phase]
+        unknown = [resource for resource in named if resource not in get_args(Resource)]
+        if unknown or len(set(named)) < len(named):
+            allowed = ", ".join(get_args(Resource))
+            raise InputError(f"phases: {shown(unknown or named)} given; allowed: each at most once of {allowed}")
+
+
+def _all(kind: type, value: object) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(element, kind) for element in value)
+
+
+PIPELINED = Execution(
+    cite="arXiv:2307.08691, sections 3.1 and 3.3: tiles are fetched while others are multiplied; a warp takes its "
+    "exponentials between its products",
+    phases=(("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+)
+"""Loads overlap with products; the softmax does not."""
+
+BARRIERS = Execution(
+    cite="arXiv:2205.14135, section 3.1 and Algorithm 1: all warps of a block wait for each other between the steps of "
+    "a tile, for each has a part of the keys of every row",
+    phases=(("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
+)
+"""Nothing overlaps within a block."""
+
+UNFUSED = Execution(
+    cite="arXiv:2205.14135, Algorithm 0: a kernel for each product and each elementwise step; a product over as few "
+    "as d terms has no loop to hide its loads and stores in",
+    phases=(("hbm", "l2"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
+)
+"""A kernel reads, then computes, then writes."""

@@ -1,0 +1,70 @@
+"""Symbolic sums of floors along a line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Dummy, Expr, Function, Integer, Max, Min, Sum, floor
+
+from iomodel.common.floor_sum import floor_sum
+
+
+def _ramp(x: Expr, k: Expr) -> Expr:
+    """Compute the sum of floor(i / k) over i < x in closed form; its differences hold for any integers."""
+    q = floor(x / k)
+    return k * q * (q - 1) / 2 + (x - k * q) * q
+
+
+class FloorSum(Function):  # type: ignore[misc]
+    r"""The symbolic sum of floor((a i + b) / m) over i = 0 .. n-1, `FloorSum(n, m, a, b)`.
+
+    It is evaluated to an elementary form where possible: an arithmetic series if m divides a, a quadratic in
+    floors if a divides m, an integer if all four are integers. `rewrite(Sum)` and `doit()` give the sum.
+
+    Examples
+    --------
+    >>> from sympy import Symbol
+    >>> n = Symbol("n", integer=True, positive=True)
+    >>> FloorSum(n, 64, 128, 64)
+    n*(n - 1) + n
+    >>> FloorSum(10**12, 7, 3, 2)
+    214285714285357142857143
+    """
+
+    nargs = 4
+
+    @classmethod
+    def eval(cls, n: Expr, m: Expr, a: Expr, b: Expr) -> Expr | None:
+        """Simplify to an elementary form if one exists."""
+        if n.is_zero:
+            return Integer(0)
+        if n.is_Integer and m.is_Integer and a.is_Integer and b.is_Integer:
+            return Integer(floor_sum(int(n), int(m), int(a), int(b)))
+        closed = None
+        if (a / m).is_integer:
+            closed = n * (n - 1) / 2 * (a / m) + n * floor(b / m)
+        elif (m / a).is_integer and (m / a).is_positive:
+            k, c = m / a, floor(b / a)
+            closed = _ramp(n + c, k) - _ramp(c, k)
+        # A floor of a minimum or maximum is better not made: see iomodel.counting.bands on what sympy does to some.
+        if closed is None or any(part.has(Max, Min) for part in closed.atoms(floor)):
+            return None
+        return closed
+
+    def _eval_is_integer(self) -> bool:
+        return True
+
+    def _eval_rewrite_as_Sum(self, n: Expr, m: Expr, a: Expr, b: Expr, **_: Any) -> Expr:
+        i = Dummy("i", integer=True, nonnegative=True)
+        return Sum(floor((a * i + b) / m), (i, 0, n - 1))
+
+    def doit(self, **hints: Any) -> Expr:
+        """Return the explicit sum."""
+        n, m, a, b = (arg.doit(**hints) for arg in self.args)
+        return FloorSum(n, m, a, b).rewrite(Sum)
+
+    def _latex(self, printer: Any) -> str:
+        n, m, a, b = self.args
+        i = Dummy("i", integer=True)
+        inside = printer.doprint((a * i + b) / m).replace(printer.doprint(i), "i")
+        return rf"\sum_{{i=0}}^{{{printer.doprint(n - 1)}}} \left\lfloor {inside} \right\rfloor"

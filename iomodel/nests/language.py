@@ -1,0 +1,302 @@
+"""Language for the declaration of algorithms: loop nests that move tiles between HBM and SRAM.
+
+The grammar::
+
+    algorithm ::= [Kernel(title, [statement ...], per="head",       kernels run in sequence, once per query head,
+                          keeps=()) ...]                            a key/value head ("kv_head"), a sequence ("batch")
+                                                                    or a "call"; `keeps`: tensors that stay in HBM,
+                                                                    for a later pass
+    statement ::= Loop(axis, tile, [statement ...], masked=False)   over the tiles of an axis; `masked`: only over
+                                                                    those that the tile of the enclosing loop sees
+                | Cut([Piece(times, sizes, mask) ...],              on each piece of the call as on a separate call:
+                      [statement ...])                              `times` times, with these sizes for symbols
+                | Live(axis, [statement ...])                       only if the enclosing tile sees any of `axis`
+                | Idle(axis, [statement ...])                       only if it sees none of it
+                | When(condition, [statement ...], unless=False)    only if an expression is 1, not 0; or the reverse
+                | Load(tensor, after_first=None)                    HBM -> SRAM, the current tile; not at the first
+                                                                    trip of the masked loop over `after_first`
+                | Store(tensor, held=None)                          SRAM -> HBM, from the buffer of `held`
+                | Fill(tensor)                                      a constant -> HBM, from no buffer
+                | Accumulate(tensor, held, atomic=True, within=())  HBM += SRAM; one position of each axis of `within`
+                | Lookup(tensor)                                    HBM -> an address, without a buffer
+                | Hold(tensor, dtype=None)                          a buffer on chip for the current tile
+                | MatMul(axis, axis, axis)                          2 m n k FLOPs on the current tile
+                | Exp | Tanh | Random (axis, ...)                   one function value per element of the current tile
+                | Scores | Drop | Sink (axis, ...)                  a place where a feature of the call may be added
+                                                                    (:mod:`iomodel.nests.features`)
+
+A statement covers the current tile of every axis that an enclosing loop walks, and all of any other axis.
+A buffer (of `Load` or `Hold`) lives as long as the loop body that declares it. A loop over an axis that is a
+partition of another (`Axis.of`) divides the tiles of that axis among its trips. Counts follow by folding over the
+nest (:mod:`iomodel.counting.folds`). The language is independent of machines, numbers, and masks, except for the masks
+of pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from iomodel.nests.axes import Axis as Axis  # noqa: PLC0414 - part of the language
+from iomodel.nests.axes import DType as DType  # noqa: PLC0414 - part of the language
+from iomodel.nests.axes import Per as Per  # noqa: PLC0414 - part of the language
+from iomodel.nests.axes import Tensor as Tensor  # noqa: PLC0414 - part of the language
+
+if TYPE_CHECKING:
+    from sympy import Expr, Symbol
+
+
+@dataclass(frozen=True)
+class Load:
+    """Move the current tile from HBM into a buffer; not at the first trip of the masked loop over `after_first`."""
+
+    tensor: Tensor
+    after_first: Axis | None = None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Read the table entries that locate the current tile; an address is not held in a buffer."""
+
+    tensor: Tensor
+
+
+@dataclass(frozen=True)
+class Store:
+    """Move the current tile to HBM, from its buffer or from that of `held`."""
+
+    tensor: Tensor
+    held: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Fill:
+    """Write a constant to the current tile in HBM, without a buffer."""
+
+    tensor: Tensor
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    """Add the buffer of `held` to the current tile in HBM, at one position of each axis of `within`."""
+
+    tensor: Tensor
+    held: Tensor
+    atomic: bool = True
+    within: tuple[Axis, ...] = ()
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """Covered axes of the tensor."""
+        return tuple(axis for axis in self.tensor.axes if axis not in self.within)
+
+
+@dataclass(frozen=True)
+class Hold:
+    """Keep a buffer on chip, in `dtype` if different from that of the tensor."""
+
+    tensor: Tensor
+    dtype: DType | None = None
+
+
+@dataclass(frozen=True)
+class MatMul:
+    """Multiply the current tiles, m x k by k x n."""
+
+    m: Axis
+    n: Axis
+    k: Axis
+
+
+@dataclass(frozen=True, init=False)
+class Elementwise:
+    """An operation on each element of the current tile over `axes`."""
+
+    axes: tuple[Axis, ...]
+
+    def __init__(self, *axes: Axis) -> None:
+        object.__setattr__(self, "axes", axes)
+
+
+class Exp(Elementwise):
+    """Take an exponential."""
+
+
+class Tanh(Elementwise):
+    """Take a hyperbolic tangent."""
+
+
+class Random(Elementwise):
+    """Draw a random number."""
+
+
+class Scores(Elementwise):
+    """A tile of S is complete except for the features of the call."""
+
+
+class Drop(Elementwise):
+    """Apply dropout to P or its gradient, if the call has it."""
+
+
+class Sink(Elementwise):
+    """Add the attention sink to the softmax denominator, if the call has one; one exponential per element of `axes`."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A sequence of statements; the base of everything with a body."""
+
+    def with_body(self, body: Sequence[Statement]) -> Any:
+        """Copy the block with another body."""
+        return type(self)(**{**self.__dict__, "body": body})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "body", tuple(self.body))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Loop(Block):
+    """Walk the tiles of an axis."""
+
+    axis: Axis
+    tile: Expr
+    body: Sequence[Statement]
+    masked: bool = False
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the call processed as a separate call, and its number of repetitions; -1 subtracts one.
+
+    `sizes` are its lengths in place of those of the entire call, as expressions over the entire call; `mask` is its
+    mask, with "window" for a causal window of W_l keys to the left.
+    """
+
+    times: Expr
+    sizes: Mapping[Symbol, Expr]
+    mask: Literal["full", "causal", "window"] = "full"
+
+    def __hash__(self) -> int:
+        return hash((self.times, frozenset(self.sizes.items()), self.mask))
+
+
+@dataclass(frozen=True)
+class Cut(Block):
+    """Run the body on every piece; buffers are as large as the first piece needs, so the largest comes first."""
+
+    pieces: Sequence[Piece]
+    body: Sequence[Statement]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pieces", tuple(self.pieces))
+        super().__post_init__()
+
+
+@dataclass(frozen=True)
+class Live(Block):
+    """Run the body only if the tile of the enclosing loop sees some of `axis`."""
+
+    axis: Axis
+    body: Sequence[Statement]
+
+
+@dataclass(frozen=True)
+class Idle(Block):
+    """Run the body only if the tile of the enclosing loop sees nothing of `axis`."""
+
+    axis: Axis
+    body: Sequence[Statement]
+
+
+@dataclass(frozen=True)
+class When(Block):
+    """Run the body only if the condition, which is 0 or 1, is 1; `unless` inverts it."""
+
+    condition: Expr
+    body: Sequence[Statement]
+    unless: bool = False
+
+    @property
+    def holds(self) -> Expr:
+        """1 if the body runs, 0 otherwise."""
+        return 1 - self.condition if self.unless else self.condition
+
+
+@dataclass(frozen=True)
+class Kernel(Block):
+    """One launch, which begins and ends with nothing on chip.
+
+    Tensors in `keeps` stay in HBM until its end, moved or not, because a later pass reads them.
+    """
+
+    title: str
+    body: Sequence[Statement]
+    per: Per = "head"
+    keeps: tuple[Tensor, ...] = ()
+
+
+Leaf = Load | Lookup | Store | Fill | Accumulate | Hold | MatMul | Elementwise
+Guard = Live | Idle | When
+Statement = Leaf | Loop | Cut | Guard
+Nest = tuple[Kernel, ...]
+Path = tuple[Kernel | Loop | Cut | Guard, ...]
+
+
+def walk(nest: Nest) -> Iterator[tuple[Leaf, Path]]:
+    """Iterate over the leaves of a nest with their enclosing blocks, outermost first, in program order."""
+
+    def inside(block: Kernel | Loop | Cut | Guard, path: Path) -> Iterator[tuple[Leaf, Path]]:
+        here = (*path, block)
+        for statement in block.body:
+            if isinstance(statement, Block):
+                yield from inside(statement, here)
+            else:
+                yield statement, here
+
+    for kernel in nest:
+        yield from inside(kernel, ())
+
+
+def loops(path: Path) -> dict[Axis, Loop]:
+    """Map each axis to the loop over it around a statement."""
+    return {block.axis: block for block in path if isinstance(block, Loop)}
+
+
+def outline(path: Path) -> Path:
+    """The same blocks without their bodies, so that paths compare by what is around a statement alone."""
+    return tuple(block.with_body(()) for block in path)
+
+
+def held(path: Path) -> set[Tensor]:
+    """Collect the tensors with a buffer in the bodies around a statement."""
+    return {statement.tensor for block in path for statement in _same_body(block) if isinstance(statement, Load | Hold)}
+
+
+def _same_body(block: Kernel | Loop | Cut | Guard) -> Iterator[Leaf | Loop | Cut]:
+    """Iterate over the statements of a body, including those behind guards, which open no scope."""
+    for statement in block.body:
+        if isinstance(statement, Guard):
+            yield from _same_body(statement)
+        else:
+            yield statement
+
+
+def rebuilt(body: Sequence[Statement], change: Callable[[Any], Iterable[Statement]]) -> tuple[Statement, ...]:
+    """Replace each statement of a body by the results of `change`, from the inside out."""
+    statements: list[Statement] = []
+    for statement in body:
+        inner = statement.with_body(rebuilt(statement.body, change)) if isinstance(statement, Block) else statement
+        statements.extend(change(inner))
+    return tuple(statements)
+
+
+def retiled(nest: Nest, tiles: Mapping[Expr, Expr]) -> Nest:
+    """Substitute tiles of a nest."""
+
+    def change(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Loop):
+            return (replace(statement, tile=statement.tile.subs(tiles)),)
+        return (statement,)
+
+    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)

@@ -1,0 +1,133 @@
+"""Placement of a kernel's tiles on a GPU: in shared memory, or in the registers of a thread block.
+
+A residency is declared with an algorithm, in terms of the buffers of its nest, which determines their sizes. It lists
+the tiles in shared memory with their numbers of copies, the tiles that reuse the same storage in turn, the tiles in
+registers at the same time, and the division of work among warps. It is independent of the device
+(:mod:`iomodel.placement.placement` combines the two).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from iomodel.common.results import Record, check_keys, decoded_fields
+from iomodel.nests.axes import DType, Tensor
+
+if TYPE_CHECKING:
+    from sympy import Expr
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A tile in shared memory with its number of copies, and its `dtype` if not that of the tensor in HBM."""
+
+    tensor: Tensor
+    copies: Expr | int = 1
+    dtype: DType | None = None
+
+
+@dataclass(frozen=True, init=False)
+class Reused(Record):
+    """Storage used by several groups of tiles in turn; its size is that of the largest group."""
+
+    groups: tuple[tuple[Shared, ...], ...]
+
+    def __init__(self, *groups: tuple[Shared, ...]) -> None:
+        object.__setattr__(self, "groups", groups)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Reused:
+        """Rebuild the groups from their plain data; InputError where they are refused."""
+        check_keys(data, ("groups",))
+        return cls(*decoded_fields(cls, data)["groups"])
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A tile in the registers of the computing warps, or the share of it present at once."""
+
+    tensor: Tensor
+    dtype: DType = "fp32"
+    share: Expr | int = 1
+
+
+@dataclass(frozen=True)
+class Residency(Record):
+    """Placement of the tiles of a kernel, and its launch configurations.
+
+    Attributes
+    ----------
+    title, cite : str
+        Name of the kernel, and its source.
+    shared : tuple
+        Contents of shared memory at the same time.
+    phases : tuple of tuples of Fragment
+        Contents of registers in each phase of the inner loop; the largest phase counts.
+    overhead : int
+        Registers per thread in addition to the tiles: addresses, row statistics, operands in flight [-].
+    warps : tuple of int
+        Allowed numbers of computing warps [-].
+    stages : tuple of int
+        Allowed numbers of buffers per streamed tile [-].
+    producers : int
+        Additional warps that only load; their unused registers go to the computing warps [-].
+    producer_registers : int
+        Registers per thread of a producer [-].
+    split : {"rows", "columns", "tile"}
+        Division of a score tile among warps: by rows, by columns, or by both.
+    mma : {"warp", "warpgroup"}
+        Matrix instruction: of one warp, or of four together.
+    transposed : bool
+        True if the instruction computes the transposed score tile, with keys as rows.
+    head_dims : tuple of int
+        Widths for which the kernel is compiled; smaller widths are padded [elements].
+    dtypes : tuple of str
+        Supported types of Q, K and V.
+    exposed : float
+        Share of the softmax that does not overlap with products of another tile or warp group [-].
+    capability : tuple of str
+        Least compute capability, and optionally the greatest.
+    """
+
+    title: str
+    cite: str
+    shared: tuple[Shared | Reused, ...]
+    phases: tuple[tuple[Fragment, ...], ...]
+    overhead: int
+    warps: tuple[int, ...] = (4, 8)
+    stages: tuple[int, ...] = (1,)
+    producers: int = 0
+    producer_registers: int = 24
+    split: Literal["rows", "columns", "tile"] = "rows"
+    mma: Literal["warp", "warpgroup"] = "warp"
+    transposed: bool = False
+    head_dims: tuple[int, ...] = (32, 64, 96, 128, 192, 256)
+    dtypes: tuple[str, ...] = ("fp16", "bf16")
+    exposed: float = 1.0
+    capability: tuple[str, ...] = ("8.0",)
+
+    def __hash__(self) -> int:
+        return hash((self.title, self.cite))  # a shipped one, equal to this, has its tiles only when asked for them
+
+    @property
+    def shipped(self) -> str:
+        """The place of a residency in the algorithm of this package that declares it; empty for any other."""
+        return ""
+
+    @property
+    def shared_axes(self) -> tuple[tuple[frozenset[str], str | None], ...]:
+        """The axes of each tile in shared memory, and its dtype where that is not the tensor's."""
+        tiles = [tile for part in self.shared for tile in _tiles(part)]
+        return tuple((frozenset(axis.name for axis in tile.tensor.axes), tile.dtype) for tile in tiles)
+
+    @property
+    def operand_axes(self) -> frozenset[frozenset[str]]:
+        """The axes of each operand in registers."""
+        held = (fragment for phase in self.phases for fragment in phase if fragment.dtype == "io")
+        return frozenset(frozenset(axis.name for axis in fragment.tensor.axes) for fragment in held)
+
+
+def _tiles(part: Shared | Reused) -> list[Shared]:
+    return [part] if isinstance(part, Shared) else [tile for group in part.groups for tile in group]

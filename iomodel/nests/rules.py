@@ -1,0 +1,143 @@
+"""Rules of the language, and the error that names a violation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Expr
+
+from iomodel.errors import IOModelError
+from iomodel.nests.language import (
+    Accumulate,
+    Axis,
+    Cut,
+    Elementwise,
+    Guard,
+    Idle,
+    Kernel,
+    Leaf,
+    Live,
+    Load,
+    Loop,
+    MatMul,
+    Nest,
+    Path,
+    Store,
+    When,
+    held,
+    loops,
+    walk,
+)
+from iomodel.nests.symbols import NAME_OF
+from iomodel.nests.tensors import grouped
+
+
+class DeclarationError(IOModelError):
+    """A nest breaks a rule of the language."""
+
+
+def check(nest: Nest) -> None:
+    """Raise DeclarationError if a nest walks an axis twice, masks outside a pair, or stores an unbuffered tensor.
+
+    >>> from iomodel.nests.symbols import B_r
+    >>> from iomodel.nests.tensors import O, query
+    >>> check((Kernel("bad", [Loop(query, B_r, [Store(O)])]),))
+    Traceback (most recent call last):
+    ...
+    iomodel.nests.rules.DeclarationError: bad: O is stored but not held in a buffer
+    """
+    for statement, path in walk(nest):
+        kernel = path[0]
+        assert isinstance(kernel, Kernel)
+        walked = [block.axis for block in path if isinstance(block, Loop)]
+        if len(set(walked)) < len(walked):
+            raise DeclarationError(f"{kernel.title}: a loop over an axis is nested in another loop over the same axis")
+        for i, block in enumerate(path):
+            bound = isinstance(block, Live | Idle) or (isinstance(block, Loop) and block.masked)
+            if bound and not loops(path[:i]):
+                raise DeclarationError(f"{kernel.title}: a mask needs an enclosing loop over the other axis")
+            if isinstance(block, Cut):
+                _check_cut(kernel, block, path[:i])
+        if sum(isinstance(block, Loop) and block.masked for block in path) > 1:
+            raise DeclarationError(f"{kernel.title}: a masked loop is nested in another masked loop")
+        if isinstance(statement, Load) and statement.after_first not in (None, *_masked(path)):
+            raise DeclarationError(
+                f"{kernel.title}: {statement.tensor.name} skips the first trip, but of a loop that is not masked"
+            )
+        if (
+            isinstance(statement, Load)
+            and statement.after_first
+            and any(map(_guards, _within(statement.after_first, path)))
+        ):
+            raise DeclarationError(
+                f"{kernel.title}: {statement.tensor.name} skips the first trip, but is inside a guard"
+            )
+        if isinstance(statement, Load) and statement.after_first in statement.tensor.axes:
+            raise DeclarationError(
+                f"{kernel.title}: {statement.tensor.name} skips the first trip, but its tile changes at every trip"
+            )
+        if isinstance(statement, Store | Accumulate) and (statement.held or statement.tensor) not in held(path):
+            raise DeclarationError(f"{kernel.title}: {statement.tensor.name} is stored but not held in a buffer")
+
+
+def check_symbols(nest: Nest) -> None:
+    """Raise DeclarationError where a nest has a symbol that is not in the alphabet.
+
+    >>> from sympy import Symbol
+    >>> from iomodel.nests.tensors import Q, query
+    >>> check_symbols((Kernel("bad", [Loop(query, Symbol("X"), [Load(Q)])]),))
+    Traceback (most recent call last):
+    ...
+    iomodel.nests.rules.DeclarationError: bad: X has no name; allowed: the alphabet, and symbols=... of the algorithm
+    """
+    for statement, path in walk(nest):
+        kernel = path[0]
+        assert isinstance(kernel, Kernel)
+        for letter in sorted(map(str, _symbols(statement, path) - NAME_OF.keys() - {grouped})):
+            raise DeclarationError(
+                f"{kernel.title}: {letter} has no name; allowed: the alphabet, and symbols=... of the algorithm"
+            )
+
+
+def _symbols(statement: Leaf, path: Path) -> set[Any]:
+    """The symbols of a statement's axes and of the blocks around it."""
+    if isinstance(statement, MatMul):
+        axes = {statement.m, statement.n, statement.k}
+    else:
+        axes = {*(statement.axes if isinstance(statement, Elementwise) else statement.tensor.axes)}
+    formulas: list[Expr] = []
+    for block in path:
+        match block:
+            case Loop(axis=axis, tile=tile):
+                axes.add(axis)
+                formulas.append(tile)
+            case When(condition=condition):
+                formulas.append(condition)
+            case Cut(pieces=pieces):
+                formulas += [formula for piece in pieces for formula in (piece.times, *piece.sizes.values())]
+    formulas += [formula for axis in axes for formula in (axis.length, axis.chunk) if formula is not None]
+    return set().union(*(formula.free_symbols for formula in formulas))
+
+
+def _check_cut(kernel: Kernel, cut: Cut, around: Path) -> None:
+    """Reject a cut whose pieces change sizes used around it, which would be counted with the sizes of the pieces."""
+    changed = {symbol for piece in cut.pieces for symbol in piece.sizes}
+    walked = set().union(*(loop.axis.length.free_symbols | loop.tile.free_symbols for loop in loops(around).values()))
+    if any(isinstance(block, Cut | Live | Idle) for block in around) or _masked(around):
+        raise DeclarationError(f"{kernel.title}: a cut is nested in another cut, a guard or a masked loop")
+    if changed & walked:
+        names = ", ".join(sorted(map(str, changed & walked)))
+        raise DeclarationError(f"{kernel.title}: a cut changes {names}, used by an enclosing loop")
+
+
+def _masked(path: Path) -> list[Axis]:
+    return [block.axis for block in path if isinstance(block, Loop) and block.masked]
+
+
+def _within(axis: Axis, path: Path) -> Path:
+    """Return the blocks inside the loop over an axis."""
+    return path[1 + next(i for i, block in enumerate(path) if isinstance(block, Loop) and block.axis == axis) :]
+
+
+def _guards(block: Kernel | Loop | Cut | Guard) -> bool:
+    return isinstance(block, Live | Idle)

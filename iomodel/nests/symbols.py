@@ -1,0 +1,53 @@
+"""The letters of the alphabet (:mod:`iomodel.nests.alphabet`) as sympy symbols, under the letters of the papers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sympy import Symbol
+
+from iomodel.nests.alphabet import ALPHABET, TILES, Entry
+
+
+def _positive(letter: str) -> Symbol:
+    return Symbol(letter, integer=True, positive=True)
+
+
+def _natural(letter: str) -> Symbol:
+    return Symbol(letter, integer=True, nonnegative=True)
+
+
+B, H, H_kv, G = map(_positive, ("B", "H", "H_kv", "G"))
+N_q, N_k, d, d_v = map(_positive, ("N_q", "N_k", "d", "d_v"))
+e, e_kv, p = map(_positive, ("e", "e_kv", "p"))
+e_out, b_w = map(_positive, ("e_out", "b_w"))
+g, T, C_in, C_out, n_s = map(_positive, ("g", "T", "C_in", "C_out", "n_s"))
+C, C_2 = map(_positive, ("C", "C_2"))
+W_l, W_r = map(_natural, ("W_l", "W_r"))
+s, n_dQ = map(_positive, ("s", "n_dQ"))
+B_r, B_c = map(_positive, ("B_r", "B_c"))
+B_r_dQ, B_c_dQ, B_r_bwd, B_c_bwd = map(_positive, ("B_r_dQ", "B_c_dQ", "B_r_bwd", "B_c_bwd"))
+m_1, n_1, m_2, n_2, m_3, n_3 = map(_positive, ("m_1", "n_1", "m_2", "n_2", "m_3", "n_3"))
+m_4, n_4, m_5, n_5, m_6, n_6 = map(_positive, ("m_4", "n_4", "m_5", "n_5", "m_6", "n_6"))
+warps, stages = map(_positive, ("n_warps", "n_stages"))
+B_p, B_s, B_e = map(_positive, ("B_p", "B_s", "B_e"))
+B_m, B_n, B_k = map(_positive, ("B_m", "B_n", "B_k"))
+k_p, r_phi, r_low, k_top = map(_positive, ("k", "r", "r_low", "k_top"))
+l_s, c_s = map(_positive, ("l_s", "c_s"))
+n_b, n_h, n_c = map(_positive, ("n_b", "n_h", "n_c"))
+l_cmp, s_cmp, l_slc, n_slc, w_loc = map(_positive, ("l_cmp", "s_cmp", "l_slc", "n_slc", "w_loc"))
+n_st, x_e = map(_positive, ("n_st", "x_e"))
+M, b, N = map(_positive, ("M", "b", "N"))
+B_1 = _positive("B_1")
+
+
+@lru_cache(maxsize=256)
+def symbol_of(entry: Entry) -> Symbol:
+    """Return the symbol of a letter."""
+    return (_positive if entry.least else _natural)(entry.letter)
+
+
+BY_NAME = {entry.name: symbol_of(entry) for entry in ALPHABET}
+NAME_OF = {symbol: name for name, symbol in BY_NAME.items()}
+TILE_ORDER = [entry.symbol for entry in TILES]
+"""The symbols of the tiles, in the order of the alphabet."""

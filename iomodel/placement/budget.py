@@ -1,0 +1,70 @@
+"""On-chip memory budgets of tiles, from a device or a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iomodel.common.results import Record
+from iomodel.common.validation import as_integer
+from iomodel.devices.device import Hardware
+from iomodel.devices.device import hardware as find_hardware
+from iomodel.errors import InputError, shown
+
+
+@dataclass(frozen=True)
+class Budget(Record):
+    """The on-chip memory of one thread block.
+
+    Attributes
+    ----------
+    amount : int
+        Size, in `unit`.
+    unit : {"B", "elements"}
+        Bytes, with the width of each buffer; or elements of any width (the papers' M).
+    label : str
+        Name of the device; empty for a number.
+    alignment : int
+        Alignment of the tiles [rows].
+    """
+
+    amount: int
+    unit: str
+    label: str
+    alignment: int
+
+    def __str__(self) -> str:
+        size = f"{self.amount:,} {self.unit} of SRAM"
+        return f"{size} ({self.label})" if self.label else size
+
+    def elements(self, narrowest: int) -> int:
+        """Return the most elements of `narrowest` quarters of a bit held at once, for lower bounds [elements]."""
+        return self.amount if self.unit == "elements" else max(1, 32 * self.amount // narrowest)
+
+
+def budget_of(
+    hardware: Hardware | str | None, sram_bytes: int | None, sram_elements: int | None, alignment: int | None
+) -> Budget:
+    """Build the budget from exactly one of the first three arguments.
+
+    >>> budget_of(None, None, 51200, None)
+    Budget(amount=51200, unit='elements', label='', alignment=1)
+    """
+    sources = [value for value in (hardware, sram_bytes, sram_elements) if value is not None]
+    if len(sources) != 1:
+        raise InputError(
+            f"hardware, sram_bytes, sram_elements: {len(sources)} values given; allowed: exactly one, "
+            'such as hardware("h100-sxm5")'
+        )
+    step = None if alignment is None else as_integer("alignment", alignment)
+    if sram_elements is not None:
+        amount = as_integer("sram_elements", sram_elements)
+        return Budget(amount, "elements", "", step or 1)
+    if sram_bytes is not None:
+        amount = as_integer("sram_bytes", sram_bytes)
+        return Budget(amount, "B", "", step or 1)
+    device = find_hardware(hardware) if isinstance(hardware, str) else hardware
+    if not isinstance(device, Hardware):
+        raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
+    figure = device.memory.sram.per_block
+    doubt = "" if figure is None or figure.verified else ", unverified"
+    return Budget(device.sram_per_block, "B", device.name + doubt, step or device.tile_alignment)

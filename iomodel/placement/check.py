@@ -1,0 +1,207 @@
+"""Check of a tile on a device: feasibility, remaining resources, limiting resource, occupancy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.display import Result, Table
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.results import Record
+from iomodel.common.validation import as_integer, as_mapping
+from iomodel.counting.cost import tally_for, tile_sizes
+from iomodel.counting.kinds import kind_of
+from iomodel.counting.options import structural
+from iomodel.devices.device import Hardware
+from iomodel.devices.device import hardware as find_hardware
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.nests.residency import Residency
+from iomodel.placement.placement import Launch, Occupancy, Placement, placements
+from iomodel.workloads.attention import Attention, as_attention
+
+
+@dataclass(frozen=True)
+class Resource(Record):
+    """Use and limit of one resource of a thread block."""
+
+    derived = ("slack",)
+
+    used: int
+    limit: int
+    unit: str
+
+    @property
+    def slack(self) -> int:
+        """Remaining amount; negative if exceeded."""
+        return self.limit - self.used
+
+
+@dataclass(frozen=True)
+class Check(Result):
+    """A tile checked on a device.
+
+    Attributes
+    ----------
+    fits : bool
+        True if no resource is exceeded.
+    resources : mapping of name to Resource
+        ``shared memory`` of a block [B], ``registers`` of a thread [-], ``threads`` of a block [-], and ``MMA shape``:
+        the rows of a tile beyond a multiple of the MMA step of the warps.
+    binding : str
+        The exceeded resource, else the one with the least share left.
+    blocks_per_sm : int
+        Concurrent blocks per SM [-]; 0 if the tile does not fit.
+    limited_by : str
+        Limit of the concurrent blocks.
+    residency : str
+        Placement of the tiles.
+    """
+
+    algorithm: str
+    workload: Attention
+    device: str
+    tiles: Mapping[str, int]
+    residency: str
+    fits: bool
+    resources: Mapping[str, Resource]
+    binding: str
+    blocks_per_sm: int
+    limited_by: str
+
+    @property
+    def slack(self) -> Mapping[str, int]:
+        """Remaining amount of each resource; negative if exceeded."""
+        return FrozenDict({name: resource.slack for name, resource in self.resources.items()})
+
+    def resource_rows(self) -> list[tuple[str, str, str]]:
+        """List the rows of a table: each resource, and the occupancy."""
+        lines = [
+            (f"{name} used of {resource.limit:,}", f"{resource.used:,}", resource.unit)
+            for name, resource in self.resources.items()
+            if name != "MMA shape" or resource.used
+        ]
+        return [*lines, (f"blocks per SM, limited by {self.limited_by}", str(self.blocks_per_sm), "-")]
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        tiles = ", ".join(f"{name} = {size}" for name, size in self.tiles.items())
+        verdict = ("fits", "yes" if self.fits else "no", "")
+        rows = [verdict, *self.resource_rows(), ("binding", self.binding, "")]
+        return [Table(f"{self.algorithm}: {tiles} on {self.device}", ("", ">value", "unit"), rows)]
+
+
+def check(
+    algorithm: AlgorithmLike,
+    workload: Attention,
+    hardware: Hardware | str,
+    tiles: Mapping[str, int],
+    residency: str | Residency = "gpu",
+    **options: Any,
+) -> Check:
+    """Check whether a tile fits a device, with the remaining resources, the limiting one, and the occupancy.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        One of :func:`iomodel.list_algorithms` that declares a residency for the direction.
+    workload : Attention
+        The attention call, forward or backward.
+    hardware : Hardware or str
+        A device with shared memory, registers and matrix instructions on file.
+    tiles : mapping of tile name to int
+        ``{"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}``; warps are computing warps [-]. They
+        default to the least numbers of the kernel.
+    residency : "gpu" or Residency
+        Placement of the tiles: that of the algorithm's kernels, or a declared one.
+    **options
+        Options of the algorithm, and ``packed=True``.
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        A name is unknown; the kernels do not support the device or the width; the device lacks a figure.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> w = iomodel.Attention(q_len=4096, head_dim=128)
+    >>> c = iomodel.check("flash2", w, "a100-sxm4-80gb", {"block_q": 128, "block_kv": 64, "warps": 4})
+    >>> c.fits, c.slack["shared memory"], c.binding, c.blocks_per_sm
+    (True, 101376, 'registers', 2)
+    """
+    call, device = as_attention(workload), as_device(hardware)
+    as_residency(residency)
+    launch_sizes = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
+    tally, complete = tally_for(algorithm, call, options, tiled=True)
+    sizes = tile_sizes(algorithm, tally.tiles, launch_sizes)
+    candidates = placements(
+        find_algorithm(algorithm), call, device, residency, dict(structural(complete)), kind_of(call)
+    )
+    launches = ((placement, launch) for placement in candidates for launch in _launches(placement, launch_sizes))
+    return min((checked(*launch, algorithm, call, sizes) for launch in launches), key=excess)
+
+
+def excess(outcome: Check) -> float:
+    """Sum the relative excess of a tile over all resources; 0 if it fits [-]."""
+    return sum(max(0, -r.slack) / max(1, r.limit) for r in outcome.resources.values())
+
+
+def as_residency(residency: object) -> None:
+    """Raise UnknownNameError unless the argument names or is a residency."""
+    if not isinstance(residency, Residency) and not (isinstance(residency, str) and residency == "gpu"):
+        raise UnknownNameError("residency", residency, ["gpu", "an iomodel.Residency"])
+
+
+def as_device(hardware: Hardware | str) -> Hardware:
+    """Resolve a device or its name; raise InputError for anything else."""
+    device = find_hardware(hardware) if isinstance(hardware, str) else hardware
+    if not isinstance(device, Hardware):
+        raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
+    return device
+
+
+def _launches(placement: Placement, sizes: Mapping[str, Any]) -> list[Launch]:
+    residency = placement.residency
+    warps = as_integer("warps", sizes.get("warps", min(residency.warps)))
+    stages = as_integer("stages", sizes.get("stages", min(residency.stages)))
+    layouts = placement.layouts(warps)
+    if not layouts:
+        raise InputError(f"warps: {warps} given; allowed: a multiple of 4, for {residency.title}")
+    return [Launch(residency, warps, along, stages) for along in layouts]
+
+
+def checked(
+    placement: Placement, launch: Launch, algorithm: AlgorithmLike, workload: Attention, sizes: Mapping[str, int]
+) -> Check:
+    """Check one launch configuration of a tile."""
+    query, key = (sizes[name] for name in placement.tiles)
+    occupied = placement.occupied(query, key, launch)
+    resources = _resources(occupied)
+    shares = {name: r.slack / r.limit for name, r in resources.items() if r.limit}
+    fits = not occupied.over
+    tiles = FrozenDict({**sizes, "warps": launch.warps, "stages": launch.stages})
+    return Check(
+        name_of(algorithm),
+        workload,
+        placement.device.label,
+        tiles,
+        launch.residency.title,
+        fits,
+        FrozenDict(resources),
+        min(shares, key=shares.__getitem__) if fits or occupied.over != ("MMA shape",) else "MMA shape",
+        occupied.blocks_per_sm if fits else 0,
+        occupied.limited_by,
+    )
+
+
+def _resources(occupied: Occupancy) -> dict[str, Resource]:
+    over = sum(size % step for _, size, step in occupied.misfit)
+    return {
+        "shared memory": Resource(occupied.shared, occupied.shared_limit, "B"),
+        "registers": Resource(occupied.registers, occupied.registers_limit, "-"),
+        "threads": Resource(occupied.threads, occupied.threads_limit, "-"),
+        "MMA shape": Resource(over, 0, "rows"),
+    }

@@ -1,0 +1,165 @@
+"""The smallest or the cheapest fleet that serves a load within latency targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from iomodel.common.validation import as_integer
+from iomodel.devices.device import Hardware
+from iomodel.errors import InputError, shown
+from iomodel.models.registry import ModelSpec
+from iomodel.placement.check import as_device
+from iomodel.planning.fleet_result import Fleet, FleetOption, Refusal
+from iomodel.planning.fleet_try import tried_on
+from iomodel.planning.fleet_unreachable import unreachable
+from iomodel.planning.layouts import default_layouts
+from iomodel.planning.numbers import as_choice, as_prices, as_real
+from iomodel.planning.service import OVERHEAD, Service, as_service
+from iomodel.planning.step.layout import Layout
+
+OBJECTIVES = ("devices", "cost")
+MOST_DEVICES = 1024
+Device = Hardware | str
+
+
+def fleet(
+    model: ModelSpec | str,
+    hardware: Device | Iterable[Device] | None = None,
+    *,
+    load: float,
+    prompt: int,
+    output: int,
+    ttft: float,
+    tpot: float,
+    prices: Mapping[str, float] | None = None,
+    layouts: Iterable[Layout] | None = None,
+    max_count: int = MOST_DEVICES,
+    objective: str = "devices",
+    dtype: str | None = None,
+    weight_dtype: str | None = None,
+    kv_dtype: str | None = None,
+    page_size: int | None = None,
+    memory_utilization: float = 0.9,
+    overhead_bytes: int = OVERHEAD,
+    deviations: float = 2.0,
+) -> Fleet:
+    """Find the smallest or the cheapest fleet of one device that meets latency targets at a load.
+
+    Every device and layout is tried. A replica takes the highest load at which both mean targets hold and the requests
+    in flight fit its memory; the fleet has as many replicas as the load needs. TTFT and TPOT under load are
+    approximate: :mod:`iomodel.planning.fleet_queue` states the assumptions.
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        The model, its name, or its file.
+    hardware : Hardware, str, or several, optional
+        Devices to choose from; by default all devices in `prices`.
+    load : float
+        Arrival rate of requests [1/s].
+    prompt, output : int
+        Tokens of a prompt, and of its output.
+    ttft, tpot : float
+        Targets: mean time to the first token, including queueing, and mean time per output token after it [s].
+    prices : mapping of str to float, optional
+        Price of one device, by name [1/h].
+    layouts : iterable of Layout, optional
+        Layouts of a replica. By default tensor parallelism of up to eight ranks, and pipelines of these for a model
+        that does not fit.
+    max_count : int
+        Largest number of devices.
+    objective : "devices" or "cost"
+        Quantity to minimise.
+    dtype, weight_dtype, kv_dtype, page_size
+        As for :func:`iomodel.plan`.
+    memory_utilization, overhead_bytes
+        As for :func:`iomodel.plan`.
+    deviations : float
+        Number of standard deviations above the mean requests in flight that must fit in memory [-].
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        A name is unknown, a number is out of range, or a device lacks a required figure.
+    InfeasibleError
+        No fleet reaches the targets; the message names the nearest device and layout.
+
+    Examples
+    --------
+    >>> from iomodel.planning.fleet import fleet
+    >>> result = fleet("llama-3-8b", "h100-sxm5", load=20, prompt=2048, output=256, ttft=0.5, tpot=0.05)
+    >>> result.best.device, result.best.operating.ttft < 0.5, result.best.operating.tpot < 0.05
+    ('h100-sxm5', True, True)
+    """
+    types = {"dtype": dtype, "weight_dtype": weight_dtype, "kv_dtype": kv_dtype, "page_size": page_size}
+    service = as_service(model, prompt, output, Layout(), types, memory_utilization, overhead_bytes)
+    price_table = {} if prices is None else as_prices(prices)
+    known = {_name(as_device(key)): price for key, price in price_table.items()}
+    targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
+    most, spare = as_integer("max_count", max_count), as_real("deviations", deviations, zero=True)
+    minimised = as_choice("objective", objective, OBJECTIVES)
+    options, refused = [], []
+    for device in _devices(hardware, price_table):
+        name = _name(device)
+        if minimised == "cost" and name not in known:
+            raise InputError(f"prices: none for {name}; allowed: a price for each device if objective = 'cost'")
+        for layout in _layouts(layouts, service, device, most):
+            outcome = tried_on(service.laid_out(layout), device, targets, known.get(name), most, spare)
+            options += [outcome] if isinstance(outcome, FleetOption) else []
+            refused += [outcome] if isinstance(outcome, Refusal) else []
+    if not options:
+        raise unreachable(refused, targets, most)
+    options.sort(key=lambda option: _rank(option, minimised))
+    return Fleet(
+        model=service.name,
+        objective=minimised,
+        load=targets["load"],
+        ttft=targets["ttft"],
+        tpot=targets["tpot"],
+        prompt=service.prompt,
+        output=service.output,
+        best=options[0],
+        runners_up=tuple(options[1:]),
+        refused=tuple(refused),
+    )
+
+
+def _devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
+    """List the devices to choose from, without duplicates."""
+    if hardware is None:
+        if not prices:
+            raise InputError("hardware: none given; allowed: a list of devices, or prices")
+        hardware = list(prices)
+    if not isinstance(hardware, Hardware | str | Iterable):
+        raise InputError(f"hardware: {shown(hardware)} given; allowed: a device, or a list of devices to choose from")
+    candidates = [hardware] if isinstance(hardware, Hardware | str) else hardware
+    devices = {id(device): device for device in map(as_device, candidates)}
+    if not devices:
+        raise InputError("hardware: an empty list given; allowed: at least one device")
+    return list(devices.values())
+
+
+def _name(device: Hardware) -> str:
+    return device.id or device.name
+
+
+def _layouts(layouts: Iterable[Layout] | None, service: Service, device: Hardware, most: int) -> list[Layout]:
+    if layouts is None:
+        return default_layouts(service, device, most)
+    if not isinstance(layouts, Iterable):
+        raise InputError(f"layouts: {shown(layouts)} given; allowed: a list of iomodel.Layout")
+    candidates = list(layouts)
+    for layout in candidates:
+        if not isinstance(layout, Layout):
+            raise InputError(f"layouts: {shown(layout)} given; allowed: a list of iomodel.Layout")
+        layout.check(service.model)
+    if not candidates:
+        raise InputError("layouts: an empty list given; allowed: at least one layout")
+    return candidates
+
+
+def _rank(option: FleetOption, objective: str) -> tuple[Any, ...]:
+    price = float("inf") if option.price_per_hour is None else option.price_per_hour
+    first = (price, option.devices) if objective == "cost" else (option.devices, price)
+    return (*first, option.operating.tpot, option.device)

@@ -1,0 +1,154 @@
+"""Plan of a model on a number of devices: memory, speed, bound, and cost per token."""
+
+from __future__ import annotations
+
+from iomodel.common.validation import as_integer
+from iomodel.devices.device import Hardware
+from iomodel.errors import InputError
+from iomodel.models.registry import ModelSpec
+from iomodel.placement.check import as_device
+from iomodel.planning.bound import bound_of
+from iomodel.planning.figures import Figures, figures
+from iomodel.planning.layouts import least_layout
+from iomodel.planning.memory import Fit, fit, too_large
+from iomodel.planning.numbers import as_real
+from iomodel.planning.result import Plan
+from iomodel.planning.sensitivity import sensitivities
+from iomodel.planning.service import OVERHEAD, Service, as_service
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.search import crossover_context
+from iomodel.planning.steps import ReplicaSteps
+
+ROWS = 4
+"""Other batches in the table, each a quarter of the next."""
+PAYS = 1.1
+"""Least speed-up from a doubled batch at which memory counts as the bound [-]."""
+LONGEST = 1 << 20
+"""Longest context searched, for a model without a stated limit [tokens]."""
+
+
+def plan(
+    model: ModelSpec | str,
+    hardware: Hardware | str,
+    *,
+    count: int = 1,
+    layout: Layout | None = None,
+    prompt: int,
+    output: int,
+    batch: int | None = None,
+    dtype: str | None = None,
+    weight_dtype: str | None = None,
+    kv_dtype: str | None = None,
+    page_size: int | None = None,
+    price_per_hour: float | None = None,
+    memory_utilization: float = 0.9,
+    overhead_bytes: int = OVERHEAD,
+    sensitivity: bool = False,
+) -> Plan:
+    """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        The model, its name, or its file.
+    hardware : Hardware or str
+        The device.
+    count : int
+        Number of devices.
+    layout : Layout, optional
+        Parallel layout of a replica; by default the least tensor parallelism that holds the model.
+    prompt, output : int
+        Tokens of a prompt, and of its output.
+    batch : int, optional
+        Requests decoded together in a replica; by default as many as fit.
+    dtype, weight_dtype, kv_dtype : str, optional
+        Types of activations, weights and cache; by default those of the model.
+    page_size : int, optional
+        Tokens per page of the cache.
+    price_per_hour : float, optional
+        Price of one device [1/h].
+    memory_utilization : float
+        Usable share of a device's memory [-].
+    overhead_bytes : int
+        Memory for anything but weights and cache on each device [B].
+    sensitivity : bool
+        Compute the effect of one more GB/s, GB, SM and TFLOP/s.
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        A name is unknown, a number is out of range, or the device lacks a required figure.
+    InfeasibleError
+        The model with the batch does not fit.
+
+    Examples
+    --------
+    >>> from iomodel.planning.plan import plan
+    >>> result = plan("llama-3-8b", "h100-sxm5", prompt=2048, output=256)
+    >>> result.memory.fits == result.memory.left // (131072 * 2304), result.decode_bound
+    (True, 'KV cache')
+    """
+    types = {"dtype": dtype, "weight_dtype": weight_dtype, "kv_dtype": kv_dtype, "page_size": page_size}
+    device, devices = as_device(hardware), as_integer("count", count)
+    first = Layout() if layout is None else layout
+    service = as_service(model, prompt, output, first, types, memory_utilization, overhead_bytes)
+    price = None if price_per_hour is None else as_real("price_per_hour", price_per_hour)
+    if layout is None:
+        service = service.laid_out(least_layout(service, device, devices))
+    if devices % service.devices:
+        lower = devices - devices % service.devices
+        near = " or ".join(f"{n:,}" for n in (lower, lower + service.devices) if n)
+        raise InputError(
+            f"count: {devices:,} given for replicas of {service.devices} devices; allowed: a multiple, such as {near}"
+        )
+    memory = fit(service, device)
+    size = memory.fits if batch is None else as_integer("batch", batch)
+    if not size or size > memory.fits:
+        raise too_large(service, device, memory, size)
+    replicas, steps = devices // service.devices, ReplicaSteps(service, device)
+    reached = figures(service, device, size)
+    prefill, decode = steps.prefill(), steps.decode(size, sum(service.contexts) // 2)
+    bounds = bound_of(prefill), bound_of(decode)
+    return Plan(
+        model=service.name,
+        hardware=device.id or device.name,
+        count=devices,
+        replicas=replicas,
+        layout=service.layout,
+        prompt=service.prompt,
+        output=service.output,
+        memory=memory,
+        figures=reached,
+        prefill=prefill,
+        decode=decode,
+        prefill_bound=bounds[0],
+        decode_bound=bounds[1],
+        throughput_bound=_throughput_bound(service, device, reached, bounds, memory),
+        crossover_context=_crossover(service, device, size),
+        price_per_hour=price,
+        batches=_batches(service, device, reached),
+        sensitivities=sensitivities(service, device, batch if batch is None else size, replicas) if sensitivity else (),
+    )
+
+
+def _batches(service: Service, device: Hardware, full: Figures) -> tuple[Figures, ...]:
+    """Compute the figures of the replica at smaller batches, and at the requested one."""
+    smaller = {1, *(full.batch // 4**n for n in range(1, ROWS + 1))} - {0, full.batch}
+    return (*(figures(service, device, batch) for batch in sorted(smaller)), full)
+
+
+def _throughput_bound(service: Service, device: Hardware, full: Figures, bounds: tuple[str, str], memory: Fit) -> str:
+    """Name the resource that limits throughput: memory if a larger batch pays, else that of the longer phase."""
+    if full.batch == memory.fits:
+        doubled = figures(service, device, 2 * full.batch)
+        if doubled.tokens_per_second > PAYS * full.tokens_per_second:
+            return "memory capacity"
+    decoding = service.steps * full.step
+    return bounds[1] if 2 * decoding > service.steps * full.tpot else bounds[0]
+
+
+def _crossover(service: Service, device: Hardware, batch: int) -> int | None:
+    """Find the context from which attention takes longer than the products in a decode step of the batch."""
+    part = -(-batch // service.layout.pipeline_parallel)
+    longest = service.model.max_positions or LONGEST
+    return crossover_context(service.model, device, batch=part, longest=longest, layout=service.layout, **service.types)

@@ -1,0 +1,1 @@
+"""One forward step of a model on a group of devices."""

@@ -1,0 +1,147 @@
+"""Fastest attention kernel of a call: the shipped algorithms at a few tiles, timed by `estimate`.
+
+The tiles are those of the solver at two lengths of the same kind of call. A new length then needs no search, and a
+longer context is never faster because of a better tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.devices.cache import per_device
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import rates
+from iomodel.errors import InputError, IOModelError
+from iomodel.solving.default_tiles import fastest_tiles
+from iomodel.studies.estimate import estimate
+from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.timing.span import Span
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.masks.documents import Documents
+
+MOST = 1 << 14
+"""Cached results."""
+NAMES = ("flash3", "split_kv", "flash2")
+"""Candidate algorithms, in this order."""
+TYPICAL = (1024, 16384)
+"""Keys of the typical calls, whose best tiles are tried on other calls [rows]."""
+LEAST_KEYS = 64
+"""Least keys per split [rows]."""
+FEW_ROWS = 128
+"""Most rows of a packed group of heads at which keys are split among blocks, as in decoding [rows]."""
+
+
+@dataclass(frozen=True)
+class AttentionClock:
+    """A timer of attention calls on one device."""
+
+    device: Hardware
+    parameters: Parameters = DEFAULT
+    algorithm: str | None = None
+    known: dict[Attention, tuple[str, Span]] = field(default_factory=dict, compare=False, repr=False)
+    tiles: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def fastest(self, call: Attention) -> tuple[str, Span]:
+        """Find the fastest algorithm and its time; raise the last error if no algorithm takes the call."""
+        entry = self.known.get(call)
+        if entry is None:
+            entry = self._fastest(call)
+            if len(self.known) >= MOST:
+                self.known.pop(next(iter(self.known)), None)
+            self.known[call] = entry
+        return entry
+
+    def _fastest(self, call: Attention) -> tuple[str, Span]:
+        best: tuple[str, Span] | None = None
+        refused: IOModelError | None = None
+        for name in NAMES if self.algorithm is None else (self.algorithm,):
+            for options in self._options(name, call):
+                for tiles in self._tiles(name, call, options):
+                    try:
+                        timed = self._timed(name, call, tiles, options)
+                    except (
+                        IOModelError
+                    ) as error:  # the tile is too large, or the kernel does not support the call or device
+                        refused = error
+                        continue
+                    if best is None or timed.seconds < best[1].seconds:
+                        best = name, timed
+            if best is not None and not (name == "flash3" and _few(call)):
+                break  # flash2 covers devices and calls that the others do not support
+        if best is None:
+            raise refused or IOModelError(f"attention: no algorithm takes {call}")
+        return best
+
+    def _timed(self, name: str, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]) -> Span:
+        result = estimate(name, call, self.device, tiles, parameters=self.parameters, **options)
+        return Span(
+            result.seconds,
+            sum(kernel.streamed_bytes for kernel in result.kernels),
+            result.requested_bytes,
+            result.cost.useful_flops,
+            tuple(result.breakdown.items()),
+            tuple(result.tiles.items()),
+        )
+
+    def _options(self, name: str, call: Attention) -> Iterator[dict[str, Any]]:
+        """List options to try: packed groups of heads, and keys split among blocks, if there are few rows."""
+        if "forward" not in find_algorithm(name).directions:
+            raise InputError(f"attention_algorithm: {name!r} given; allowed: one with a forward pass, such as flash2")
+        accepted, few = find_algorithm(name).takes("forward"), _few(call)
+        packed = few and call.group > 1
+        if "splits" not in accepted:
+            yield {"packed": packed, **({"lse": False} if "lse" in accepted else {})}
+        elif few or self.algorithm is not None:
+            yield from ({"packed": packed, "splits": splits} for splits in self._splits(call))
+
+    def _splits(self, call: Attention) -> Iterator[int]:
+        units = rates(self.device, call.dtype).units
+        splits = 1
+        while splits == 1 or (units is not None and call.batch * call.kv_heads * splits <= 4 * units and splits <= 64):
+            if splits > 1 and splits * LEAST_KEYS > call.kv_len:
+                break
+            yield splits
+            splits *= 2
+
+    def _tiles(self, name: str, call: Attention, options: Mapping[str, Any]) -> tuple[Mapping[str, int] | None, ...]:
+        """Collect the best tiles of typical calls of this kind; None (the tiles of the call itself) without any."""
+        decoding = _few(call)
+        kind = (name, tuple(options.items()), call.q_len if decoding else 0, call.model_copy(update=_PLAIN))
+        known = self.tiles.get(kind)
+        if known is None:
+            lengths = TYPICAL[-1:] if decoding else TYPICAL
+            tiles = dict.fromkeys(self._typical(name, call, options, length) for length in lengths)
+            self.tiles[kind] = known = tuple(entry for entry in tiles if entry) or (None,)
+        return known
+
+    def _typical(self, name: str, call: Attention, options: Mapping[str, Any], length: int) -> Mapping[str, int] | None:
+        decoding = _few(call)
+        queries, batch = (min(call.q_len, length), 8) if decoding else (length, 1)
+        mask = "causal" if isinstance(call.mask, Documents) else call.mask
+        if "splits" in options:
+            options = {**options, "splits": min(options["splits"], 4)}
+        try:
+            typical = call.model_copy(update={"q_len": queries, "kv_len": length, "batch": batch, "mask": mask})
+            return fastest_tiles(name, typical, self.device, self.parameters, None, options)
+        except IOModelError:
+            return None
+
+
+def _few(call: Attention) -> bool:
+    """Check that a group of heads has few rows, as in decoding."""
+    return call.q_len * call.group <= FEW_ROWS
+
+
+_PLAIN = {"batch": 1, "q_len": 1, "kv_len": 1, "mask": "causal"}
+"""Fields of a call that its tiles do not depend on, with fixed values."""
+
+
+@per_device
+def attention_clock(device: Hardware, parameters: Parameters = DEFAULT, algorithm: str | None = None) -> AttentionClock:
+    """Build the attention timer of a device, for the fastest algorithm or a fixed one."""
+    if algorithm is not None:
+        find_algorithm(algorithm)
+    return AttentionClock(device, parameters, algorithm)

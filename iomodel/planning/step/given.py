@@ -1,0 +1,108 @@
+"""Validation of the arguments of a step: model, layout, types, routing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iomodel.common.validation import as_integer
+from iomodel.devices.device import Hardware
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.models.registry import ModelSpec
+from iomodel.models.registry import model as find_model
+from iomodel.planning.step.layout import Layout, LinearLayer, layer_linears
+from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.dtypes import QUANTISED, served
+from iomodel.workloads.linear import WEIGHT_QUARTERS
+
+
+def as_model(model: ModelSpec | str) -> ModelSpec:
+    """Resolve a model or its name."""
+    return model if isinstance(model, ModelSpec) else find_model(model)
+
+
+def as_layout(layout: object) -> Layout:
+    """Validate a layout, or raise InputError."""
+    if not isinstance(layout, Layout):
+        raise InputError(f"layout: {shown(layout)} given; allowed: an iomodel.Layout")
+    return layout
+
+
+def linear_layers(model: ModelSpec | str, layout: Layout = Layout()) -> tuple[LinearLayer, ...]:  # noqa: B008 - frozen
+    """List every linear layer of a model as seen by one rank, over all pipeline stages.
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        A model, or the name of one.
+    layout : Layout
+        Parallel layout of the model.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        The model is unknown; its heads or widths do not divide among the ranks of the layout.
+
+    Examples
+    --------
+    >>> layers = linear_layers("llama-3-8b")
+    >>> layers[0], layers[-1]  # doctest: +NORMALIZE_WHITESPACE
+    (LinearLayer(name='q', in_features=4096, out_features=4096, times=32, sharing='columns'),
+     LinearLayer(name='output', in_features=4096, out_features=128256, times=1, sharing='columns'))
+    >>> sum(layer.in_features * layer.out_features * layer.times for layer in layers)  # all but embeddings and norms
+    7504658432
+    """
+    spec, shared = as_model(model), as_layout(layout)
+    shared.check(spec)
+    counts: dict[LinearLayer, int] = {}
+    for layer, times in spec.counted.items():
+        for linear in layer_linears(layer, spec.hidden_size, shared):
+            key = linear._replace(times=1)
+            counts[key] = counts.get(key, 0) + times * linear.times
+    vocabulary = -(-spec.vocab_size // shared.tensor_parallel)
+    head = LinearLayer("output", spec.hidden_size, vocabulary, 1, "columns")
+    return (*(linear._replace(times=times) for linear, times in counts.items()), head)
+
+
+def types_of(
+    spec: ModelSpec,
+    device: Hardware,
+    dtype: str | None,
+    weight_dtype: str | None,
+    linear_dtype: str | None,
+    kv_dtype: str | None,
+) -> dict[str, str]:
+    """Resolve the types of activations, products, matrices and cache, with defaults for missing ones."""
+    dtypes = {"dtype": dtype, "linear_dtype": linear_dtype, "kv_dtype": kv_dtype}
+    for field, value in dtypes.items():
+        if value is not None and (not isinstance(value, str) or value not in ELEMENT_SIZE):
+            raise UnknownNameError(field, value, ELEMENT_SIZE)
+    if weight_dtype is not None and (not isinstance(weight_dtype, str) or weight_dtype not in WEIGHT_QUARTERS):
+        raise UnknownNameError("weight_dtype", weight_dtype, WEIGHT_QUARTERS)
+    activations = dtype or served(spec.dtype)
+    weights = weight_dtype or (spec.dtype if spec.dtype in QUANTISED else activations)
+    multiplied = linear_dtype or ("fp8" if weights == "fp8" and device.compute.peak.fp8 else activations)
+    return {
+        "dtype": activations,
+        "linear_dtype": multiplied,
+        "weight_dtype": weights,
+        "expert_dtype": weight_dtype or spec.expert_dtype or weights,
+        "kv_dtype": kv_dtype or activations,
+    }
+
+
+def check_routing(spec: ModelSpec, routing: object, tokens: int) -> tuple[int, ...] | None:
+    """Validate the tokens of each expert against every layer with experts, or raise InputError."""
+    if routing is None:
+        return None
+    if isinstance(routing, str) or not isinstance(routing, Sequence):
+        raise InputError(f"routing: {shown(routing)} given; allowed: the tokens of each expert, as a list")
+    counts = tuple(as_integer("routing", count, least=0) for count in routing)
+    for layer in spec.counted:
+        mlp = layer.mlp
+        expected = (mlp.experts, mlp.experts_per_token * tokens)
+        if mlp.experts and (len(counts), sum(counts)) != expected:
+            raise InputError(
+                f"routing: {len(counts)} experts with {sum(counts)} tokens given; allowed: {expected[0]} experts with "
+                f"{expected[1]} in all, {mlp.experts_per_token} for each of {tokens} tokens"
+            )
+    return counts

@@ -1,0 +1,187 @@
+"""Parallel layouts of a model, and the linear layers that each device runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+
+from pydantic import model_validator
+
+from iomodel.common.validation import Count, Model
+from iomodel.errors import InputError, shown
+from iomodel.models.attention import AttentionLayer
+from iomodel.models.layers import MLP, DecoderLayer
+
+if TYPE_CHECKING:
+    from iomodel.models.registry import ModelSpec
+
+Sharing = Literal["columns", "rows", "experts", "replicated"]
+"""Shard of a rank: some outputs; some inputs, so that results are summed; some experts; the entire layer."""
+
+
+class Layout(Model):
+    """Ranks that share a model.
+
+    Parameters
+    ----------
+    tensor_parallel : int
+        Ranks that divide the heads and the widths of each layer [-].
+    pipeline_parallel : int
+        Stages that divide the layers [-].
+    expert_parallel : int
+        Ranks that divide the experts [-]: a multiple of tensor_parallel, whose groups then process separate sequences
+        (data-parallel attention), or a divisor of it, so that several ranks divide each expert.
+
+    Raises
+    ------
+    InputError
+        A number is not a positive integer, or neither of expert_parallel and tensor_parallel divides the other.
+
+    Examples
+    --------
+    >>> Layout(tensor_parallel=4, pipeline_parallel=2).devices
+    8
+    >>> Layout(tensor_parallel=2, expert_parallel=16).data_parallel
+    8
+    """
+
+    tensor_parallel: Count = 1
+    pipeline_parallel: Count = 1
+    expert_parallel: Count = 1
+
+    @model_validator(mode="after")
+    def _nested(self) -> Self:
+        experts, tensor = self.expert_parallel, self.tensor_parallel
+        if experts % tensor and tensor % experts:
+            raise InputError(
+                f"expert_parallel: {experts} given with tensor_parallel = {tensor}; allowed: a multiple or a divisor "
+                f"of it, such as {tensor * max(1, experts // tensor)}"
+            )
+        return self
+
+    @property
+    def ranks(self) -> int:
+        """Number of devices of one stage [-]."""
+        return max(self.tensor_parallel, self.expert_parallel)
+
+    @property
+    def devices(self) -> int:
+        """Number of all devices [-]."""
+        return self.ranks * self.pipeline_parallel
+
+    @property
+    def data_parallel(self) -> int:
+        """Number of groups of ranks with separate sequences [-]."""
+        return self.ranks // self.tensor_parallel
+
+    @property
+    def expert_width(self) -> int:
+        """Number of ranks that divide each expert [-]."""
+        return self.ranks // self.expert_parallel
+
+    def check(self, model: ModelSpec) -> None:
+        """Raise InputError unless the layout divides the model."""
+        from iomodel.models.spec import ModelSpec
+
+        if not isinstance(model, ModelSpec):
+            raise InputError(
+                f"model: {shown(model)} given; allowed: an iomodel.ModelSpec, such as the result of iomodel.model"
+            )
+        for layer in dict.fromkeys(model.layers):
+            _check_attention(layer.attention, self.tensor_parallel)
+            _check_mlp(layer.mlp, self)
+        if self.pipeline_parallel > len(model.layers):
+            raise InputError(
+                f"pipeline_parallel: {self.pipeline_parallel} given; allowed: up to {len(model.layers)}, the layers"
+            )
+
+
+def _check_attention(attention: AttentionLayer, ranks: int) -> None:
+    kv_heads = 1 if attention.latent else attention.kv_heads
+    if attention.heads % ranks or (kv_heads % ranks and ranks % kv_heads):
+        near = [n for n in range(1, min(ranks, attention.heads) + 1) if not attention.heads % n]
+        near = [n for n in near if not kv_heads % n or not n % kv_heads]
+        raise InputError(
+            f"tensor_parallel: {ranks} given; allowed: a number that heads = {attention.heads} and kv_heads = "
+            f"{attention.kv_heads} divide among, such as {near[-1]}"
+        )
+
+
+def _check_mlp(mlp: MLP, layout: Layout) -> None:
+    if not mlp.experts:
+        if layout.expert_parallel > layout.tensor_parallel:
+            return  # a dense layer of a model with experts: attention and MLP are data parallel
+        _divides("intermediate_size", mlp.intermediate_size, "tensor_parallel", layout.tensor_parallel)
+        return
+    _divides("experts", mlp.experts, "expert_parallel", layout.expert_parallel)
+    _divides("expert_intermediate_size", mlp.expert_intermediate_size, "tensor_parallel", layout.expert_width)
+
+
+def _divides(field: str, size: int, name: str, ranks: int) -> None:
+    if size % ranks:
+        near = next(n for n in range(min(ranks, size), 0, -1) if size % n == 0)
+        raise InputError(f"{name}: {ranks} given; allowed: a divisor of {field} = {size}, such as {near}")
+
+
+class LinearLayer(NamedTuple):
+    """A linear layer of one rank: name, input and output widths [elements], number of copies, and sharding."""
+
+    name: str
+    in_features: int
+    out_features: int
+    times: int
+    sharing: Sharing
+
+
+ATTENTION: dict[str, Sharing] = {
+    "q": "columns",
+    "k": "columns",
+    "v": "columns",
+    "q_a": "replicated",
+    "q_b": "columns",
+    "kv_a": "replicated",
+    "kv_b": "columns",
+    "o": "rows",
+}
+MLPS: dict[str, Sharing] = {"gate": "columns", "up": "columns", "down": "rows"}
+
+
+def shared(name: str, width_in: int, width_out: int, sharing: Sharing, ranks: int, times: int = 1) -> LinearLayer:
+    """Compute one rank's shard of a linear layer."""
+    if sharing == "columns":
+        width_out = -(-width_out // ranks)
+    elif sharing == "rows":
+        width_in = -(-width_in // ranks)
+    return LinearLayer(name, width_in, width_out, times, sharing)
+
+
+def attention_linears(attention: AttentionLayer, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
+    """List the projections of one layer on one rank; KV heads are replicated if there are more ranks than heads."""
+    ranks = layout.tensor_parallel
+    shards = []
+    for name, width_in, width_out in attention.projections(hidden):
+        among = min(ranks, attention.kv_heads) if name in ("k", "v") else ranks
+        shards.append(shared(name, width_in, width_out, ATTENTION[name], among))
+    return tuple(shards)
+
+
+def mlp_linears(mlp: MLP, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
+    """List the layers of one MLP on one rank: dense, or router, experts and shared experts."""
+    tensor = layout.tensor_parallel
+    if not mlp.experts:
+        return tuple(shared(name, a, b, MLPS[name], tensor) for name, a, b in mlp.projections(hidden))
+    linears = [LinearLayer("router", hidden, mlp.experts, 1, "replicated")]
+    local_experts = mlp.experts // layout.expert_parallel
+    for name, width_in, width_out in mlp.projections(hidden):
+        shard = shared(name, width_in, width_out, MLPS[name], layout.expert_width, local_experts)
+        linears.append(shard._replace(name=f"expert {name}", sharing="experts"))
+    for name, width_in, width_out in mlp.shared_projections(hidden):
+        shard = shared(name, width_in, width_out, MLPS[name], tensor, mlp.shared_experts)
+        linears.append(shard._replace(name=f"shared {name}"))
+    if mlp.shared_gate:
+        linears.append(LinearLayer("shared router", hidden, 1, 1, "replicated"))
+    return tuple(linears)
+
+
+def layer_linears(layer: DecoderLayer, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
+    """List all linear layers of one decoder layer on one rank."""
+    return attention_linears(layer.attention, hidden, layout) + mlp_linears(layer.mlp, hidden, layout)

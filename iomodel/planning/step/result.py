@@ -1,0 +1,186 @@
+"""Result of a step through a model: seconds, bytes and FLOPs by part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from iomodel.common.display import Result, Table
+from iomodel.common.results import Record
+from iomodel.common.tabular import Tabular
+from iomodel.devices.device import Hardware
+from iomodel.models.spec import ModelSpec
+from iomodel.planning.step.layout import Layout
+from iomodel.timing.span import Span
+
+Kind = Literal["attention", "linear", "other", "communication"]
+
+
+@dataclass(frozen=True)
+class StepPart(Record):
+    """One kernel or collective of a step, with its number of repetitions.
+
+    Attributes
+    ----------
+    name, kind : str
+        Name; and "attention", "linear", "other" or "communication".
+    times : int
+        Number of repetitions over all layers [-].
+    seconds : float
+        Time of all repetitions [s].
+    hbm_bytes, requested_bytes : int
+        DRAM traffic behind the time; bytes requested by the thread blocks, counted exactly [B].
+    flops : int
+        Useful FLOPs of matrix products [FLOP].
+    bound : str
+        Limiting resource.
+    tiles : tuple of (name, size)
+        Tiles of the kernel, if any.
+    """
+
+    name: str
+    kind: Kind
+    times: int
+    seconds: float
+    hbm_bytes: int
+    requested_bytes: int
+    flops: int
+    bound: str
+    tiles: tuple[tuple[str, int], ...] = ()
+
+
+def part_of(name: str, kind: Kind, times: int, span: Span) -> StepPart:
+    """Build the part for a span repeated `times` times."""
+    bound = max(span.breakdown, key=lambda entry: entry[1])[0] if span.breakdown else "launch"
+    return StepPart(
+        name,
+        kind,
+        times,
+        times * span.seconds,
+        times * span.hbm_bytes,
+        times * span.requested_bytes,
+        times * span.flops,
+        bound,
+        span.tiles,
+    )
+
+
+@dataclass(frozen=True)
+class StepTime(Result, Tabular):
+    """One forward step through all layers of a model, on each of the ranks that share it.
+
+    Bytes and FLOPs are those of one rank of each pipeline stage, summed over the stages.
+
+    Attributes
+    ----------
+    batch, q_len, kv_len : int
+        Sequences on all ranks [-]; new tokens per sequence [tokens]; keys per sequence [rows].
+    seconds : float
+        Latency of a step, from the first layer to the last [s].
+    stage_seconds : float
+        Time of the longest pipeline stage, the interval between steps of a full pipeline [s].
+    parts : tuple of StepPart
+        Parts of the step; their times sum to `seconds`.
+    """
+
+    derived = (
+        "attention_seconds",
+        "linear_seconds",
+        "other_seconds",
+        "communication_seconds",
+        "hbm_bytes",
+        "requested_bytes",
+        "flops",
+        "bound",
+        "tokens_per_second",
+    )
+
+    model: ModelSpec
+    hardware: Hardware
+    layout: Layout
+    batch: int
+    q_len: int
+    kv_len: int
+    dtype: str
+    weight_dtype: str
+    kv_dtype: str
+    seconds: float
+    stage_seconds: float
+    parts: tuple[StepPart, ...]
+
+    def _of(self, kind: Kind) -> float:
+        return sum(part.seconds for part in self.parts if part.kind == kind)
+
+    @property
+    def attention_seconds(self) -> float:
+        """Time of attention without its projections [s]."""
+        return self._of("attention")
+
+    @property
+    def linear_seconds(self) -> float:
+        """Time of matrix products with weights [s]."""
+        return self._of("linear")
+
+    @property
+    def other_seconds(self) -> float:
+        """Time of norms, rotary embedding, cache, activations, embeddings [s]."""
+        return self._of("other")
+
+    @property
+    def communication_seconds(self) -> float:
+        """Time of collectives between ranks, and of transfers between stages [s]."""
+        return self._of("communication")
+
+    @property
+    def hbm_bytes(self) -> int:
+        """DRAM traffic behind the time [B]."""
+        return sum(part.hbm_bytes for part in self.parts)
+
+    @property
+    def requested_bytes(self) -> int:
+        """Bytes requested by the thread blocks, counted exactly at their tiles [B]."""
+        return sum(part.requested_bytes for part in self.parts)
+
+    @property
+    def flops(self) -> int:
+        """Useful FLOPs of matrix products [FLOP]."""
+        return sum(part.flops for part in self.parts)
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Time of the parts limited by each resource, the longest first [s]."""
+        seconds_by_bound: dict[str, float] = {}
+        for part in self.parts:
+            seconds_by_bound[part.bound] = seconds_by_bound.get(part.bound, 0.0) + part.seconds
+        return dict(sorted(seconds_by_bound.items(), key=lambda entry: -entry[1]))
+
+    @property
+    def bound(self) -> str:
+        """Resource that limits most of the time."""
+        return next(iter(self.bounds))
+
+    @property
+    def tokens_per_second(self) -> float:
+        """New tokens of all ranks per second with a full pipeline [tokens/s]."""
+        return self.batch * self.q_len / self.stage_seconds
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per part of the step."""
+        return [{n: v for n, v in part.to_dict().items() if n != "tiles"} for part in self.parts]
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        rows: list[tuple[str, ...]] = [
+            (part.name, part.kind, f"{part.times}", *_numbers(part.seconds, part.hbm_bytes, part.flops), part.bound)
+            for part in self.parts
+        ]
+        rows.append(("all", "", "", *_numbers(self.seconds, self.hbm_bytes, self.flops), self.bound))
+        title = (
+            f"{self.model.title} on {self.layout.devices} x {self.hardware.name}: {self.batch} sequences, "
+            f"{self.q_len} new tokens, {self.kv_len} keys"
+        )
+        return [Table(title, ("part", "kind", ">times", ">time [us]", ">HBM [MB]", ">GFLOP", "bound"), rows)]
+
+
+def _numbers(seconds: float, size: int, flops: int) -> tuple[str, str, str]:
+    return f"{seconds * 1e6:,.1f}", f"{size / 1e6:,.1f}", f"{flops / 1e9:,.1f}"

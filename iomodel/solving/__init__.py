@@ -1,0 +1,1 @@
+"""Search for the best tiles, by traffic or by time, with a certificate."""

@@ -1,0 +1,1 @@
+"""Search for the best tiles of arrays of problems."""

@@ -1,0 +1,107 @@
+"""Certificates of solutions: limiting resource, next infeasible step, runner-up, lower bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from iomodel.common.results import Record
+from iomodel.counting.bounds import Bound
+from iomodel.solving.problem import TileRange
+
+Tiles = Mapping[str, int]
+Binding = Literal[
+    "sram", "extent", "traffic", "time", "shared memory", "registers", "threads", "MMA shape", "blocks per SM"
+]
+
+
+@dataclass(frozen=True)
+class NextStep(Record):
+    """The smallest infeasible size of one tile at unchanged other tiles, with the resource that it exceeds.
+
+    An empty unit stands for the unit of the budget.
+    """
+
+    tile: str
+    size: int
+    footprint: int
+    excess: int
+    resource: str = "SRAM"
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class RunnerUp(Record):
+    """The cheapest tiles above the least traffic [B], or the fastest tiles above the least time [s]."""
+
+    unless_none = ("seconds",)
+
+    tiles: Tiles
+    hbm_bytes: int
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Certificate(Record):
+    """The evidence that a solution is optimal.
+
+    Attributes
+    ----------
+    binding : {"sram", "extent", "traffic", "time", "shared memory", "registers", "threads", "MMA shape", ...}
+        The limit on the growth of the tiles: the memory; an axis covered by one tile, or by as many tiles as splits; or
+        no saving of traffic, or of time, at the next larger size, which would fit. With a residency, the resource of
+        the device, or "blocks per SM"; "MMA shape" if a larger tile would fit but is no multiple of the instruction
+        shape of the warps.
+    next_step : NextStep
+        The smallest step that does not fit, with the excess.
+    runner_up : RunnerUp or None
+        The tiles with the next higher cost; None if all tiles that fit have the same cost.
+    least_hbm_bytes : int
+        The least traffic of all tiles that fit [B]; equal to the traffic of the solution unless epsilon is above 0.
+    lower_bound : Bound
+        The largest proved lower bound on the traffic of the algorithm.
+    ratio : float
+        Traffic over the lower bound [-].
+    examined : int
+        Number of tiles whose traffic was computed; all others are excluded by a bound.
+    """
+
+    binding: Binding
+    next_step: NextStep
+    runner_up: RunnerUp | None
+    least_hbm_bytes: int
+    lower_bound: Bound
+    ratio: float
+    examined: int
+
+
+def steps(
+    tiles: Tiles, ranges: Mapping[str, TileRange], footprint: Callable[[Tiles], int], budget: int
+) -> Sequence[NextStep]:
+    """Find the smallest infeasible size of each tile, ordered by excess."""
+    exceeding = []
+    for name, size in tiles.items():
+        step = ranges[name].step
+
+        def occupied(count: int, name: str = name, size: int = size, step: int = step) -> int:
+            return footprint({**tiles, name: size + count * step})
+
+        high = 1
+        while occupied(high) <= budget:
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if occupied(middle) <= budget else (low, middle)
+        exceeding.append(NextStep(name, size + high * step, occupied(high), occupied(high) - budget))
+    return sorted(exceeding, key=lambda step: step.excess)
+
+
+def binding(tiles: Tiles, ranges: Mapping[str, TileRange], exceeding: Sequence[NextStep]) -> Binding:
+    """Name the limit on the growth of the tiles from the steps that do not fit."""
+    growable = {name for name, size in tiles.items() if size < ranges[name].last}
+    if not growable:
+        return "extent"
+    stopped = {step.tile for step in exceeding if step.size == tiles[step.tile] + ranges[step.tile].step}
+    return "sram" if growable & stopped else "traffic"

@@ -1,0 +1,54 @@
+"""The independently tileable parts of an algorithm, compiled from its nest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sympy import Integer
+
+from iomodel.counting import folds as counts
+from iomodel.counting.bound_call import CutAxis
+from iomodel.counting.compile import compile_formulas
+from iomodel.counting.coverage import View
+from iomodel.counting.expressions import declared
+from iomodel.counting.folds import elements, hbm_bytes, in_bytes
+from iomodel.counting.kinds import FormulaKind
+from iomodel.counting.structure import Part, parts
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import SHAPES
+from iomodel.nests.symbols import NAME_OF
+from iomodel.solving.parts import PartFormulas, Parts
+
+LENGTHS = frozenset(entry.name for shape in SHAPES.values() for entry in shape)
+
+
+def compiled_parts(
+    algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...], numbers: tuple[str, ...], unit: str
+) -> Parts:
+    """Compile the parts of an algorithm."""
+    chosen = dict(options)
+    view, weight = View(kind.mask, bool(chosen.get("packed"))), (in_bytes if unit == "B" else elements)
+    tileable, fixed = parts(declared(algorithm, kind, chosen), kind.mask)
+
+    def axes(part: Part) -> tuple[CutAxis, ...]:
+        cuts = []
+        for symbol, axis in part.axes.items():
+            name, packed = NAME_OF.get(axis.length, ""), bool(view.rows(axis) != axis.length)
+            formula = None if name in LENGTHS else compile_formulas([axis.length], numbers, (), kind.operation)
+            cuts.append(CutAxis(NAME_OF[symbol], name if formula is None else "", formula, packed))
+        return tuple(cuts)
+
+    def compiled(part: Part) -> PartFormulas:
+        tiles = (NAME_OF[part.outer], NAME_OF[part.inner])
+        occupied = counts.footprint(part.nest, view, weight)
+        nests = (part.nest, part.only("fixed", "area"), part.only("fixed", "once a tile", "streamed", "area"))
+        every, base, strict = (
+            compile_formulas([hbm_bytes(nest, view)], numbers, tiles, kind.operation) for nest in nests
+        )
+        least = tuple(NAME_OF[tile] for tile in part.least)
+        footprint = compile_formulas([occupied], numbers, (*tiles, *least), kind.operation)
+        shape = (part.masked, part.irregular, part.provable, part.prefers_inner)
+        return PartFormulas(tiles, axes(part), *shape, least, every, footprint, base, strict)
+
+    rest = counts.footprint(fixed, view, weight) if fixed else Integer(0)
+    return Parts(tuple(map(compiled, tileable)), compile_formulas([rest], numbers, (), kind.operation))

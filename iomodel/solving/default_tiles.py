@@ -1,0 +1,142 @@
+"""Default tiles of an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import inf
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.counting.cost import tally_for
+from iomodel.counting.options import only_taken
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import rates
+from iomodel.errors import InfeasibleError, InputError, SpecError
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import (
+    LAUNCH_NAMES,
+)
+from iomodel.nests.execution import Execution
+from iomodel.placement.budget import budget_of
+from iomodel.solving.fastest import solve_fastest
+from iomodel.solving.solve import solve
+from iomodel.timing.clock import clock_for
+from iomodel.timing.parameters import Parameters
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention
+
+STARTS = (1, 2, 4, 8)
+"""Multiples of the smallest tiles at which further descents start."""
+LARGEST = 1024
+"""The largest power of two tried for a tile, unless the start of the descent is larger [rows]."""
+
+
+def fastest_tiles(
+    algorithm: AlgorithmLike,
+    call: Attention | VarlenAttention,
+    device: Hardware,
+    parameters: Parameters,
+    execution: Execution | None,
+    options: Mapping[str, Any],
+) -> Mapping[str, int]:
+    """Return the default tiles of :func:`iomodel.estimate`.
+
+    The default is the tiles of least time if kernels of the algorithm are declared for the device, and the tiles of
+    least traffic in its on-chip memory otherwise. Standard attention has no default tiles: each operand makes one ideal
+    pass. The tiles of an approximation change no traffic, but the number of concurrent blocks: a coordinate descent
+    over powers of two starts from the tiles of least traffic and from small tiles.
+    """
+    return _remembered(find_algorithm(algorithm), call, device, parameters, execution, tuple(sorted(options.items())))
+
+
+@lru_cache(maxsize=1024)
+def _remembered(
+    algorithm: Algorithm,
+    call: Attention | VarlenAttention,
+    device: Hardware,
+    parameters: Parameters,
+    execution: Execution | None,
+    options: tuple[tuple[str, Any], ...],
+) -> Mapping[str, int]:
+    chosen = dict(options)
+    tally, _ = tally_for(algorithm, call, chosen, tiled=False)
+    if not tally.tiles:
+        return FrozenDict({})
+    if call.direction == "both":
+        return _both(algorithm, call, device, parameters, execution, chosen)
+    if algorithm.residency.get(call.direction):
+        try:
+            best = solve_fastest(algorithm, call, device, "gpu", None, 1, chosen, parameters, execution)
+        except (InputError, SpecError):  # the kernels do not support the device or the call
+            pass
+        else:
+            return best.tiles
+    tiles = solve(algorithm, call, device, **chosen).tiles
+    if algorithm.approximates and isinstance(call, Attention):
+        return _quicker(tiles, algorithm, call, device, parameters, execution, chosen)
+    return tiles
+
+
+def _quicker(
+    start: Mapping[str, int],
+    algorithm: AlgorithmLike,
+    call: Attention,
+    device: Hardware,
+    parameters: Parameters,
+    execution: Execution | None,
+    options: Mapping[str, Any],
+) -> Mapping[str, int]:
+    """Descend to tiles that no replacement of one tile by a power of two makes faster."""
+    tally, complete = tally_for(algorithm, call, options, tiled=True)
+    clock = clock_for(algorithm, call, device, complete, parameters, rates(device, call.dtype), execution)
+
+    def seconds(tiles: Mapping[str, int]) -> float:
+        try:
+            return clock.fastest(tiles, {}).seconds
+        except InfeasibleError:
+            return inf
+
+    step = budget_of(device, None, None, None).alignment
+
+    def descended(best: dict[str, int]) -> tuple[float, dict[str, int]]:
+        least, changed = seconds(best), True
+        while changed:
+            changed = False
+            for name in best:
+                size = step
+                while size <= max(LARGEST, start[name]):
+                    time = seconds({**best, name: size})
+                    if time < least:
+                        least, changed, best = time, True, {**best, name: size}
+                    size *= 2
+        return least, best
+
+    # All kernels share an SM by the largest footprint: a descent from large tiles alone would stay there.
+    points = [{name: start[name] for name in tally.tiles}]
+    points += [dict.fromkeys(tally.tiles, step * times) for times in STARTS]
+    return FrozenDict(min((descended(point) for point in points), key=lambda found: found[0])[1])
+
+
+def _both(
+    algorithm: AlgorithmLike,
+    call: Attention | VarlenAttention,
+    device: Hardware,
+    parameters: Parameters,
+    execution: Execution | None,
+    options: dict[str, Any],
+) -> Mapping[str, int]:
+    """Combine the default tiles of both directions."""
+    declaration = find_algorithm(algorithm)
+    tiles: dict[str, int] = {}
+    for direction in ("forward", "backward"):
+        taken = only_taken(declaration, direction, options)
+        pass_call = call.model_copy(update={"direction": direction})
+        part = fastest_tiles(algorithm, pass_call, device, parameters, execution, taken)
+        plain = {name: size for name, size in part.items() if name not in LAUNCH_NAMES}
+        names = tally_for(algorithm, call, options, tiled=True)[0].tiles
+        for name, size in plain.items():
+            tiles[f"bwd_{name}" if direction == "backward" and f"bwd_{name}" in names else name] = size
+    return FrozenDict(tiles)

@@ -1,0 +1,298 @@
+"""Tiles of least traffic on a GPU, within the shared memory and registers of an algorithm's kernels.
+
+Each launch configuration of a kernel (a residency, the layout of its warps over the score tile, its stages) has tile
+sizes that are multiples of a step, and resources that grow with either tile. The search and its proof are therefore
+those of a bare budget (:mod:`iomodel.solving.search`), once per launch configuration, over one shared table of costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_integer
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.bounds import best_bound
+from iomodel.counting.cost import Cost
+from iomodel.devices.device import Hardware
+from iomodel.errors import InfeasibleError, InputError
+from iomodel.nests.residency import Residency
+from iomodel.placement.budget import Budget
+from iomodel.placement.check import Check, as_device, as_residency, checked
+from iomodel.placement.placement import Launch, Placement, placements
+from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
+from iomodel.solving.parts import PartFormulas, most_kv, parts_for, ranges_for
+from iomodel.solving.problem import Problem, SearchResult, Tile, TileRange
+from iomodel.solving.search import search
+from iomodel.solving.solution import Solution
+from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.varlen import VarlenAttention
+
+
+@dataclass(frozen=True)
+class LaunchProblem:
+    """A launch configuration of a kernel, as a problem for the search."""
+
+    placement: Placement
+    launch: Launch
+    problem: Problem
+    ranges: Mapping[str, TileRange]
+    names: tuple[str, str]
+    least_blocks: int
+
+    def sizes(self, tile: Tile) -> dict[str, int]:
+        """Return a tile by name, query tile first."""
+        by_name = dict(zip(self.names, tile, strict=True))
+        return {name: by_name[name] for name in self.placement.tiles}
+
+
+@dataclass(frozen=True)
+class LaunchProblems:
+    """All launch configurations of the kernels of a call on a device, with their shared table of costs."""
+
+    algorithm: AlgorithmLike
+    device: Hardware
+    ask: BoundCall
+    ways: tuple[LaunchProblem, ...]
+    known: dict[Tile, int]
+
+    def found(self) -> list[tuple[LaunchProblem, SearchResult]]:
+        """Search every launch configuration in which a tile fits; InfeasibleError if no tile fits."""
+        results = [(variant, result) for variant in self.ways if (result := search(variant.problem)) is not None]
+        if not results:
+            raise _nothing_fits(self.algorithm, self.device, self.ways)
+        return results
+
+    def cost(self, sizes: Mapping[str, int]) -> Cost:
+        """Evaluate the exact cost at tiles."""
+        return self.ask.cost(sizes)
+
+    def solution(
+        self,
+        results: list[tuple[LaunchProblem, SearchResult]],
+        variant: LaunchProblem,
+        tile: Tile,
+        share: float,
+        runner_up: RunnerUp | None,
+        binding: Binding,
+        seconds: float | None = None,
+    ) -> Solution:
+        """Build the solution of a tile in one launch configuration, with its certificate."""
+        check = _check(variant, tile, self.algorithm, as_attention(self.ask.workload.longest))
+        cost = self.cost(check.tiles)
+        workload, on_device = self.ask.workload, variant.placement.device
+        chip = 32 * on_device.on_chip // workload.narrowest
+        bound = best_bound(self.algorithm, workload, chip)
+        fixed = cost.hbm_bytes - variant.problem.bytes_at(*tile)  # kernels without tiles
+        certificate = Certificate(
+            binding=binding,
+            next_step=_next_step(variant, tile),
+            runner_up=runner_up,
+            least_hbm_bytes=min(result.least for _, result in results) + fixed,
+            lower_bound=bound,
+            ratio=cost.hbm_bytes / bound.bytes,
+            examined=len(self.known),
+        )
+        saturated = any(
+            w.problem.footprint(w.problem.outer.last, w.problem.inner.last) <= w.problem.budget for w, _ in results
+        )
+        budget = Budget(on_device.shared_per_block, "B", self.device.name, on_device.rows)
+        return Solution(
+            name_of(self.algorithm), check.tiles, cost, certificate, budget, share, saturated, check, seconds
+        )
+
+
+def ways_for(
+    algorithm: AlgorithmLike,
+    workload: Attention | VarlenAttention,
+    hardware: Hardware | str | None,
+    residency: str | Residency,
+    min_block_kv: int | None,
+    min_blocks_per_sm: int,
+    options: Mapping[str, Any],
+) -> LaunchProblems:
+    """Build the search problems of a residency, one per launch configuration."""
+    if hardware is None:
+        raise InputError("hardware: none given; residency needs a device, such as hardware('h100-sxm5')")
+    as_residency(residency)
+    device = as_device(hardware)
+    call = BoundCall.bind(algorithm, workload, options)
+    longest = as_attention(workload.longest)
+    placed = placements(call.algorithm, longest, device, residency, dict(call.structure), call.kind)
+    compiled = parts_for(call.algorithm, call.kind, call.structure, call.compiled.numbers, "B")
+    if len(compiled.formulas) != 1:
+        raise InputError(f"residency: {algorithm} {workload.direction} has tiles of several kernels; allowed: of one")
+    part = compiled.formulas[0]
+    least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
+    blocks = as_integer("min_blocks_per_sm", min_blocks_per_sm)
+    known: dict[Tile, int] = {}
+    variants = []
+    for placement in placed:
+        for launch in placement.launches():
+            steps = dict(zip(placement.tiles, placement.steps(launch), strict=True))
+            most = most_kv(call, steps[placement.tiles[1]])
+            ranges = ranges_for(compiled, call, steps, least_kv, most)
+            variants.append(_launch_problem(part, call, placement, launch, ranges, known, blocks))
+    return LaunchProblems(algorithm, device, call, tuple(variants), known)
+
+
+def solve_resident(
+    algorithm: AlgorithmLike,
+    workload: Attention | VarlenAttention,
+    hardware: Hardware | str | None,
+    residency: str | Residency,
+    min_block_kv: int | None,
+    min_blocks_per_sm: int,
+    share: Fraction,
+    options: Mapping[str, Any],
+) -> Solution:
+    """Solve for the least traffic, as :func:`iomodel.solve` with a residency."""
+    variants = ways_for(algorithm, workload, hardware, residency, min_block_kv, min_blocks_per_sm, options)
+    results = variants.found()
+    least = min(result.least for _, result in results)
+    limit = floor(least * (1 + share))
+    within = [
+        (variant, result if result.bytes == limit else search(variant.problem, at_most=limit))
+        for variant, result in results
+        if result.least <= limit
+    ]
+    checks = [
+        (variant, result, _check(variant, result.tile, algorithm, as_attention(variants.ask.workload.longest)))
+        for variant, result in within
+        if result is not None
+    ]
+    variant, result, _ = min(checks, key=lambda item: _rank(*item))
+    fixed = variants.cost(variant.sizes(result.tile)).hbm_bytes - result.bytes
+    runner_up = _runner_up(results, least, fixed)
+    return variants.solution(results, variant, result.tile, float(share), runner_up, binding_of(variant, result.tile))
+
+
+def _nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[LaunchProblem]) -> InfeasibleError:
+    """Build the error that names the resources exceeded by the smallest tiles."""
+    least = min((variant.problem.outer.first, variant.problem.inner.first, i) for i, variant in enumerate(variants))
+    variant = variants[least[2]]
+    over = _over(variant, variant.sizes(least[:2]))
+    query, key = variant.sizes(least[:2]).values()
+    need = variant.placement.shared_bytes(query, key, variant.launch.stages)
+    return InfeasibleError(
+        f"{algorithm}: no tile fits {device.name} ({variant.placement.residency.title}); "
+        f"the smallest, {query} x {key}, exceeds: {', '.join(over)}",
+        least=need,
+        unit="B",
+    )
+
+
+def _launch_problem(
+    part: PartFormulas,
+    ask: BoundCall,
+    placement: Placement,
+    launch: Launch,
+    ranges: Mapping[str, TileRange],
+    known: dict[Tile, int],
+    least_blocks: int,
+) -> LaunchProblem:
+    outer_first = part.names == placement.tiles
+    limit, most = placement.device.shared_per_block, placement.registers_limit(launch.warps)
+
+    def occupied(u: int, v: int) -> int:
+        """Return the shared memory, above the limit if the registers do not suffice; monotone in either tile."""
+        query, key = (u, v) if outer_first else (v, u)
+        shared = placement.shared_bytes(query, key, launch.stages)
+        registers = placement.registers_of(query, key, launch.warps)
+        fits = registers <= most and placement.blocks(shared, registers, launch.warps)[0] >= least_blocks
+        return shared if fits else limit + 1 + shared
+
+    problem = part.problem(ask, ranges, limit, occupied, known)
+    return LaunchProblem(placement, launch, problem, ranges, part.names, least_blocks)
+
+
+def _check(variant: LaunchProblem, tile: Tile, algorithm: AlgorithmLike, workload: Attention) -> Check:
+    return checked(variant.placement, variant.launch, algorithm, workload, variant.sizes(tile))
+
+
+def _rank(variant: LaunchProblem, result: SearchResult, check: Check) -> tuple[int, ...]:
+    query, key = variant.sizes(result.tile).values()
+    shared = check.resources["shared memory"].used
+    return (-key, result.bytes, -check.blocks_per_sm, shared, variant.launch.warps, variant.launch.stages, query)
+
+
+def _over(variant: LaunchProblem, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """List the resources that a tile exceeds, apart from the shape of the matrix instructions."""
+    query, key = variant.placement.tiles
+    occupied = variant.placement.occupied(sizes[query], sizes[key], variant.launch)
+    over = tuple(name for name in occupied.over if name != "MMA shape")
+    return over or (("blocks per SM",) if occupied.blocks_per_sm < variant.least_blocks else ())
+
+
+def binding_of(variant: LaunchProblem, tile: Tile, otherwise: Binding = "traffic") -> Binding:
+    """Name the limit on the growth of a tile."""
+    sizes = variant.sizes(tile)
+    growable = [name for name in variant.placement.tiles if sizes[name] < variant.ranges[name].rows]
+    if not growable:
+        return "extent"
+    device = variant.placement.device
+    least = dict(
+        zip(
+            variant.placement.tiles,
+            (device.rows, max(1, device.depth // variant.placement.padded.element_size)),
+            strict=True,
+        )
+    )
+    for name in growable:
+        over = _over(variant, {**sizes, name: sizes[name] + variant.ranges[name].step})
+        if over:
+            if not _over(variant, {**sizes, name: sizes[name] + least[name]}):
+                return "MMA shape"
+            return over[0]  # type: ignore[return-value]
+    return otherwise
+
+
+def _next_step(variant: LaunchProblem, tile: Tile) -> NextStep:
+    """Find the nearest larger tile that exceeds a resource."""
+    sizes = variant.sizes(tile)
+    candidates = []
+    for name in variant.placement.tiles:
+        step, count = variant.ranges[name].step, 1
+        while not _over(variant, {**sizes, name: sizes[name] + count * step}):
+            count *= 2
+        low, high = count // 2, count
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (
+                (low, middle) if _over(variant, {**sizes, name: sizes[name] + middle * step}) else (middle, high)
+            )
+        larger = {**sizes, name: sizes[name] + high * step}
+        resource = _over(variant, larger)[0]
+        query, key = variant.placement.tiles
+        occupied = variant.placement.occupied(larger[query], larger[key], variant.launch)
+        used, excess, unit = {
+            "shared memory": (occupied.shared, occupied.shared - occupied.shared_limit, "B"),
+            "registers": (occupied.registers, occupied.registers - occupied.registers_limit, "registers"),
+            "blocks per SM": (occupied.blocks_per_sm, variant.least_blocks - occupied.blocks_per_sm, "blocks"),
+        }[resource]
+        candidates.append((high, NextStep(name, larger[name], used, excess, resource, unit)))
+    return min(candidates, key=lambda item: item[0])[1]
+
+
+def _runner_up(results: list[tuple[LaunchProblem, SearchResult]], least: int, fixed: int) -> RunnerUp | None:
+    """Return the cheapest tile above the least traffic over all launch configurations."""
+    above = [
+        (result.least, i, variant.sizes(result.least_tile))
+        for i, (variant, result) in enumerate(results)
+        if result.least > least
+    ]
+    above += [
+        (result.runner_up_bytes, i, variant.sizes(result.runner_up))
+        for i, (variant, result) in enumerate(results)
+        if result.least == least and result.runner_up is not None and result.runner_up_bytes is not None
+    ]
+    if not above:
+        return None
+    more, which, sizes = min(above, key=lambda item: item[:2])
+    launch = results[which][0].launch
+    return RunnerUp(FrozenDict({**sizes, "warps": launch.warps, "stages": launch.stages}), more + fixed)

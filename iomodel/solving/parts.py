@@ -1,0 +1,143 @@
+"""Independently tileable parts of an algorithm, compiled and bound to a workload with the ranges of their tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from iomodel.counting.bound_call import BoundCall, CutAxis
+from iomodel.counting.compiled_algorithm import Formulas
+from iomodel.counting.kinds import FormulaKind
+from iomodel.counting.store import obtain, record
+from iomodel.errors import InputError
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import FOLLOWS
+from iomodel.solving.problem import Problem, Tile, TileRange
+from iomodel.workloads.attention import Attention
+
+
+@record
+@dataclass(frozen=True)
+class PartFormulas:
+    """A part of an algorithm with its traffic [B] and footprint, compiled over (workload, numbers, outer, inner).
+
+    Attributes
+    ----------
+    names : tuple of str
+        The outer and the inner tile.
+    axes : tuple of CutAxis
+        The axis that each tile cuts.
+    masked, irregular, provable, prefers_inner : bool
+        Properties of :class:`iomodel.counting.structure.Part`.
+    least : tuple of str
+        The tiles that stay at their smallest allowed size.
+    """
+
+    names: tuple[str, str]
+    axes: tuple[CutAxis, ...]
+    masked: bool
+    irregular: bool
+    provable: bool
+    prefers_inner: bool
+    least: tuple[str, ...]
+    traffic: Formulas
+    footprint: Formulas
+    base: Formulas
+    strict: Formulas
+
+    def occupied(self, ask: BoundCall, at: Mapping[str, int]) -> int:
+        """Evaluate the footprint at the sizes of all tiles, in the unit of the budget."""
+        outer, inner = (at[name] for name in self.names)
+        return ask.at_longest(self.footprint, *(at[name] for name in self.least))(outer, inner)
+
+    def problem(
+        self,
+        ask: BoundCall,
+        ranges: Mapping[str, TileRange],
+        budget: int,
+        footprint: Callable[[int, int], int] | None = None,
+        known: dict[Tile, int] | None = None,
+    ) -> Problem:
+        """Build the search problem of this part, with its own or another footprint."""
+        outer, inner = (ranges[name] for name in self.names)
+        base, strict, least_stream = None, None, 0
+        if self.masked:
+            fixed, bounded = ask.total(self.base), ask.total(self.strict)
+            base, least_stream = fixed(1, 1), bounded(outer.rows, 1) - fixed(outer.rows, 1)
+            strict = None if self.provable else bounded
+        return Problem(
+            outer,
+            inner,
+            cost=ask.total(self.traffic),
+            footprint=footprint or ask.at_longest(self.footprint, *(ranges[name].first for name in self.least)),
+            budget=budget,
+            prefer_inner=self.prefers_inner,
+            irregular=self.irregular,
+            base=base,
+            strict=strict,
+            least_stream=least_stream,
+            costs=ask.totals(self.traffic),
+            known={} if known is None else known,
+        )
+
+
+@record
+@dataclass(frozen=True)
+class Parts:
+    """The parts of an algorithm, and the footprint of its kernels without tiles."""
+
+    formulas: tuple[PartFormulas, ...]
+    rest: Formulas
+
+
+@lru_cache(maxsize=256)
+def parts_for(
+    algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...], numbers: tuple[str, ...], unit: str
+) -> Parts:
+    """Return the parts of an algorithm, compiled."""
+
+    def build() -> Parts:
+        from iomodel.solving.compile_parts import compiled_parts
+
+        return compiled_parts(algorithm, kind, options, numbers, unit)
+
+    return obtain(algorithm.shipped, "parts", (kind, options, unit), build)
+
+
+def ranges_for(
+    compiled: Parts, ask: BoundCall, steps: int | Mapping[str, int], least_kv: int, most_kv: int | None
+) -> dict[str, TileRange]:
+    """Compute the range of each tile: the multiples of a common step, or of a step per tile."""
+    ranges = {}
+    for formula in compiled.formulas:
+        for axis in formula.axes:
+            rows, *shorter = ask.lengths(axis)
+            name = axis.tile
+            if name == "no_tile":
+                ranges[name] = TileRange(1)
+                continue
+            keys = name == "block_kv" or FOLLOWS.get(name) == "block_kv"
+            step = steps if isinstance(steps, int) else steps[name]
+            most = most_kv if name == "block_kv" else None
+            ranges[name] = TileRange(rows, step, least_kv if keys else 1, most, tuple(shorter))
+            if ranges[name].first > ranges[name].last:
+                raise InputError(
+                    f"min_block_kv: {least_kv} given; allowed: up to {ranges[name].last}, for at least one tile per "
+                    "split"
+                )
+    return ranges
+
+
+def most_kv(ask: BoundCall, alignment: int) -> int | None:
+    """Return the largest key tile that leaves at least one tile per split; None for a single split."""
+    splits, longest = int(ask.options.get("splits", 1)), ask.workload.longest
+    if splits == 1 or not isinstance(longest, Attention):
+        return None
+    kv_len = longest.kv_len
+    most = (kv_len - 1) // (splits - 1)
+    if most < alignment:
+        tiles = -(-kv_len // alignment)
+        raise InputError(f"splits: {splits} given; allowed: up to {tiles}, the tiles of {alignment} keys in {kv_len}")
+    return most

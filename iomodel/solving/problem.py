@@ -1,0 +1,146 @@
+"""Search problems: two tile sizes with their cost, footprint and budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from iomodel.errors import InputError
+
+Tile = tuple[int, int]
+LIMIT = 2_000_000
+"""The most tiles that a search examines; this takes some seconds."""
+
+
+def align_up(size: int, step: int) -> int:
+    """Round a size up to a multiple of `step`."""
+    return -(-size // step) * step
+
+
+@dataclass(frozen=True)
+class TileRange:
+    """The allowed sizes of a tile: multiples of `step` from `least` until one covers `rows`, or up to `most`.
+
+    `shorter` holds the other lengths that the same tile cuts in a call of several sequences.
+    """
+
+    rows: int
+    step: int = 1
+    least: int = 1
+    most: int | None = None
+    shorter: tuple[int, ...] = ()
+
+    @property
+    def first(self) -> int:
+        """The smallest size; a size that covers the axis is always allowed."""
+        return align_up(min(self.least, self.rows), self.step)
+
+    @property
+    def last(self) -> int:
+        """The largest useful size."""
+        if self.most is not None:
+            return self.most // self.step * self.step
+        return align_up(self.rows, self.step)
+
+    def trips(self, size: int) -> int:
+        """Count the tiles of this size along the longest axis [-]."""
+        return -(-self.rows // size)
+
+    def largest(self, occupied: Callable[[int], int], budget: int) -> int | None:
+        """Return the largest size within the budget, for a footprint that grows with the size; None if nothing fits."""
+        step, low, high = self.step, self.first, self.last
+        room = budget - occupied(low)
+        if room < 0:
+            return None
+        if high <= low:
+            return low
+        # A footprint is affine in one tile, or a maximum of affine functions: the first guess is nearly always right.
+        slope = occupied(low + step) - occupied(low)
+        guess = min(high, low + room // slope * step) if slope else high
+        if occupied(guess) <= budget:
+            low = guess
+            high = min(high, guess + step)
+        if occupied(high) <= budget:
+            return high
+        while high - low > step:
+            middle = (low + high) // (2 * step) * step
+            low, high = (middle, high) if occupied(middle) <= budget else (low, middle)
+        return low
+
+    def smallest_of_class(self, size: int) -> int:
+        """Return the smallest allowed size with no more trips along any length."""
+        least = max(-(-rows // -(-rows // size)) for rows in (self.rows, *self.shorter))
+        return max(self.first, align_up(least, self.step))
+
+    def next_class(self, size: int) -> int | None:
+        """Return the largest allowed size with more trips along some length; None if there is none."""
+        below = max((rows - 1) // -(-rows // size) for rows in (self.rows, *self.shorter)) // self.step * self.step
+        return below if below >= self.first else None
+
+
+@dataclass
+class Problem:
+    """A search over two tile sizes, with their cost [B], footprint and budget.
+
+    `base` is the part of the cost that no tile reduces; None marks a separable cost. `strict` is the part of the cost
+    to which the bounds of a staircase apply; None if they apply to the whole cost. `least_stream` is the traffic
+    streamed past one tile that covers the outer axis. No bound holds for an `irregular` cost.
+    """
+
+    outer: TileRange
+    inner: TileRange
+    cost: Callable[[int, int], int]
+    footprint: Callable[[int, int], int]
+    budget: int
+    prefer_inner: bool = True
+    base: int | None = None
+    strict: Callable[[int, int], int] | None = None
+    least_stream: int = 0
+    costs: Callable[[Any, Any], Any] | None = None
+    known: dict[Tile, int] = field(default_factory=dict)
+    irregular: bool = False
+
+    def compute(self, outers: range, v: int) -> None:
+        """Evaluate the costs at many outer sizes in one batch, if `costs` is given."""
+        if self.costs is not None:
+            sizes = list(outers)
+            values = self.costs(np.array(sizes), v).tolist()
+            self.known.update(((u, v), value) for u, value in zip(sizes, values, strict=True))
+
+    def bytes_at(self, u: int, v: int) -> int:
+        """Return the cost of a tile, computed once per tile."""
+        known = self.known.get((u, v))
+        if known is None:
+            if len(self.known) > LIMIT:
+                raise self.too_many()
+            known = self.known[u, v] = self.cost(u, v)
+        return known
+
+    def too_many(self) -> InputError:
+        """Build the error for more tiles than a search examines."""
+        step = self.inner.step
+        return InputError(
+            f"alignment: {step} given; more than {LIMIT:,} tile sizes compete for the proof; allowed: any, "
+            f"try {64 * step}"
+        )
+
+    @property
+    def least_footprint(self) -> int:
+        """The smallest feasible budget."""
+        return self.footprint(self.outer.first, self.inner.first)
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The chosen tile with its cost, a tile of least cost, and the cheapest tile above the least cost."""
+
+    tile: Tile
+    bytes: int
+    least: int
+    least_tile: Tile
+    runner_up: Tile | None
+    runner_up_bytes: int | None
+    examined: int

@@ -1,0 +1,189 @@
+"""Tiles of proven least HBM bytes for arrays of problems, searched together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.counting.arrays.calls import SIDES, Calls, calls
+from iomodel.counting.arrays.integers import as_integers
+from iomodel.counting.kinds import check_kind, kind_of
+from iomodel.counting.options import check_options, structural
+from iomodel.devices.device import Hardware
+from iomodel.errors import InfeasibleError, InputError, UnknownNameError
+from iomodel.nests.alphabet import NUMBERS, OPTIONS, TILES
+from iomodel.placement.budget import budget_of
+from iomodel.solving.batch.chunks import Results, solve_batch, with_exact
+from iomodel.solving.batch.formulas import many_parts
+from iomodel.solving.batch.ranges import Batch
+from iomodel.solving.batch.result import Solutions, solve_at
+from iomodel.solving.parts import parts_for
+from iomodel.solving.solve import share_of
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import Mask
+
+FIELDS = Attention.model_fields.keys() | SIDES.keys()
+
+
+def solve_many(
+    algorithm: AlgorithmLike,
+    hardware: Hardware | str | None = None,
+    *,
+    sram_bytes: Any = None,
+    sram_elements: Any = None,
+    q_len: Any,
+    head_dim: Any,
+    kv_len: Any = None,
+    batch: Any = 1,
+    heads: Any = 1,
+    kv_heads: Any = None,
+    value_dim: Any = None,
+    dtype: Any = "bf16",
+    mask: Mask = "full",
+    direction: str = "forward",
+    alignment: Any = None,
+    min_block_kv: Any = None,
+    epsilon: float = 0.0,
+    infeasible: Literal["raise", "mark"] = "raise",
+    **options: Any,
+) -> Solutions:
+    """Find the tiles of :func:`iomodel.solve` for arrays of problems at once.
+
+    Every number, the budget included, may be an integer or an array of integers; all of them broadcast. The search is
+    the same exact search, run on all problems together. `solve` handles single problems whose counts do not fit
+    64 bits, and all problems whose counts have no formula: under a mask given by data (BlockMask, Documents), and for
+    pages under a mask.
+
+    Parameters
+    ----------
+    algorithm, hardware
+        As for :func:`iomodel.solve`.
+    sram_bytes, sram_elements : int or array, optional
+        A bare budget in place of a device [B], [elements].
+    q_len, head_dim, kv_len, batch, heads, kv_heads, value_dim : int or array
+        The calls, as for :class:`iomodel.Attention`.
+    dtype, mask, direction
+        As for :class:`iomodel.Attention`; the dtype may be an array of names, the others are the same for all calls.
+        The widths of a Window may be given as arrays, ``window_left`` and ``window_right``.
+    alignment, min_block_kv : int or array, optional
+        The tiles are multiples of `alignment`; `min_block_kv` is the least block_kv [rows].
+    epsilon : float
+        The share of the least traffic that may be given up for the largest block_kv [-].
+    infeasible : {"raise", "mark"}
+        The result if no tile fits: an error, or tiles and bytes of 0 and a `feasible` of False.
+    **options
+        Further fields of the call (``page_size``, ``bias``); options of the algorithm, of which ``splits`` and
+        ``dq_buffers`` may be arrays; ``packed=True``.
+
+    Raises
+    ------
+    InfeasibleError
+        No tile fits some of the problems; its `least` is the smallest budget feasible for all.
+    UnknownNameError, InputError
+        An unknown name; a value out of range, with its index; arrays that do not broadcast; not exactly one budget.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> found = iomodel.solve_many("flash2", sram_elements=[25600, 51200], q_len=4096, head_dim=64, lse=False)
+    >>> found.tiles["block_q"], found.hbm_bytes
+    (array([187, 373]), array([24117248, 12582912]))
+    """
+    share = share_of(epsilon)
+    if not isinstance(infeasible, str) or infeasible not in ("raise", "mark"):
+        raise UnknownNameError("infeasible", infeasible, ["raise", "mark"])
+    integers = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+    integers |= {"min_block_kv": min_block_kv, **{name: options[name] for name in sorted(NUMBERS & options.keys())}}
+    numbers = {name: as_integers(name, value) for name, value in integers.items() if value is not None}
+    fields = {name: options.pop(name) for name in [*options] if name in FIELDS}
+    fields |= {"q_len": q_len, "kv_len": kv_len, "batch": batch, "heads": heads, "kv_heads": kv_heads}
+    fields |= {"head_dim": head_dim, "value_dim": value_dim, "dtype": dtype, "mask": mask, "direction": direction}
+    called = calls(fields, {name: value for name, value in numbers.items() if isinstance(value, np.ndarray)})
+    shape = called.shape
+    scalars = {name: value if isinstance(value, int) else 1 for name, value in numbers.items()}
+    budget = budget_of(hardware, scalars.get("sram_bytes"), scalars.get("sram_elements"), scalars.get("alignment"))
+
+    declaration, kind = find_algorithm(algorithm), kind_of(called.first)
+    check_kind(declaration, kind)
+    complete = check_options(
+        declaration, {**options, **{n: scalars[n] for n in NUMBERS & scalars.keys()}}, True, kind.direction
+    )
+    taken = tuple(entry.name for entry in OPTIONS if entry.name in declaration.takes(kind.direction))
+    shaped = declaration, kind, structural(complete), taken, budget.unit
+    cut = {name for part in parts_for(*shaped).formulas for name in part.names}
+    tiles = [entry.name for entry in TILES if entry.name in cut]
+    if min_block_kv is not None and "block_kv" not in tiles:
+        raise UnknownNameError(f"tile of {algorithm}", "block_kv", tiles)
+    parts = many_parts(*shaped)
+    arguments = {**options, **numbers, "hardware": hardware, "epsilon": epsilon}
+    amount = numbers.get("sram_bytes", numbers.get("sram_elements", budget.amount))
+    count = prod(shape)
+    if parts is None:
+        results = Results(count, {name: np.zeros(count, dtype=np.int64) for name in tiles})
+        results.exact = list(range(count))
+    else:
+        columns = {**called.point, **{name: complete[name] for name in taken}, "min_block_kv": 1, **numbers}
+        columns["budget"] = amount
+        columns["alignment"] = numbers.get("alignment", budget.alignment)
+        laid = {name: _laid_out(value, shape) for name, value in columns.items()}
+        results = solve_batch(Batch(parts, laid, taken, complete["packed"], share, shape, count), tiles)
+    _one_by_one(results, algorithm, called, arguments, shape)
+    feasible = results.bytes > 0
+    if infeasible == "raise" and not feasible.all():
+        short = np.flatnonzero(~feasible)
+        least = int(results.needed[short].max())
+        first = tuple(map(int, np.unravel_index(short[0], shape)))
+        raise InfeasibleError(
+            f"{algorithm}: no tile fits {len(short):,} of {count:,} problems, the first at index {first}, "
+            f"which needs {results.needed[short[0]]:,} {budget.unit}; the smallest feasible budget for all is "
+            f"{least:,} {budget.unit}",
+            least=least,
+            unit=budget.unit,
+        )
+    return Solutions(
+        name_of(declaration),
+        FrozenDict({name: _shaped(sizes, shape) for name, sizes in results.tiles.items()}),
+        _shaped(results.bytes, shape),
+        _shaped(results.least, shape),
+        _shaped(feasible, shape),
+        amount,
+        budget.unit,
+        called,
+        FrozenDict(arguments),
+    )
+
+
+def _laid_out(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return an int for a single value, else the values as a flat array."""
+    if not isinstance(value, np.ndarray) or value.size == 1:
+        return int(np.asarray(value).item())
+    return np.ascontiguousarray(np.broadcast_to(value, shape), dtype=np.int64).reshape(-1)
+
+
+def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
+    shaped = values.reshape(shape)
+    shaped.setflags(write=False)
+    return shaped
+
+
+def _one_by_one(
+    results: Results, algorithm: AlgorithmLike, called: Calls, arguments: Mapping[str, Any], shape: tuple[int, ...]
+) -> None:
+    """Solve the problems that arrays cannot hold."""
+    for where in results.exact:
+        place = tuple(map(int, np.unravel_index(where, shape)))
+        try:
+            solution = solve_at(algorithm, called, arguments, place, shape)
+        except InfeasibleError as error:
+            results.note(where, {}, 0, 0)
+            results.needed = with_exact(results.needed, where, error.least)
+            continue
+        except InputError as error:
+            raise InputError(f"{error}; at index {place}" if place else str(error)) from None
+        results.note(where, solution.tiles, solution.cost.hbm_bytes, solution.certificate.least_hbm_bytes)

@@ -1,0 +1,314 @@
+"""Comparison of algorithms on one workload, each at its best tiles under one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, overload
+
+from iomodel.algorithms import AlgorithmLike, list_algorithms, name_of
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.display import Result, Table
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.results import Record
+from iomodel.common.tabular import Tabular
+from iomodel.counting.cost import tally_for
+from iomodel.counting.kinds import check_kind, kind_of
+from iomodel.counting.options import check_options, known_options, only_taken
+from iomodel.counting.requirements import met
+from iomodel.devices.device import Hardware
+from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
+from iomodel.placement.budget import Budget, budget_of
+from iomodel.placement.check import as_device
+from iomodel.solving.solution import Solution
+from iomodel.solving.solve import solve
+from iomodel.studies.approximations import approximations, bests, footnotes, marked
+from iomodel.studies.compare_time import TimeComparison, by_time
+from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.varlen import VarlenAttention, as_call
+
+
+@dataclass(frozen=True)
+class DoesNotFit(Record):
+    """An algorithm without a fitting tile, with its smallest feasible budget, in the unit of the budget."""
+
+    enclosing = ("unit",)
+
+    algorithm: str
+    least: int
+
+
+@dataclass(frozen=True)
+class Comparison(Result, Tabular):
+    """The solved algorithms in order of HBM traffic, and the algorithms that do not fit.
+
+    An approximate algorithm is listed on request, but is never the `best`: it computes another function, and the model
+    would need another training.
+
+    Attributes
+    ----------
+    workload : Attention or VarlenAttention
+        The attention call.
+    budget : Budget
+        The memory that the tiles of every algorithm must fit.
+    solutions : tuple of Solution
+        The solution of each algorithm that fits, least traffic [B] first.
+    infeasible : tuple of DoesNotFit
+        The algorithms that do not fit, smallest feasible budget first.
+    approximates : mapping of str to str
+        The listed approximate algorithms, each with the operation that it computes in place of attention.
+    """
+
+    workload: Attention | VarlenAttention
+    budget: Budget
+    solutions: tuple[Solution, ...]
+    infeasible: tuple[DoesNotFit, ...]
+    approximates: Mapping[str, str] = field(default_factory=FrozenDict)
+
+    @property
+    def best(self) -> Solution:
+        """The exact algorithm with the least traffic."""
+        return next(solution for solution in self.solutions if solution.algorithm not in self.approximates)
+
+    @property
+    def best_approximate(self) -> Solution | None:
+        """The approximate algorithm with the least traffic, if any is listed."""
+        return next((solution for solution in self.solutions if solution.algorithm in self.approximates), None)
+
+    def relative(self, solution: Solution) -> float:
+        """Return the traffic over that of the best [-]; below 1 for an approximate algorithm that moves less."""
+        return solution.cost.hbm_bytes / self.best.cost.hbm_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data, ready for JSON."""
+        data = super().to_dict()
+        for solution, entry in zip(self.solutions, data["solutions"], strict=True):
+            entry["relative"] = self.relative(solution)
+        for entry in data["infeasible"]:
+            entry["unit"] = self.budget.unit
+        return {**data, **bests(self)}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per algorithm: tiles, quantities and ratio to the best; the least budget where none fits."""
+        solved = [
+            {
+                "algorithm": solution.algorithm,
+                **solution.tiles,
+                **solution.cost.quantities,
+                "footprint": solution.footprint,
+                "relative": self.relative(solution),
+            }
+            for solution in self.solutions
+        ]
+        return [*solved, *({"algorithm": unfit.algorithm, "least_budget": unfit.least} for unfit in self.infeasible)]
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        unit = self.budget.unit
+        columns = ("algorithm", "tiles", ">HBM traffic\n[B]", ">relative\nto best", ">FLOPs", ">intensity\n[FLOP/B]",
+                   f">SRAM used of\n{self.budget.amount:,} [{unit}]")  # fmt: skip
+        rows = [
+            (
+                marked(solution.algorithm, self.approximates),
+                ", ".join(f"{name}={size}" for name, size in solution.tiles.items()),
+                f"{solution.cost.hbm_bytes:,}",
+                f"{self.relative(solution):,.3f}",
+                f"{solution.cost.flops:,}",
+                f"{solution.cost.intensity:,.1f}",
+                f"{solution.footprint:,}",
+            )
+            for solution in self.solutions
+        ]
+        unfit = [
+            (marked(u.algorithm, self.approximates), "none fits", "", "", "", "", f"needs {u.least:,}")
+            for u in self.infeasible
+        ]
+        return [
+            Table(
+                f"all algorithms on {self.budget.label or self.budget}",
+                columns,
+                [*rows, *unfit],
+                footnotes(self.approximates),
+                folded=True,
+            )
+        ]
+
+
+def answering(
+    workload: Attention | VarlenAttention,
+    approximate: bool = False,
+    algorithms: Sequence[AlgorithmLike] | None = None,
+) -> list[str]:
+    """List the algorithms that support the direction and features of a workload; InputError if there are none.
+
+    Approximate algorithms are included on request.
+    """
+    kind, names = kind_of(as_call(workload)), []
+    for name in list_algorithms() if algorithms is None else _named(algorithms):
+        algorithm = find_algorithm(name)
+        if algorithm.approximates and not approximate:
+            continue
+        try:
+            check_kind(algorithm, kind)
+        except InputError:
+            continue
+        names.append(name)
+    if not names and algorithms is not None:
+        raise InputError(f"algorithms: none of those given answers {workload}; allowed: one that is exact and does")
+    if not names:
+        features = ", ".join(kind.features)
+        raise InputError(f"direction: {kind.direction} given with {features}; no algorithm has all of it")
+    return names
+
+
+def _named(algorithms: object) -> list[str]:
+    """Return the names of a sequence of algorithms; InputError if two have the same name."""
+    if isinstance(algorithms, str) or not isinstance(algorithms, Sequence) or not algorithms:
+        raise InputError(f"algorithms: {shown(algorithms)} given; allowed: a list of names or of Algorithm objects")
+    names = [name_of(algorithm) for algorithm in algorithms]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"algorithms: {name!r} given twice; allowed: each name once")
+    return names
+
+
+@overload
+def compare(
+    workload: Attention | VarlenAttention,
+    hardware: Hardware | str | None = None,
+    *,
+    objective: Literal["time"],
+    algorithms: Sequence[AlgorithmLike] | None = None,
+    **options: Any,
+) -> TimeComparison: ...
+@overload
+def compare(
+    workload: Attention | VarlenAttention,
+    hardware: Hardware | str | None = None,
+    *,
+    objective: Literal["traffic"] = "traffic",
+    algorithms: Sequence[AlgorithmLike] | None = None,
+    **options: Any,
+) -> Comparison: ...
+def compare(
+    workload: Attention | VarlenAttention,
+    hardware: Hardware | str | None = None,
+    *,
+    sram_bytes: int | None = None,
+    sram_elements: int | None = None,
+    alignment: int | None = None,
+    min_block_kv: int | None = None,
+    epsilon: float = 0.0,
+    objective: Literal["traffic", "time"] = "traffic",
+    approximate: bool = False,
+    algorithms: Sequence[AlgorithmLike] | None = None,
+    **options: Any,
+) -> Comparison | TimeComparison:
+    """Solve every algorithm under one budget, among those that support the direction and features of the call.
+
+    Parameters
+    ----------
+    workload : Attention or VarlenAttention
+        The attention call.
+    hardware, sram_bytes, sram_elements
+        Exactly one budget, as :func:`iomodel.solve` takes it.
+    alignment, min_block_kv, epsilon
+        As in :func:`iomodel.solve`; min_block_kv concerns the algorithms that have a block_kv.
+    objective : {"traffic", "time"}
+        The quantity minimised: bytes, or the time of :func:`iomodel.estimate` on `hardware`. With "time" the result is
+        a :class:`iomodel.TimeComparison`, and other budgets and options of the solver are refused.
+    approximate : bool
+        List approximate algorithms beside the exact ones, marked; they are never the `best`. By default they are left
+        out, because they change the outputs of the model.
+    algorithms : sequence of str or Algorithm, optional
+        The algorithms to compare; all of :func:`iomodel.list_algorithms` by default.
+    **options
+        Options, each passed to the algorithms that take it.
+
+    Raises
+    ------
+    InfeasibleError
+        No exact algorithm fits; its `least` is the smallest feasible budget.
+    UnknownNameError, InputError
+        An option that no algorithm takes; a value out of range; not exactly one budget.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> c = compare(iomodel.Attention(q_len=4096, head_dim=64), sram_elements=51200)
+    >>> [solution.algorithm for solution in c.solutions][0]
+    'flash2'
+    """
+    if not isinstance(objective, str) or objective not in ("traffic", "time"):
+        raise UnknownNameError("objective", objective, ["traffic", "time"])
+    if objective == "time":
+        others: dict[str, Any] = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+        others |= {"min_block_kv": min_block_kv, "epsilon": epsilon or None}
+        if (typed := [name for name, value in others.items() if value is not None]) or hardware is None:
+            raise InputError(f"objective: 'time' given with {typed or 'no hardware'}; allowed: with hardware alone")
+        return by_time(
+            _options(workload, options, approximate, algorithms), as_attention(workload), as_device(hardware)
+        )
+    budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
+    chosen_for = _options(workload, options, approximate, algorithms)
+    inexact = approximations(chosen_for)
+    solutions, infeasible = [], []
+    for name, chosen in chosen_for.items():
+        tiles = tally_for(name, workload, chosen, tiled=True)[0].tiles
+        try:
+            solutions.append(
+                solve(
+                    name,
+                    workload,
+                    hardware,
+                    sram_bytes=sram_bytes,
+                    sram_elements=sram_elements,
+                    alignment=alignment,
+                    min_block_kv=min_block_kv if "block_kv" in tiles else None,
+                    epsilon=epsilon,
+                    **chosen,
+                )
+            )
+        except InfeasibleError as error:
+            infeasible.append(DoesNotFit(name, error.least))
+    infeasible.sort(key=lambda unfit: unfit.least)
+    if all(solution.algorithm in inexact for solution in solutions):
+        least, unit = next(unfit for unfit in infeasible if unfit.algorithm not in inexact), budget.unit
+        none = "none that is exact" if inexact else "none"
+        raise InfeasibleError(
+            f"algorithm: {none} fits {budget}; the smallest feasible budget is {least.least:,} {unit} "
+            f"({least.algorithm})",
+            least=least.least,
+            unit=unit,
+        )
+    solutions.sort(key=lambda solution: solution.cost.hbm_bytes)
+    return Comparison(workload, budget, tuple(solutions), tuple(infeasible), inexact)
+
+
+def _options(
+    workload: Attention | VarlenAttention,
+    options: Mapping[str, Any],
+    approximate: bool,
+    algorithms: Sequence[AlgorithmLike] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return the supporting algorithms, each with the options that it takes."""
+    if not isinstance(approximate, bool):
+        raise InputError(f"approximate: {shown(approximate)} given; allowed: True or False")
+    able = answering(workload, approximate, algorithms)
+    known = known_options(able, workload.direction)
+    for option in options:
+        if option not in known:
+            raise UnknownNameError(f"option of {', '.join(able)}", option, known)
+    chosen = {name: only_taken(find_algorithm(name), workload.direction, options) for name in able}
+    return {name: own for name, own in chosen.items() if _allowed(name, workload, own)}
+
+
+def _allowed(name: str, workload: Attention | VarlenAttention, options: Mapping[str, Any]) -> bool:
+    """Check that an approximate algorithm supports these lengths, such as self-attention of at least `top_k` rows."""
+    declaration = find_algorithm(name)
+    if not declaration.approximates:
+        return True
+    if not isinstance(workload, Attention):
+        return False
+    complete = check_options(declaration, options, direction=workload.direction)
+    return bool(met(declaration, {**workload.numbers, "mask": workload.mask, **complete}))

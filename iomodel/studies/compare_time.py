@@ -1,0 +1,129 @@
+"""Comparison of algorithms by their time on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.display import Result, Table
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.tabular import Tabular
+from iomodel.devices.device import Hardware
+from iomodel.errors import InfeasibleError
+from iomodel.studies.approximations import approximations, bests, footnotes, marked
+from iomodel.studies.estimate import estimate
+from iomodel.timing.result import Estimate
+from iomodel.workloads.attention import Attention
+
+
+@dataclass(frozen=True)
+class TimeComparison(Result, Tabular):
+    """The estimates of all algorithms in order of time, and the algorithms without a fitting tile.
+
+    Attributes
+    ----------
+    workload : Attention
+        The attention call.
+    hardware : Hardware
+        The device.
+    estimates : tuple of Estimate
+        The estimate of each algorithm that fits, at its fastest tiles.
+    infeasible : mapping of str to str
+        The algorithms that do not fit, with the reason.
+    approximates : mapping of str to str
+        The listed approximate algorithms, each with the operation that it computes in place of attention.
+    """
+
+    workload: Attention
+    hardware: Hardware
+    estimates: tuple[Estimate, ...]
+    infeasible: Mapping[str, str]
+    approximates: Mapping[str, str] = field(default_factory=FrozenDict)
+
+    @property
+    def best(self) -> Estimate:
+        """The fastest exact algorithm."""
+        return next(candidate for candidate in self.estimates if candidate.algorithm not in self.approximates)
+
+    @property
+    def best_approximate(self) -> Estimate | None:
+        """The fastest approximate algorithm, if any is listed."""
+        return next((candidate for candidate in self.estimates if candidate.algorithm in self.approximates), None)
+
+    def relative(self, found: Estimate) -> float:
+        """Return the time over that of the best [-]; below 1 for an approximate algorithm that is faster."""
+        return found.seconds / self.best.seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data, ready for JSON."""
+        data = super().to_dict()
+        for candidate, entry in zip(self.estimates, data["estimates"], strict=True):
+            entry["relative"] = self.relative(candidate)
+        return {**data, **bests(self)}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per algorithm: tiles, time and rates; the reason where no tile fits."""
+        timed = [
+            {
+                "algorithm": candidate.algorithm,
+                **candidate.tiles,
+                "seconds": candidate.seconds,
+                "relative": self.relative(candidate),
+                "flops_per_second": candidate.flops_per_second,
+                "mfu": candidate.mfu,
+                "bound": candidate.bound,
+                "least_dram_bytes": candidate.dram_bytes[0],
+                "most_dram_bytes": candidate.dram_bytes[1],
+            }
+            for candidate in self.estimates
+        ]
+        return [*timed, *({"algorithm": name, "reason": reason} for name, reason in self.infeasible.items())]
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        columns = ("algorithm", "tiles", ">time\n[us]", ">relative\nto best", ">TFLOP/s", ">MFU\n[%]", "bound by",
+                   ">DRAM traffic\n[MB]", "left out")  # fmt: skip
+        rows = [
+            (
+                marked(candidate.algorithm, self.approximates),
+                ", ".join(f"{name}={size}" for name, size in candidate.tiles.items()),
+                f"{candidate.seconds * 1e6:,.1f}",
+                f"{self.relative(candidate):,.2f}",
+                f"{candidate.flops_per_second / 1e12:,.1f}",
+                f"{100 * candidate.mfu:.1f}",
+                candidate.bound,
+                " to ".join(dict.fromkeys(f"{size / 1e6:,.0f}" for size in candidate.dram_bytes)),
+                f"{len(candidate.left_out)} parts" if candidate.left_out else "",
+            )
+            for candidate in self.estimates
+        ]
+        rows += [(marked(name, self.approximates), "none fits", "", "", "", "", "", "", "") for name in self.infeasible]
+        return [
+            Table(
+                f"all algorithms on {self.hardware.name}, by time",
+                columns,
+                rows,
+                footnotes(self.approximates),
+                folded=True,
+            )
+        ]
+
+
+def by_time(algorithms: Mapping[str, Mapping[str, Any]], workload: Attention, device: Hardware) -> TimeComparison:
+    """Estimate each algorithm under its options; InfeasibleError if no exact algorithm fits."""
+    estimates, infeasible = [], {}
+    least: list[InfeasibleError] = []
+    for name, options in algorithms.items():
+        try:
+            estimates.append(estimate(name, workload, device, **options))
+        except InfeasibleError as error:
+            infeasible[name] = str(error)
+            if not find_algorithm(name).approximates:
+                least.append(error)
+    inexact = approximations(algorithms)
+    if all(candidate.algorithm in inexact for candidate in estimates):
+        raise min(least, key=lambda error: error.least)
+    estimates.sort(key=lambda candidate: candidate.seconds)
+    return TimeComparison(workload, device, tuple(estimates), FrozenDict(infeasible), inexact)

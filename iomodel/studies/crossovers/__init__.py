@@ -1,0 +1,1 @@
+"""Crossovers of algorithms: points at which their order changes."""

@@ -1,0 +1,228 @@
+"""Diagnosis of a measured time: the limiting resource, the redundant traffic and the remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.common.display import Result, Table
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_integer, finite
+from iomodel.counting.cost import Cost
+from iomodel.devices.device import Hardware
+from iomodel.errors import InputError, shown
+from iomodel.placement.check import as_device
+from iomodel.studies.diagnosis.bound import bound_of
+from iomodel.studies.diagnosis.facts import (
+    BlockGrid,
+    Redundancy,
+    WorkingSet,
+    grid,
+    on_chip,
+    redundancies,
+    sm_capacity,
+    working_sets,
+)
+from iomodel.studies.diagnosis.model import Change, modelled, physical_floor
+from iomodel.studies.diagnosis.remedies import Remedy, remedies, uses_no_matrix_unit, vector_peak
+from iomodel.studies.diagnosis.text import shown as drawn
+from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.timing.result import Estimate
+from iomodel.workloads.attention import Attention, as_attention
+
+
+@dataclass(frozen=True)
+class Diagnosis(Result):
+    """Explanation of a measured time.
+
+    Attributes
+    ----------
+    seconds, floor : float
+        The measured time; the physical lower bound on it [s].
+    bound : str
+        ``memory``, ``L2/requests``, ``shared memory``, ``compute``, ``launch`` or ``latency/occupancy``.
+    nearest : str
+        The entry of the estimate's breakdown nearest to the time.
+    reasons : tuple of str
+        The evidence for the class.
+    estimate : Estimate
+        The model's estimate of the same kernel; its breakdown holds the floors.
+    cost : Cost
+        The cost of the kernel at the given tiles.
+    redundancy : tuple of Redundancy
+        The requested and the compulsory traffic of each tensor.
+    working_sets : tuple of WorkingSet
+        The bytes that are used together, compared with the memories.
+    grid : BlockGrid
+        The thread blocks, compared with the SMs.
+    on_chip_bytes, on_chip_limit : int
+        The on-chip memory of the tiles, and the limit per block [B].
+    vector_peak : float or None
+        The fp32 peak without matrix units, for a kernel that cannot use them [FLOP/s].
+    remedies : tuple of Remedy
+        The changes that would gain, the largest predicted gain first.
+    left_out : tuple of str
+        The unknowns and the assumptions.
+    """
+
+    derived = ("figures", "floors")
+
+    algorithm: str
+    workload: Attention
+    hardware: Hardware
+    tiles: Mapping[str, int]
+    seconds: float
+    floor: float
+    bound: str
+    nearest: str
+    reasons: tuple[str, ...]
+    estimate: Estimate
+    cost: Cost
+    redundancy: tuple[Redundancy, ...]
+    working_sets: tuple[WorkingSet, ...]
+    grid: BlockGrid
+    on_chip_bytes: int
+    on_chip_limit: int
+    vector_peak: float | None
+    remedies: tuple[Remedy, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Rates and shares achieved: FLOPs [FLOP/s], bandwidths [B/s], intensities [FLOP/B], shares [-]."""
+        cost, known, time = self.cost, self.estimate.rates, self.seconds
+        requested, compulsory = cost.hbm_bytes, self.estimate.compulsory_bytes
+        useful, visited = cost.useful_flops / time, cost.flops / time
+        vector = {} if self.vector_peak is None else {"vector_share": useful / self.vector_peak}
+        return {
+            "useful_flops_per_second": useful,
+            "visited_flops_per_second": visited,
+            "matrix_share": useful / known.peak,
+            **vector,
+            "requested_bandwidth": requested / time,
+            "requested_share": requested / time / known.hbm_peak,
+            "compulsory_bandwidth": compulsory / time,
+            "compulsory_share": compulsory / time / known.hbm_peak,
+            "requested_intensity": cost.useful_flops / requested,
+            "compulsory_intensity": cost.useful_flops / compulsory,
+            "ridge": self.estimate.ridge,
+            "redundancy": requested / compulsory,
+        }
+
+    @property
+    def floors(self) -> Mapping[str, float]:
+        """Time each resource would take if it were the only limit, and the times of trips, tails and launches [s]."""
+        return self.estimate.breakdown
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data, ready for JSON."""
+        counts = {
+            "model_seconds": self.estimate.seconds,
+            "useful_flops": self.cost.useful_flops,
+            "visited_flops": self.cost.flops,
+            "requested_bytes": self.cost.hbm_bytes,
+            "compulsory_bytes": self.estimate.compulsory_bytes,
+        }
+        return {**super().to_dict(), **counts}
+
+    def tables(self) -> list[Table | str]:
+        """Return the tables of the terminal."""
+        return drawn(self)
+
+
+def diagnose(
+    algorithm: AlgorithmLike,
+    workload: Attention,
+    hardware: Hardware | str,
+    seconds: float,
+    tiles: Mapping[str, int] | None = None,
+    *,
+    blocks: int | None = None,
+    parameters: Parameters = DEFAULT,
+    **options: Any,
+) -> Diagnosis:
+    """Explain a measured time: the limiting resource, the wasted work, and the remedies.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        One of :func:`iomodel.list_algorithms`: the schedule of the kernel.
+    workload : Attention
+        The attention call, forward or backward.
+    hardware : Hardware or str
+        The device of the measurement.
+    seconds : float
+        The measured time [s].
+    tiles : mapping of tile name to int, optional
+        Tiles of the kernel [rows], with ``warps`` and ``stages`` if known; the fastest tiles by default.
+    blocks : int, optional
+        Thread blocks as launched, if they differ from the algorithm's grid [-]. They are compared with the SMs; the
+        model's time remains that of the algorithm's own grid.
+    parameters : Parameters
+        The assumptions of the time model beside the figures of the device.
+    **options
+        Options of the algorithm, and ``packed=True``.
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        As for :func:`iomodel.estimate`; a time that is no number above 0, or below what is physically possible.
+    InfeasibleError
+        No tiles are given, and none fits.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> w = iomodel.Attention(q_len=16, head_dim=8192, dtype="fp32")
+    >>> d = iomodel.diagnose("tiled_query", w, "a100-sxm4-80gb", 183e-6, {"block_q": 1, "block_kv": 16})
+    >>> d.bound, d.grid.blocks, d.grid.idle, d.remedies[0].name
+    ('latency/occupancy', 16, 92, 'split keys')
+    """
+    call, device = as_attention(workload), as_device(hardware)
+    time = _time(seconds)
+    launched = None if blocks is None else as_integer("blocks", blocks)
+    if not isinstance(parameters, Parameters):
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    kernel = modelled(Change(algorithm, call, tiles, FrozenDict(options), parameters), device)
+    floor = physical_floor(kernel.estimate)
+    if time < floor.seconds:
+        raise InputError(
+            f"seconds: {time:g} given; impossible: {algorithm} on {device.name} cannot take less than "
+            f"{floor.seconds:.3g} s ({floor.reason})"
+        )
+    against = grid(kernel.estimate, launched)
+    bound = bound_of(kernel.estimate, time, against)
+    taken = on_chip(kernel, device)
+    return Diagnosis(
+        algorithm=name_of(algorithm),
+        workload=call,
+        hardware=device,
+        tiles=kernel.cost.tiles if kernel.note else kernel.estimate.tiles,
+        seconds=time,
+        floor=floor.seconds,
+        bound=bound.kind,
+        nearest=bound.nearest,
+        reasons=bound.reasons,
+        estimate=kernel.estimate,
+        cost=kernel.cost,
+        redundancy=redundancies(kernel, device),
+        working_sets=working_sets(call, device, taken),
+        grid=against,
+        on_chip_bytes=taken,
+        on_chip_limit=device.sram_per_block,
+        vector_peak=vector_peak(device) if uses_no_matrix_unit(kernel) else None,
+        remedies=remedies(kernel, device, time, against, bound.kind),
+        left_out=(*([kernel.note] if kernel.note else []), *_missing(device), *kernel.estimate.left_out),
+    )
+
+
+def _time(seconds: object) -> float:
+    if not finite(seconds) or seconds <= 0:
+        raise InputError(f"seconds: {shown(seconds)} given; allowed: a time above 0 in seconds, such as 0.000183")
+    return float(seconds)
+
+
+def _missing(device: Hardware) -> list[str]:
+    return [] if sm_capacity(device) is not None else ["whether a working set fits an SM (no capacity on file)"]

@@ -1,0 +1,132 @@
+"""Facts of a diagnosis that need no time model: repeated requests, working sets, thread blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iomodel.common.results import Record
+from iomodel.devices.device import Hardware
+from iomodel.devices.quantity import Quantity
+from iomodel.errors import IOModelError
+from iomodel.placement.check import check
+from iomodel.studies.diagnosis.model import Modelled, clock_of
+from iomodel.timing.result import Estimate
+from iomodel.workloads.attention import Attention
+
+OPERANDS = {"forward": {"Q", "K", "V", "O"}, "backward": {"Q", "K", "V", "dO", "dQ", "dK", "dV"}}
+"""The tensors that any algorithm moves at least once; others are statistics and intermediate results."""
+
+
+@dataclass(frozen=True)
+class Redundancy(Record):
+    """The traffic of a tensor: requested bytes, distinct bytes, and bytes that any algorithm moves [B]."""
+
+    derived = ("times", "spare_bytes")
+
+    tensor: str
+    requested_bytes: int
+    once_bytes: int
+    compulsory_bytes: int
+
+    @property
+    def times(self) -> float:
+        """Number of times that each distinct byte is requested [-]."""
+        return self.requested_bytes / self.once_bytes
+
+    @property
+    def spare_bytes(self) -> int:
+        """Avoidable traffic [B]."""
+        return self.requested_bytes - self.compulsory_bytes
+
+
+def redundancies(kernel: Modelled, device: Hardware) -> tuple[Redundancy, ...]:
+    """Sum the traffic of every tensor over all kernels of the call."""
+    tiles = {name: size for name, size in kernel.cost.tiles.items() if name not in ("warps", "stages")}
+    call = kernel.change.workload
+    requested: dict[str, int] = {}
+    once: dict[str, int] = {}
+    for demand in clock_of(kernel.change, device).demand((call.head_dim, call.value_dim), tiles):
+        for moved in demand.moved:
+            requested[moved.name] = requested.get(moved.name, 0) + moved.requested
+            once[moved.name] = max(once.get(moved.name, 0), moved.distinct)
+    operands = OPERANDS[kernel.change.workload.direction]
+    return tuple(
+        Redundancy(name, size, once[name], once[name] if name in operands else 0) for name, size in requested.items()
+    )
+
+
+@dataclass(frozen=True)
+class WorkingSet(Record):
+    """Bytes that are used together, and their fit in the memories; None if the capacity is unknown."""
+
+    name: str
+    bytes: int
+    fits_sm: bool | None
+    fits_l2: bool | None
+
+
+def working_sets(call: Attention, device: Hardware, block: int) -> tuple[WorkingSet, ...]:
+    """Size K of a head, K and V of a head and of all heads, and the tiles of a thread block."""
+    key = call.kv_len * call.head_dim * call.kv_element_size
+    both = key if call.latent else key + call.kv_len * call.value_dim * call.kv_element_size
+    heads = call.batch * call.kv_heads
+    sm, l2 = sm_capacity(device), _size(device, "memory.l2.capacity")
+    named = {
+        "K of one head": key,
+        "K and V of one head": both,
+        **({f"K and V of all {heads:,} heads": both * heads} if heads > 1 else {}),
+        "tiles of one block": block,
+    }
+    return tuple(
+        WorkingSet(name, size, None if sm is None else size <= sm, None if l2 is None else size <= l2)
+        for name, size in named.items()
+        if size
+    )
+
+
+def sm_capacity(device: Hardware) -> int | None:
+    """Return the unified L1 cache and shared memory of an SM, or its shared memory [B]."""
+    paths = ("memory.sram.unified_per_sm", "memory.sram.per_sm")
+    return next((size for path in paths if (size := _size(device, path)) is not None), None)
+
+
+def _size(device: Hardware, path: str) -> int | None:
+    figure = device.quantities.get(path)
+    return int(figure.value) if isinstance(figure, Quantity) else None
+
+
+@dataclass(frozen=True)
+class BlockGrid(Record):
+    """The thread blocks of the longest kernel and the SMs [-]; None if the device's file has no number of SMs."""
+
+    blocks: int
+    units: int | None
+    waves: int
+    idle: int | None
+
+
+def grid(timed: Estimate, blocks: int | None) -> BlockGrid:
+    """Return the grid as launched if given, else the grid of the algorithm."""
+    longest = max(timed.kernels, key=lambda launch: launch.seconds)
+    units = timed.rates.units
+    if blocks is None:
+        count, waves = longest.blocks, longest.waves
+    else:
+        count, waves = blocks, 1 if units is None else -(-blocks // units)
+    return BlockGrid(count, units, waves, None if units is None else max(0, units - count))
+
+
+def on_chip(kernel: Modelled, device: Hardware) -> int:
+    """Compute the shared memory of the tiles if kernels are declared for the device, else all live bytes [B]."""
+    if not kernel.cost.tiles:
+        return 0
+    if kernel.note is None and "warps" in kernel.estimate.tiles:
+        try:
+            change = kernel.change
+            options = dict(change.options)
+            placed = check(change.algorithm, change.workload, device, kernel.estimate.tiles, **options)
+        except IOModelError:
+            pass
+        else:
+            return placed.resources["shared memory"].used
+    return kernel.cost.footprint_bytes

@@ -1,0 +1,144 @@
+"""Time model of a measured kernel, even if its tiles do not fit on chip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.validation import as_mapping
+from iomodel.counting.cost import Cost, check_requirements, cost_at, tally_for, tile_sizes
+from iomodel.counting.options import only_taken
+from iomodel.devices.device import Hardware
+from iomodel.devices.quantity import Quantity
+from iomodel.devices.rates import Rates, rates
+from iomodel.errors import InfeasibleError, InputError
+from iomodel.nests.alphabet import (
+    LAUNCH_NAMES,
+)
+from iomodel.studies.estimate import assembled, estimate
+from iomodel.timing.clock import Clock, clock_for
+from iomodel.timing.parameters import Parameters
+from iomodel.timing.result import Estimate
+from iomodel.workloads.attention import Attention
+
+
+@dataclass(frozen=True)
+class Change:
+    """A kernel that the model can time: algorithm, call, tiles and options."""
+
+    algorithm: AlgorithmLike
+    workload: Attention
+    tiles: Mapping[str, int] | None
+    options: Mapping[str, Any]
+    parameters: Parameters
+
+    def timed(self, device: Hardware) -> Estimate:
+        """Estimate the kernel; InfeasibleError if its tiles do not fit."""
+        return estimate(
+            self.algorithm, self.workload, device, self.tiles, parameters=self.parameters, **dict(self.options)
+        )
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """The estimate of a measured kernel, its cost at the given tiles, and a note on the assumption made to time it."""
+
+    change: Change
+    estimate: Estimate
+    cost: Cost
+    note: str | None
+
+
+def modelled(change: Change, device: Hardware) -> Modelled:
+    """Time an existing kernel; its tiles may exceed the on-chip memory, and are then not held whole."""
+    if change.workload.direction == "both":
+        raise InputError("direction: 'both' given; allowed: forward or backward, each with a time of its own")
+    try:
+        timed = change.timed(device)
+    except InfeasibleError:
+        if change.tiles is None:
+            raise
+    else:
+        return Modelled(change, timed, timed.cost, None)
+    sizes = as_mapping("tiles", change.tiles, "{'block_q': 1, 'block_kv': 16}")
+    cost = _cost(change, sizes)
+    limit, held = device.sram_per_block, sizes.get("block_kv", 1)
+    if cost.footprint_bytes <= limit:
+        note = f"no kernel declared for {device.name} takes these tiles: timed as one that does without them"
+        return Modelled(change, _unheld(change, device, cost), cost, note)
+    over = f"the tiles need {cost.footprint_bytes:,} B on chip where a block may use {limit:,} B"
+    while held > 1:
+        held = -(-held // 2)
+        smaller = Change(
+            change.algorithm, change.workload, {**sizes, "block_kv": held}, change.options, change.parameters
+        )
+        if _cost(smaller, {**sizes, "block_kv": held}).hbm_bytes != cost.hbm_bytes:
+            break
+        try:
+            timed = smaller.timed(device)
+        except InfeasibleError:
+            continue
+        return Modelled(smaller, timed, cost, f"{over}: timed as if {held} keys were held at a time")
+    return Modelled(
+        change, _unheld(change, device, cost), cost, f"{over}: timed as if they fitted, at one block per SM"
+    )
+
+
+def _cost(change: Change, sizes: Mapping[str, int]) -> Cost:
+    tally, complete = tally_for(change.algorithm, change.workload, change.options, tiled=True)
+    complete_sizes = tile_sizes(change.algorithm, tally.tiles, sizes)
+    check_requirements(find_algorithm(change.algorithm), change.workload, complete, complete_sizes)
+    return cost_at(tally, change.workload, complete_sizes, complete)
+
+
+def _unheld(change: Change, device: Hardware, cost: Cost) -> Estimate:
+    """Estimate tiles that do not fit, as if all their data were as fast as on-chip memory."""
+    sizes = {name: size for name, size in cost.tiles.items() if name not in LAUNCH_NAMES}
+    clock = clock_of(change, device)
+    timed = [clock.timed(sizes, None, None, 1)]
+    return assembled(change.algorithm, change.workload, device, cost, timed, clock.rates, change.parameters, sizes)
+
+
+def clock_of(change: Change, device: Hardware) -> Clock:
+    """Build the timer of a kernel for any tiles, with the work of each launch."""
+    tiled = bool(change.tiles)
+    _, complete = tally_for(change.algorithm, change.workload, change.options, tiled=tiled)
+    options = only_taken(find_algorithm(change.algorithm), change.workload.direction, complete)
+    known = rates(device, change.workload.dtype)
+    return clock_for(change.algorithm, change.workload, device, options, change.parameters, known)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A lower bound on the time of a kernel, with its reason [s]."""
+
+    seconds: float
+    reason: str
+
+
+def physical_floor(timed: Estimate) -> Floor:
+    """The least time of a call on a device, also where a warm L2 already holds its operands."""
+    known, device = timed.rates, timed.hardware
+    have = {path: float(q.value) for path, q in device.quantities.items() if isinstance(q, Quantity)}
+    peaks = [have.get(f"compute.peak.{known.dtype}{more}", 0.0) for more in ("", "_matrix", "_fp16acc")]
+    flops, size = timed.cost.useful_flops, timed.compulsory_bytes
+    floors = [Floor(flops / max(peaks), f"{flops:,} useful FLOP at {max(peaks) / 1e12:,.4g} TFLOP/s")]
+    cached = int(have.get("memory.l2.capacity", 0.0) + have.get("memory.llc.capacity", 0.0))
+    l2 = _l2_bandwidth(have, known)
+    bus = f"{known.hbm_peak / 1e9:,.5g} GB/s"
+    if l2 is None:
+        floors.append(Floor(size / known.hbm_peak, f"{size:,} compulsory B at {bus}"))
+    else:  # everything passes the L2; only the excess over the caches comes from HBM
+        floors.append(Floor(size / l2, f"{size:,} compulsory B at the L2's {l2 / 1e9:,.5g} GB/s"))
+        beyond = max(0, size - cached)
+        floors.append(Floor(beyond / known.hbm_peak, f"{beyond:,} compulsory B that no cache holds at {bus}"))
+    return max(floors, key=lambda floor: floor.seconds)
+
+
+def _l2_bandwidth(have: Mapping[str, float], known: Rates) -> float | None:
+    """Return the highest L2 bandwidth on file, at least the bandwidth of HBM."""
+    figures = [have[path] for path in ("measured.l2_bandwidth", "memory.l2.bandwidth") if path in have]
+    return max(*figures, known.hbm_peak) if figures else None

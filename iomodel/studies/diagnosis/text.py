@@ -1,0 +1,99 @@
+"""Tables of a diagnosis for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from iomodel.common.display import Table
+
+if TYPE_CHECKING:
+    from iomodel.studies.diagnosis.diagnose import Diagnosis
+
+Row = tuple[str, str, str]
+
+
+def shown(diagnosis: Diagnosis) -> list[Table | str]:
+    """Return the tables of a diagnosis: rates, limit, redundancy, grid, evidence and remedies."""
+    tiles = ", ".join(f"{name} = {size}" for name, size in diagnosis.tiles.items()) or "no tiles"
+    title = f"{diagnosis.algorithm} on {diagnosis.hardware.name}: {tiles}"
+    lines = [*_achieved(diagnosis), *_bound(diagnosis), *_moved(diagnosis), *_machine(diagnosis)]
+    parts: list[Table | str] = [
+        Table(title, ("", ">value", "unit"), lines),
+        f"Bound by {diagnosis.bound}:",
+        *map(_item, diagnosis.reasons),
+    ]
+    if diagnosis.remedies:
+        helps = [
+            (remedy.name, remedy.change, f"{remedy.gain:,.2f}", f"{remedy.seconds * 1e6:,.4g} us")
+            for remedy in diagnosis.remedies
+        ]
+        parts += ["", Table("Remedies", ("", "kernel", ">gain", ">time then"), helps)]
+    else:
+        parts += ["", "Remedies: none that the model expects to gain"]
+    return [*parts, *(["Left out or assumed:", *map(_item, diagnosis.left_out)] if diagnosis.left_out else [])]
+
+
+def _item(text: str) -> str:
+    return f"  - {text}"
+
+
+def _achieved(diagnosis: Diagnosis) -> list[Row]:
+    f = diagnosis.figures
+    vector = []
+    if "vector_share" in f and f["vector_share"] != f["matrix_share"]:
+        vector = [("  of the fp32 vector peak", f"{100 * f['vector_share']:,.2f}", "%")]
+    return [
+        ("measured time", f"{diagnosis.seconds * 1e6:,.4g}", "us"),
+        ("floor of any kernel", f"{diagnosis.floor * 1e6:,.4g}", "us"),
+        ("model's time", f"{diagnosis.estimate.seconds * 1e6:,.4g}", "us"),
+        ("useful FLOPs", f"{f['useful_flops_per_second'] / 1e12:,.4g}", "TFLOP/s"),
+        (f"  of the {diagnosis.workload.dtype} peak", f"{100 * f['matrix_share']:,.2f}", "%"),
+        *vector,
+        ("visited FLOPs", f"{f['visited_flops_per_second'] / 1e12:,.4g}", "TFLOP/s"),
+        ("requests", f"{f['requested_bandwidth'] / 1e9:,.5g}", "GB/s"),
+        ("  of the HBM peak", f"{100 * f['requested_share']:,.2f}", "%"),
+        ("compulsory traffic", f"{f['compulsory_bandwidth'] / 1e9:,.5g}", "GB/s"),
+        ("  of the HBM peak", f"{100 * f['compulsory_share']:,.2f}", "%"),
+        ("intensity by requests", f"{f['requested_intensity']:,.3g}", "FLOP/B"),
+        ("intensity by compulsory traffic", f"{f['compulsory_intensity']:,.3g}", "FLOP/B"),
+        ("ridge point", f"{f['ridge']:,.3g}", "FLOP/B"),
+    ]
+
+
+def _bound(diagnosis: Diagnosis) -> list[Row]:
+    floors = [
+        (f"  floor: {name}", f"{value * 1e6:,.4g}", f"us, {value / diagnosis.seconds:.1%} of the time")
+        for name, value in diagnosis.floors.items()
+        if value >= diagnosis.seconds / 1000
+    ]
+    return [("bound by", diagnosis.bound, ""), *floors]
+
+
+def _moved(diagnosis: Diagnosis) -> list[Row]:
+    spare = sum(tensor.spare_bytes for tensor in diagnosis.redundancy)
+    tensors = [(f"  {tensor.tensor} moves", f"{tensor.times:,.4g}", "times") for tensor in diagnosis.redundancy]
+    return [
+        ("requests / compulsory traffic", f"{diagnosis.figures['redundancy']:,.4g}", "-"),
+        *tensors,
+        ("bytes that need not move", f"{spare:,}", f"B of {diagnosis.cost.hbm_bytes:,} B"),
+    ]
+
+
+def _machine(diagnosis: Diagnosis) -> list[Row]:
+    grid = diagnosis.grid
+    sets = [
+        (
+            f"working set: {working_set.name}",
+            f"{working_set.bytes:,}",
+            f"B; SM {_fits(working_set.fits_sm)}, L2 {_fits(working_set.fits_l2)}",
+        )
+        for working_set in diagnosis.working_sets
+    ]
+    of = "" if grid.units is None else f" for {grid.units:,} SMs"
+    idle = [] if grid.idle is None else [("idle SMs", f"{grid.idle:,}", "-")]
+    chip = (f"on chip, of {diagnosis.on_chip_limit:,} a block may use", f"{diagnosis.on_chip_bytes:,}", "B")
+    return [*sets, (f"thread blocks{of}", f"{grid.blocks:,}", "-"), ("waves", f"{grid.waves:,}", "-"), *idle, chip]
+
+
+def _fits(fits: bool | None) -> str:
+    return "unknown" if fits is None else "holds it" if fits else "does not"

@@ -1,0 +1,214 @@
+"""Estimates of the time, the limiting resource and the DRAM traffic of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_integer, as_mapping
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.bounds import lower_bounds
+from iomodel.counting.cost import Cost, check_requirements, cost_at, tally_for, tile_sizes
+from iomodel.counting.options import only_taken
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import Rates, rates
+from iomodel.errors import InputError, shown
+from iomodel.nests.alphabet import (
+    LAUNCH_NAMES,
+)
+from iomodel.nests.execution import Execution
+from iomodel.placement.check import as_device
+from iomodel.solving.default_tiles import fastest_tiles
+from iomodel.timing.clock import Clock, TimedLaunch, clock_for
+from iomodel.timing.layer_clock import layer_clock
+from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.timing.result import Estimate
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import Call
+from iomodel.workloads.elementwise import Elementwise
+from iomodel.workloads.linear import Linear
+from iomodel.workloads.varlen import VarlenAttention, as_call
+from iomodel.workloads.workload import Workload, as_workload
+
+
+def estimate(
+    algorithm: AlgorithmLike,
+    workload: Workload,
+    hardware: Hardware | str,
+    tiles: Mapping[str, int] | None = None,
+    *,
+    parameters: Parameters = DEFAULT,
+    execution: Execution | None = None,
+    **options: Any,
+) -> Estimate:
+    """Estimate the time, the limiting resource and the DRAM traffic of a call.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        One of :func:`iomodel.list_algorithms`.
+    workload : Attention, VarlenAttention or Linear
+        The call; sequences of different lengths share one grid. Without tiles a linear layer takes the fastest of the
+        usual tiles, and the fastest `splits` if it is not given.
+    hardware : Hardware or str
+        A device; its `measured` figures take precedence over those of the datasheet.
+    tiles : mapping of tile name to int, optional
+        Tiles [rows], optionally with ``warps`` and ``stages``; the fastest launch of these tiles counts. The default
+        is the fastest tiles: ``solve(..., residency="gpu", objective="time")``.
+    parameters : Parameters
+        The assumptions of the model beside the figures of the device.
+    execution : Execution, optional
+        The overlap of phases and the loops that are thread blocks, in place of the algorithm's declaration.
+    **options
+        Options of the algorithm, and ``packed=True``.
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        An unknown name or wrong tile; a device without a matrix peak of the dtype or without a bandwidth.
+    InfeasibleError
+        The tiles do not fit the device, or no tiles do.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> w = iomodel.Attention(batch=2, heads=16, q_len=8192, head_dim=128)
+    >>> e = iomodel.estimate("flash2", w, "a100-sxm4-80gb", {"block_q": 128, "block_kv": 64, "warps": 4})
+    >>> e.bound, round(e.mfu, 2)
+    ('matrix', 0.72)
+    """
+    device = as_device(hardware)
+    if not isinstance(parameters, Parameters):
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    if execution is not None and not isinstance(execution, Execution):
+        raise InputError(f"execution: {shown(execution)} given; allowed: an iomodel.Execution")
+    known = rates(device, as_workload(workload).dtype)
+    if not isinstance(workload, Call):
+        if execution is not None:
+            raise InputError(
+                f"execution: {shown(execution)} given; allowed: none, with a {workload.operation} workload"
+            )
+        return _of_layer(algorithm, workload, device, tiles, parameters, known, options)
+    call = as_call(workload)
+    tally_for(algorithm, call, options, tiled=False)  # raises for a wrong input before the search
+    if tiles is None:
+        tiles = fastest_tiles(algorithm, call, device, parameters, execution, options)
+    tile_mapping = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
+    launch = {name: tile_mapping[name] for name in LAUNCH_NAMES & tile_mapping.keys()}
+    for name, size in launch.items():
+        as_integer(name, size)
+    tally, complete = tally_for(algorithm, call, options, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
+    sizes = tile_sizes(algorithm, tally.tiles, tile_mapping)
+    check_requirements(find_algorithm(algorithm), call, complete, sizes)
+    cost = cost_at(tally, call, sizes, complete)
+    passes = _passes(algorithm, call, device, complete, sizes, parameters, known, execution)
+    timed = [clock.fastest(tile, launch) for clock, tile in passes]
+    bare = tuple(dict.fromkeys(clock.bare for clock, tile in passes if tile and clock.bare is not None))
+    return assembled(algorithm, call, device, cost, timed, known, parameters, sizes, bare)
+
+
+def _of_layer(
+    algorithm: AlgorithmLike,
+    workload: Workload,
+    device: Hardware,
+    tiles: Mapping[str, int] | None,
+    parameters: Parameters,
+    known: Rates,
+    options: dict[str, Any],
+) -> Estimate:
+    """Estimate a linear layer or an elementwise kernel."""
+    bound, clock = BoundCall.bind(algorithm, workload, options), layer_clock(device, parameters)
+    tile_mapping = (
+        {} if tiles is None else as_mapping("tiles", tiles, "{'block_m': 128, 'block_n': 128, 'block_k': 64}")
+    )
+    sizes: dict[str, int] = {} if tiles is None else tile_sizes(algorithm, bound.compiled.tiles, tile_mapping)
+    if isinstance(workload, Linear):
+        if tiles is not None:
+            bound.cost(sizes)  # raises for inconsistent tiles
+        parts = options.get("splits") if tiles is None else bound.options["splits"]
+        kernels, tile = clock.fastest((workload,), None if tiles is None else sizes, parts, algorithm)
+        sizes = dict(tile.sizes)
+        bound = BoundCall.bind(algorithm, workload, {**options, "splits": sizes.pop("splits")})
+    else:
+        assert isinstance(workload, Elementwise)
+        kernels = clock.streamed(algorithm, workload)
+    timed = [TimedLaunch(sizes, tuple(kernels))]
+    return assembled(algorithm, workload, device, bound.cost(sizes), timed, known, parameters, sizes)
+
+
+def _passes(
+    algorithm: AlgorithmLike,
+    call: Attention | VarlenAttention,
+    device: Hardware,
+    complete: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    parameters: Parameters,
+    known: Rates,
+    execution: Execution | None,
+) -> list[tuple[Clock, dict[str, int]]]:
+    """Return the clock of each direction under its own options, with its tiles by their plain names."""
+    directions = ("forward", "backward") if call.direction == "both" else (call.direction,)
+    declaration, passes = find_algorithm(algorithm), []
+    for direction in directions:
+        pass_call = call if direction == call.direction else call.model_copy(update={"direction": direction})
+        taken = only_taken(declaration, direction, complete)
+        if direction == "forward" and call.direction == "both":
+            taken |= declaration.saved
+        tally, options = tally_for(algorithm, pass_call, taken, tiled=bool(sizes))
+        clock = clock_for(algorithm, pass_call, device, options, parameters, known, execution)
+        tile = {name: sizes[name] for name in tally.tiles}
+        if direction == "backward" and call.direction == "both":
+            tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in tally.tiles}
+        passes.append((clock, tile))
+    return passes
+
+
+def assembled(
+    algorithm: AlgorithmLike,
+    call: Workload,
+    device: Hardware,
+    cost: Cost,
+    timed: list[TimedLaunch],
+    known: Rates,
+    parameters: Parameters,
+    sizes: Mapping[str, int],
+    bare: tuple[str, ...] = (),
+) -> Estimate:
+    """Combine the passes of a call into one estimate."""
+    kernels = tuple(kernel for timed_launch in timed for kernel in timed_launch.kernels)
+    breakdown: dict[str, float] = {}
+    for kernel in kernels:
+        for name, value in kernel.breakdown.items():
+            breakdown[name] = breakdown.get(name, 0.0) + value
+    seconds = sum(kernel.seconds for kernel in kernels)
+    host = parameters.host_launch * len(kernels)
+    if host > seconds:
+        breakdown["launch"], seconds = host, host
+    least = lower_bounds(algorithm, call, 1)["compulsory"].bytes
+    requested = cost.hbm_bytes
+    kept = 2 * (known.l2_capacity or 0) * (len(kernels) - 1)  # data that a kernel leaves in the L2 for the next kernel
+    low = max(min(least, requested), sum(kernel.distinct_bytes for kernel in kernels) - kept)
+    high = min(requested, max(low, sum(kernel.dram_bytes[1] for kernel in kernels)))
+    together = [kernel.lock_step_bytes for kernel in kernels]
+    launch = {name: size for timed_launch in timed for name, size in timed_launch.tiles.items() if name in LAUNCH_NAMES}
+    return Estimate(
+        algorithm=name_of(algorithm),
+        workload=call,
+        hardware=device,
+        tiles=FrozenDict({**sizes, **(launch if call.direction != "both" else {})}),
+        cost=cost,
+        seconds=seconds,
+        bound=max(breakdown, key=breakdown.__getitem__),
+        breakdown=FrozenDict(breakdown),
+        dram_bytes=(low, high),
+        lock_step_bytes=None if None in together else min(max(low, sum(filter(None, together))), high),
+        compulsory_bytes=min(least, requested),
+        requested_bytes=requested,
+        kernels=kernels,
+        rates=known,
+        parameters=parameters,
+        left_out=(*known.left_out, *bare),
+    )

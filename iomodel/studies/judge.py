@@ -1,0 +1,141 @@
+"""Comparison of the time model with the timed attention calls in a device's file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.common.display import Result, Table
+from iomodel.common.results import Record
+from iomodel.common.tabular import Tabular
+from iomodel.devices.device import Hardware
+from iomodel.devices.fields import AttentionCall
+from iomodel.errors import InputError, IOModelError, SpecError
+from iomodel.placement.check import as_device
+from iomodel.studies.estimate import estimate
+from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.workloads.attention import Attention
+
+
+@dataclass(frozen=True)
+class JudgedCall(Record):
+    """A timed call with its estimate."""
+
+    derived = ("error",)
+
+    call: AttentionCall
+    measured: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less one [-]."""
+        return self.predicted / self.measured - 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data, the sizes of the call beside its time."""
+        return {**self.call.model_dump(mode="json", exclude={"time"}), **super().to_dict()}
+
+
+@dataclass(frozen=True)
+class Judgement(Result, Tabular):
+    """Errors of the time model on a device.
+
+    Attributes
+    ----------
+    hardware : Hardware
+        The device.
+    calls : tuple of JudgedCall
+        The timed calls in its file.
+    left_out : tuple of str
+        The calls without an estimate, with the reason.
+    """
+
+    derived = ("median_error", "worst_error")
+
+    algorithm: str
+    hardware: Hardware
+    calls: tuple[JudgedCall, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def median_error(self) -> float:
+        """The median of the absolute errors [-]."""
+        return median(abs(call.error) for call in self.calls)
+
+    @property
+    def worst_error(self) -> float:
+        """The largest of the absolute errors [-]."""
+        return max(abs(call.error) for call in self.calls)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per timed call."""
+        return [{n: v for n, v in call.to_dict().items() if n != "call"} for call in self.calls]
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        columns = ("call", ">measured\n[us]", ">estimated\n[us]", ">error\n[%]")
+        rows = [
+            (
+                f"{entry.call.direction}, {entry.call.mask}, d = {entry.call.head_dim}, {entry.call.q_len:,} tokens",
+                f"{entry.measured * 1e6:,.1f}",
+                f"{entry.predicted * 1e6:,.1f}",
+                f"{100 * entry.error:+.0f}",
+            )
+            for entry in self.calls
+        ]
+        rows += [(text, "", "", "") for text in self.left_out]
+        title = (
+            f"{self.algorithm} on {self.hardware.name}: median error {100 * self.median_error:.0f} %, "
+            f"worst {100 * self.worst_error:.0f} %"
+        )
+        return [Table(title, columns, rows)]
+
+
+def judge(hardware: Hardware | str, algorithm: AlgorithmLike = "flash2", parameters: Parameters = DEFAULT) -> Judgement:
+    """Evaluate the time model against the attention calls timed in a device's file (:func:`iomodel.calibrate`).
+
+    Parameters
+    ----------
+    hardware : Hardware or str
+        A device whose file has ``measured.attention``.
+    algorithm : str or Algorithm
+        The assumed algorithm of the timed kernels, at its fastest tiles.
+    parameters : Parameters
+        The assumptions of the model beside the figures of the device.
+
+    Raises
+    ------
+    SpecError
+        The file has no timed call.
+    InputError
+        The model has no estimate for any of the calls.
+
+    Examples
+    --------
+    >>> judge("h100-sxm5")
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.SpecError: measured.attention: h100-sxm5 has no timed call; write one with 'iomodel calibrate'
+    """
+    device = as_device(hardware)
+    timed: Sequence[AttentionCall] = device.measured.attention
+    if not timed:
+        raise SpecError(
+            f"measured.attention: {device.id or device.name} has no timed call; write one with 'iomodel calibrate'"
+        )
+    judged, left_out = [], []
+    for call in timed:
+        fields = call.model_dump(exclude={"time", "kernel"})
+        try:
+            predicted = estimate(algorithm, Attention(**fields), device, parameters=parameters).seconds
+        except IOModelError as error:
+            left_out.append(f"{call.direction}, {call.mask}, d = {call.head_dim}: {error}")
+            continue
+        judged.append(JudgedCall(call, float(call.time.value), predicted))
+    if not judged:
+        raise InputError(f"algorithm: {name_of(algorithm)!r} given; it has a time for none of the calls: {left_out[0]}")
+    return Judgement(name_of(algorithm), device, tuple(judged), tuple(left_out))

@@ -1,0 +1,1 @@
+"""Sweeps: exact costs over named dimensions, in memory or on disk."""

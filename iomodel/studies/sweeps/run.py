@@ -1,0 +1,80 @@
+"""Execution of the chunks of a sweep, on threads or on a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from iomodel.errors import InputError, shown
+from iomodel.studies.sweeps.dataset import EXTRA
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+AHEAD = 3
+"""Chunks submitted per worker: enough to keep a cluster busy, few enough to hold in memory."""
+PATIENCE = 10.0
+"""The timeout for a scheduler to answer [s]."""
+
+
+def import_distributed() -> Any:
+    """Import distributed, or raise InputError with the command that installs it."""
+    try:
+        import distributed
+    except ImportError:
+        raise InputError(f"distributed: not installed, and a cluster needs it; allowed: after {EXTRA}") from None
+    return distributed
+
+
+@contextmanager
+def workers(scheduler: Any) -> Iterator[tuple[Executor, int]]:
+    """Yield an executor and the number of functions that it runs at a time."""
+    if scheduler is None or scheduler == "threads":
+        threads = os.cpu_count() or 1
+        pool = ThreadPoolExecutor(threads)
+        try:
+            yield pool, threads
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return
+    client_of = import_distributed().Client
+    if isinstance(scheduler, client_of):
+        yield scheduler.get_executor(pure=False), max(1, sum(scheduler.ncores().values()))
+    elif isinstance(scheduler, str) and ":" in scheduler:
+        try:
+            client = client_of(scheduler, timeout=PATIENCE, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"scheduler: {shown(scheduler)} does not answer ({error}); allowed: the address of a Dask scheduler"
+            ) from None
+        with client:
+            yield client.get_executor(pure=False), max(1, sum(client.ncores().values()))
+    else:
+        raise InputError(
+            f"scheduler: {shown(scheduler)} given; allowed: 'threads', a dask.distributed.Client, or an address such "
+            "as 'tcp://host:8786'"
+        )
+
+
+def each(
+    function: Callable[[Item], Result], items: Iterable[Item], pool: Executor, width: int
+) -> Iterator[tuple[Item, Result]]:
+    """Yield results as they complete, with a bounded number in flight; the first error cancels the rest."""
+    waiting: dict[Future[Result], Item] = {}
+    try:
+        for item in items:
+            waiting[pool.submit(function, item)] = item
+            if len(waiting) >= AHEAD * width:
+                yield from _done(waiting)
+        while waiting:
+            yield from _done(waiting)
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
+def _done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
+    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+        yield waiting.pop(future), future.result()

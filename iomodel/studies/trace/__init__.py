@@ -1,0 +1,1 @@
+"""Traces: the events of an algorithm, tile by tile."""

@@ -1,0 +1,182 @@
+"""Compilation of a nest to programs: numbers for symbols, decided conditions, a slot for the tile of every axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sympy import Expr, Integer, Symbol
+
+from iomodel.counting.coverage import View
+from iomodel.counting.folds import allocations, buffers, in_bytes
+from iomodel.nests.language import (
+    Accumulate,
+    Axis,
+    Elementwise,
+    Exp,
+    Guard,
+    Hold,
+    Live,
+    Load,
+    Lookup,
+    Loop,
+    MatMul,
+    Nest,
+    Path,
+    Random,
+    Statement,
+    Tanh,
+    Tensor,
+    When,
+    loops,
+    rebuilt,
+)
+from iomodel.nests.symbols import G, N_k, p
+from iomodel.nests.tensors import grouped, head, key, query
+from iomodel.studies.trace.program import Coordinate, Held, Program, TraceLoop, TraceStep
+
+OTHER = {query: key, key: query}
+
+
+class Numbers:
+    """The numbers of a call, for every formula of a nest."""
+
+    def __init__(self, values: Mapping[Symbol, int], view: View) -> None:
+        shared = values.get(G, 1) > 1 and not view.packed
+        self.view = view
+        self.point = {symbol: Integer(number) for symbol, number in values.items()} | {grouped: Integer(shared)}
+
+    def __call__(self, formula: Expr) -> int:
+        """Evaluate a formula."""
+        return int(formula.xreplace(self.point))
+
+    def decided(self, statement: Statement) -> Sequence[Statement]:
+        """Return the statement itself, or the body of a condition that holds."""
+        if isinstance(statement, When):
+            return statement.body if self(statement.holds) else ()
+        return (statement,)
+
+
+def programs(nest: Nest, values: Mapping[Symbol, int], view: View) -> tuple[Program, ...]:
+    """Compile the kernels of a nest at these numbers."""
+    number = Numbers(values, view)
+    nest = tuple(kernel.with_body(rebuilt(kernel.body, number.decided)) for kernel in nest)
+    compiled = []
+    for kernel, size in zip(nest, allocations(nest, view, in_bytes), strict=True):
+        compiler = _Compiler(number)
+        body = compiler.scope(kernel, (), {})
+        compiled.append(Program(kernel.title, kernel.per, body, tuple(compiler.slots.values()), number(size)))
+    return tuple(compiled)
+
+
+class _Scope:
+    """The buffers of a body, declared and still to be declared [B]."""
+
+    def __init__(self, have: dict[Tensor, int], waiting: dict[Tensor, int]) -> None:
+        self.have, self.waiting = dict(have), waiting
+
+    def declare(self, *tensors: Tensor) -> None:
+        """Declare the buffers of tensors, unless they are declared already."""
+        self.have |= {tensor: self.waiting.pop(tensor) for tensor in tensors if tensor in self.waiting}
+
+    @property
+    def held(self) -> Held:
+        return tuple((tensor.name, size) for tensor, size in self.have.items())
+
+
+class _Compiler:
+    """A compiler of the statements of one kernel, which collects its slots."""
+
+    def __init__(self, number: Numbers) -> None:
+        self.number, self.view = number, number.view
+        self.slots: dict[tuple[str, str], Coordinate] = {}
+
+    def slot(self, kind: str, name: str, stop: int = 0) -> int:
+        """Return the slot of an axis and a kind, such as its loop or the whole axis, initially 0 .. stop."""
+        self.slots.setdefault((kind, name), (name, 0, stop))
+        return list(self.slots).index((kind, name))
+
+    def scope(self, block: Any, path: Path, above: dict[Tensor, int]) -> tuple[TraceStep | TraceLoop, ...]:
+        """Compile a kernel or a loop; its buffers are declared one by one, but all before an inner loop."""
+        here = (*path, block)
+        own: dict[Tensor, int] = {}
+        for tensor, dtype, around in buffers(block.body, here):
+            if tensor not in above and tensor not in own:
+                own[tensor] = self.number(in_bytes(dtype) * self.view.buffer(tensor, around))
+        return self.body(block, here, _Scope(above, own))
+
+    def body(self, block: Any, path: Path, scope: _Scope) -> tuple[TraceStep | TraceLoop, ...]:
+        statements: list[TraceStep | TraceLoop] = []
+        for statement in block.body:
+            if isinstance(statement, Loop):
+                scope.declare(*scope.waiting)
+                statements.append(self.loop(statement, path, scope))
+            elif isinstance(statement, Guard):  # it opens no scope of its own
+                inner = self.body(statement, (*path, statement), scope)
+                assert not isinstance(statement, When)
+                bounds = self.bounds(statement.axis, path, True)
+                statements.append(
+                    TraceLoop(statement.axis.name, body=inner, live=isinstance(statement, Live), **bounds)
+                )
+            elif not isinstance(statement, Elementwise) or isinstance(statement, Exp | Tanh | Random):
+                statements.append(self.step(statement, path, scope))
+        return tuple(statements)
+
+    def loop(self, loop: Loop, path: Path, scope: _Scope) -> TraceLoop:
+        axis = loop.axis
+        more: dict[str, Any] = {}
+        if axis == key:
+            more["stored"] = self.slot("stored", "key"), self.number(p * -(-N_k // p))
+            more["pages"] = self.slot("loop", "page"), self.number(p)
+        body = self.scope(loop, path, scope.have)
+        slot, tile = self.slot("loop", axis.name), self.number(loop.tile)
+        return TraceLoop(axis.name, body=body, tile=tile, slot=slot, **more, **self.bounds(axis, path, loop.masked))
+
+    def bounds(self, axis: Axis, path: Path, masked: bool) -> dict[str, Any]:
+        """Return the bounds of a loop or a guard: a tile of the other axis, or a part of the axis."""
+        fields: dict[str, Any] = {"rows": self.number(self.view.rows(axis))}
+        for outer in loops(path):
+            if masked and outer == OTHER.get(axis):
+                fields["seer"] = self.slot("loop", outer.name)
+            if outer.of == axis and outer.chunk is not None:
+                fields |= {"part": self.slot("loop", outer.name), "chunk": self.number(outer.chunk)}
+        return fields
+
+    def step(self, statement: Any, path: Path, scope: _Scope) -> TraceStep:
+        op = type(statement).__name__
+        if isinstance(statement, MatMul):
+            return TraceStep(op, "", self.tile((statement.m, statement.n, statement.k), path), scope.held, factor=2)
+        if isinstance(statement, Elementwise):
+            return TraceStep(op, "", self.tile(statement.axes, path), scope.held, factor=1)
+        tensor = statement.tensor
+        if isinstance(statement, Load | Hold):
+            scope.declare(tensor)
+        width = self.number(in_bytes(getattr(statement, "dtype", None) or tensor.dtype))
+        if isinstance(statement, Hold):
+            size = self.number(self.view.buffer(tensor, path))
+            return TraceStep(op, tensor.name, self.tile(tensor.axes, path), scope.held, width, size=size)
+        if isinstance(statement, Lookup):
+            return TraceStep(op, tensor.name, (self.pages(path),), scope.held, width, 1)
+        if isinstance(statement, Accumulate):
+            slots = self.tile(statement.axes, path, tensor.paged)
+            return TraceStep(op, tensor.name, slots, scope.held, width, 2, atomic=statement.atomic)
+        waits = getattr(statement, "after_first", None)
+        after = None if waits is None else self.slot("loop", waits.name)
+        return TraceStep(op, tensor.name, self.tile(tensor.axes, path, tensor.paged), scope.held, width, 1, after=after)
+
+    def tile(self, axes: Sequence[Axis], path: Path, paged: bool = False) -> tuple[int, ...]:
+        """Return the slots of the tile of a statement: the current tile of a loop, or a whole axis."""
+        around, slots = loops(path), []
+        for axis in axes:
+            if axis in around:
+                slots.append(self.slot("stored" if paged and axis == key else "loop", axis.name))
+            else:
+                rows = self.number(self.view.extent(axis, path))  # one row of heads inside one row of queries
+                slots.append(self.slot("one" if axis == head and rows == 1 else "whole", axis.name, rows))
+        return tuple(slots)
+
+    def pages(self, path: Path) -> int:
+        """Return the slot of the pages of the current key tile."""
+        return (
+            self.slot("loop", "page") if key in loops(path) else self.slot("whole", "page", self.number(-(-N_k // p)))
+        )

@@ -1,0 +1,140 @@
+"""Simulated memory: runs a program tile by tile and yields its events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from iomodel.studies.trace.events import Event
+from iomodel.studies.trace.program import Program, TraceLoop, TraceStep
+from iomodel.studies.trace.rates import TraceRates
+from iomodel.workloads.masks.spans import MaskSpans
+
+Picker = Callable[[list[Any]], tuple[Any, ...]]
+
+
+class _Ready(NamedTuple):
+    """A step with the constants computed before it runs."""
+
+    tile: Picker
+    event: Callable[[tuple[Any, ...], int], Event]
+    size: int | None
+    after: int | None
+
+
+class _Inside(NamedTuple):
+    walk: TraceLoop
+    body: list[Any]
+
+
+class TraceMachine:
+    """A run of a program: the current tile of each slot, and the trips of the loops."""
+
+    def __init__(self, program: Program, mask: MaskSpans, rates: TraceRates, batch: int, head: int) -> None:
+        self.program, self.mask, self.rates = program, mask, rates
+        self.batch, self.head = batch, head
+        self.at = list(program.slots)
+        self.size = [stop - start for _, start, stop in self.at]
+        self.trips = [0] * len(self.at)
+
+    def events(self) -> Iterator[Event]:
+        """Yield every event in the order of the program."""
+        return self._run(self._ready(self.program.body))
+
+    def _ready(self, body: tuple[TraceStep | TraceLoop, ...]) -> list[_Ready | _Inside]:
+        return [
+            _Inside(step, self._ready(step.body))
+            if isinstance(step, TraceLoop)
+            else _Ready(_picker(step.slots), self._teller(step), step.size, step.after)
+            for step in body
+        ]
+
+    def _teller(self, step: TraceStep) -> Callable[[tuple[Any, ...], int], Event]:
+        """Build the function that formats a step, with its constant parts assembled once."""
+        first = (self.program.title, self.batch, self.head, step.op, step.tensor)
+        memory = sum(size for _, size in step.held), self.program.allocated
+        last = step.atomic, step.held
+        per_byte, per_flop = self.rates.of_byte, self.rates.of_flop
+        width, moves, factor, product = step.width, step.moves, step.factor, step.op == "MatMul"
+        make = tuple.__new__
+
+        def moved(tile: tuple[Any, ...], n: int) -> Event:
+            size = n * width
+            time = None if per_byte is None else size * moves * per_byte
+            return make(Event, (*first, tile, n, size, 0, *memory, time, none, *last))
+
+        def computed(tile: tuple[Any, ...], n: int) -> Event:
+            work = n * factor
+            time = None if per_flop is None else work * per_flop if product else 0.0
+            return make(Event, (*first, tile, 0, 0, work, *memory, nothing, time, *last))
+
+        none = None if per_flop is None else 0.0
+        nothing = None if per_byte is None else 0.0
+        return computed if factor else moved
+
+    def _run(self, body: list[_Ready | _Inside]) -> Iterator[Event]:
+        at, size, trips = self.at, self.size, self.trips
+        for step in body:
+            if isinstance(step, _Ready):
+                pick, tell, fixed, after = step
+                if after is None or trips[after]:
+                    yield tell(pick(at), prod(pick(size)) if fixed is None else fixed)
+            elif step.walk.tile:
+                for _ in self._trips(step.walk):
+                    yield from self._run(step.body)
+            elif self._lets_through(step.walk):
+                yield from self._run(step.body)
+
+    def _trips(self, walk: TraceLoop) -> Iterator[None]:
+        """Iterate over the tiles of a loop, all or the visible ones, and set the slots."""
+        at, size, name, tile = self.at, self.size, walk.axis, walk.tile
+        for trip, (start, stop) in enumerate(self._tiles(walk)):
+            at[walk.slot], size[walk.slot], self.trips[walk.slot] = (name, start, stop), stop - start, trip
+            if walk.stored is not None:
+                slot, end = walk.stored
+                last = min(start + tile, end)
+                at[slot], size[slot] = (name, start, last), last - start
+            if walk.pages is not None:
+                slot, rows = walk.pages
+                first, last = start // rows, (stop - 1) // rows + 1
+                at[slot], size[slot] = ("page", first, last), last - first
+            yield
+
+    def _tiles(self, walk: TraceLoop) -> Iterator[tuple[int, int]]:
+        tile, done = walk.tile, -1
+        begin, end = self._whole(walk)
+        for low, high in self._spans(walk):
+            for i in range(max((low - begin) // tile, done + 1), (high - 1 - begin) // tile + 1):
+                start = begin + i * tile
+                yield start, min(start + tile, end)
+                done = i
+
+    def _lets_through(self, walk: TraceLoop) -> bool:
+        return any(True for _ in self._spans(walk)) == walk.live
+
+    def _spans(self, walk: TraceLoop) -> Iterator[tuple[int, int]]:
+        """Yield the spans of rows to visit: all rows, or the rows visible to the enclosing tile."""
+        begin, end = self._whole(walk)
+        visible = None
+        if walk.seer is not None:
+            _, start, stop = self.at[walk.seer]
+            visible = self.mask.spans(walk.axis, start, stop)
+        for low, high in [(begin, end)] if visible is None else visible:
+            if max(low, begin) < min(high, end):
+                yield max(low, begin), min(high, end)
+
+    def _whole(self, walk: TraceLoop) -> tuple[int, int]:
+        """Return the range of an axis, or the current part of a partition of it."""
+        if walk.part is None:
+            return 0, walk.rows
+        part = self.at[walk.part][1]
+        return min(part * walk.chunk, walk.rows), min((part + 1) * walk.chunk, walk.rows)
+
+
+def _picker(slots: tuple[int, ...]) -> Picker:
+    """Build a function that returns the contents of some slots as a tuple."""
+    if len(slots) > 1:
+        return itemgetter(*slots)
+    return (lambda values: (values[slots[0]],)) if slots else (lambda _: ())

@@ -1,0 +1,67 @@
+"""Programs of a simulated memory: kernels as steps and loops over slots; a slot is the current tile of an axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Coordinate = tuple[str, int, int]
+"""Axis, start, stop [rows]."""
+Held = tuple[tuple[str, int], ...]
+"""The tensors on chip, each with the size of its buffer [B]."""
+
+
+@dataclass(frozen=True)
+class TraceStep:
+    """A statement without a body: the slots of its tile, its traffic or work, and the buffers after it."""
+
+    op: str
+    tensor: str
+    slots: tuple[int, ...]
+    held: Held
+    width: int = 0
+    """The size of an element [B]."""
+    moves: int = 0
+    """The number of transfers of the tile through HBM [-]."""
+    factor: int = 0
+    """Work per element: 2 for a product, 1 for a function value [-]."""
+    atomic: bool = False
+    size: int | None = None
+    """The size of a buffer, regardless of the current tile [elements]."""
+    after: int | None = None
+    """The slot of the loop at whose first trip the step is skipped."""
+
+
+@dataclass(frozen=True)
+class TraceLoop:
+    """A loop over the tiles of an axis, or a guard, with its bounds."""
+
+    axis: str
+    rows: int
+    """The length of the whole axis [rows]."""
+    body: tuple[TraceStep | TraceLoop, ...]
+    tile: int = 0
+    """The tile of a loop [rows]; 0 for a guard."""
+    slot: int = 0
+    stored: tuple[int, int] | None = None
+    """The slot of the tile that includes rows stored beyond the last key, and the end of the storage [rows]."""
+    pages: tuple[int, int] | None = None
+    """The slot of the pages of the tile, and the rows of a page [rows]."""
+    seer: int | None = None
+    """The slot of the tile that the mask relates to this axis, if a mask may bind."""
+    part: int | None = None
+    """The slot of a partition of the axis, in chunks."""
+    chunk: int = 0
+    live: bool = True
+    """True for a guard that passes where something is visible, False where nothing is."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel: its body, its initial slots, its multiplicity and its allocations in HBM."""
+
+    title: str
+    per: str
+    body: tuple[TraceStep | TraceLoop, ...]
+    slots: tuple[Coordinate, ...]
+    allocated: int
+    """The allocations of the whole call in HBM [B]."""

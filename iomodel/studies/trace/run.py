@@ -1,0 +1,97 @@
+"""Programs of a call: their numbers, their events and the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from iomodel.counting.coverage import View
+from iomodel.counting.expressions import declared
+from iomodel.counting.kinds import kind_of
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.language import Cut, Nest, walk
+from iomodel.nests.symbols import BY_NAME
+from iomodel.studies.trace.compile import programs
+from iomodel.studies.trace.events import Event
+from iomodel.studies.trace.machine import TraceMachine
+from iomodel.studies.trace.program import Program
+from iomodel.studies.trace.rates import TraceRates
+from iomodel.studies.trace.summary import EventTotals, TraceSummary, summed
+from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.masks.spans import MaskSpans
+from iomodel.workloads.workload import Shape
+
+
+@dataclass(frozen=True)
+class TraceRun:
+    """A run of an algorithm on a call at given tiles."""
+
+    algorithm: Algorithm
+    workload: Shape
+    tiles: Mapping[str, int]
+    options: Mapping[str, Any]
+    rates: TraceRates
+
+    @cached_property
+    def nest(self) -> Nest:
+        """The declaration for this call."""
+        return declared(self.algorithm, kind_of(self.workload), self.options)
+
+    @property
+    def cut(self) -> bool:
+        """True if a kernel works on pieces of the call, whose places the declaration does not define."""
+        return any(isinstance(block, Cut) for _, path in walk(self.nest) for block in path)
+
+    @cached_property
+    def programs(self) -> tuple[Program, ...]:
+        """The compiled kernels."""
+        kind = kind_of(self.workload)
+        numbers = {**self.workload.numbers, **self.options, **self.tiles}
+        values = {BY_NAME[name]: number for name, number in numbers.items() if name in BY_NAME}
+        return programs(self.nest, values, View(kind.mask, self._packed))
+
+    @property
+    def heads(self) -> int:
+        """Query heads of the call, batches included; 1 for a call without heads [-]."""
+        return self.workload.batch * self.workload.heads if isinstance(self.workload, Attention) else 1
+
+    def times(self, per: str, heads: int) -> int:
+        """Count the runs of a kernel for the first heads [-]."""
+        return 1 if per == "call" else -(-heads // self._shared(per))
+
+    def _shared(self, per: str) -> int:
+        """Return the query heads of one program of a kernel: one, those of a group, or all of a sequence."""
+        call = as_attention(self.workload)
+        if per == "batch":
+            return call.heads
+        return 1 if per == "head" and not self._packed else call.group
+
+    @property
+    def _packed(self) -> bool:
+        return bool(self.options.get("packed"))
+
+    def events(self, heads: int) -> Iterator[Event]:
+        """Yield the events of the first heads, by kernel and then by program."""
+        for program in self.programs:
+            programs_per_batch = 1
+            if isinstance(self.workload, Attention):
+                programs_per_batch = self.workload.heads // self._shared(program.per)
+            for i in range(self.times(program.per, heads)):
+                yield from self._events(program, *divmod(i, programs_per_batch))
+
+    def _events(self, program: Program, batch: int = 0, head: int = 0) -> Iterator[Event]:
+        w = self.workload
+        mask = MaskSpans("full", 1, 1, 1)
+        if isinstance(w, Attention):
+            mask = MaskSpans(w.mask, w.q_len, w.kv_len, w.group if self._packed else 1)
+        return TraceMachine(program, mask, self.rates, batch, head).events()
+
+    @cached_property
+    def _event_totals(self) -> list[tuple[str, EventTotals]]:
+        return [(program.per, EventTotals().add(self._events(program))) for program in self.programs]
+
+    def summary(self, heads: int) -> TraceSummary:
+        """Sum the events of the first heads; all programs of a kernel are equal."""
+        return summed(((totals, self.times(per, heads)) for per, totals in self._event_totals), self.rates)

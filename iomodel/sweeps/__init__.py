@@ -1,1 +1,0 @@
-"""Sweeps: what is asked, the store of finished chunks, what computes them, what is written."""

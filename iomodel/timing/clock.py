@@ -1,0 +1,211 @@
+"""Launch configurations of tiles on a device, with their placement, occupancy and time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.counting.kinds import kind_of
+from iomodel.counting.options import structural
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import Rates
+from iomodel.errors import InfeasibleError, InputError, SpecError
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.execution import PIPELINED, Execution
+from iomodel.placement.check import checked, excess
+from iomodel.placement.placement import Launch, Placement, placements
+from iomodel.timing.kernel_time import KernelTime, Launched, kernel_time
+from iomodel.timing.kernel_work import KernelWork
+from iomodel.timing.kernel_work_sum import together
+from iomodel.timing.parameters import Parameters
+from iomodel.timing.shared_memory import WarpLayout
+from iomodel.timing.work_at_point import Demands, demands, widened
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention
+
+
+@dataclass(frozen=True)
+class TimedLaunch:
+    """One timed launch configuration of a pass: tiles with warps and stages, and the time of each kernel."""
+
+    tiles: Mapping[str, int]
+    kernels: tuple[KernelTime, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Time of all kernels in sequence [s]."""
+        return sum(kernel.seconds for kernel in self.kernels)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A timer of one pass of an algorithm on a device, for any tile."""
+
+    algorithm: Algorithm
+    workload: Attention | VarlenAttention
+    hardware: Hardware
+    options: Mapping[str, Any]
+    parameters: Parameters
+    rates: Rates
+    execution: Execution
+    demands: Demands
+    placements: tuple[Placement, ...]
+    bare: str | None = None
+    asked: dict[tuple[int, ...], tuple[KernelWork, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    def demand(self, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[KernelWork, ...]:
+        """Evaluate the work of the kernels at a tile, over rows as wide as compiled; cached for all launches."""
+        point = (*widths, *tiles.values())
+        work = self.asked.get(point)
+        if work is None:
+            if isinstance(self.workload, Attention):
+                work = self._at(self.workload, widths, tiles)
+            else:
+                kernels: dict[str, list[tuple[KernelWork, Attention]]] = {}
+                for call in self.workload.sequences:
+                    for demand in self._at(call, widths, tiles):
+                        kernels.setdefault(demand.title, []).append((demand, call))
+                work = tuple(together(parts) for parts in kernels.values())
+            self.asked[point] = work
+        return work
+
+    def _at(self, call: Attention, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[KernelWork, ...]:
+        return self.demands.at(call, widened(call, *widths), self.options, tiles)
+
+    def timed(
+        self,
+        tiles: Mapping[str, int],
+        placement: Placement | None,
+        launch: Launch | None,
+        blocks: int | None,
+        quick: bool = False,
+    ) -> TimedLaunch:
+        """Time a tile in one launch configuration; `blocks` per SM, None for as many as fit."""
+        call = self.workload
+        if placement is None or launch is None:
+            launched, sizes = Launched(), dict(tiles)
+            widths = (call.head_dim, call.value_dim)
+        else:
+            widths = (placement.padded.head_dim, placement.padded.value_dim)
+            layout = WarpLayout.of(launch.residency, launch.along, call.element_size)
+            launched = Launched(layout, exposed=launch.residency.exposed)
+            sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
+        packed = bool(self.options["packed"])
+        kernels = []
+        for demand in self.demand(widths, tiles):
+            each = replace(launched, blocks_per_sm=self._room(demand) if blocks is None else blocks)
+            kernels.append(kernel_time(demand, call, packed, self.rates, self.execution, each, self.parameters, quick))
+        return TimedLaunch(sizes, tuple(kernels))
+
+    def _room(self, demand: KernelWork) -> int:
+        """Count the blocks of a kernel that fit an SM, at least one."""
+        per_sm = self.hardware.memory.sram.per_sm
+        room = self.hardware.sram_per_block if per_sm is None else int(per_sm.value)
+        return max(1, room // max(1, demand.footprint))
+
+    def launches(self, given: Mapping[str, Any]) -> Iterator[tuple[Placement, Launch]]:
+        """Iterate over the launch configurations with the given warps and stages."""
+        for placement in self.placements:
+            for launch in placement.launches():
+                wanted = (given.get("warps", launch.warps), given.get("stages", launch.stages))
+                if wanted == (launch.warps, launch.stages):
+                    yield placement, launch
+
+    def fastest(self, tiles: Mapping[str, int], given: Mapping[str, Any]) -> TimedLaunch:
+        """Find the fastest launch configuration of a tile; raise InfeasibleError if none fits."""
+        if not self.placements:
+            return self._bare(tiles)
+        fitting: list[tuple[Placement, Launch, int]] = []
+        tried = []
+        for placement, launch in self.launches(given):
+            query, key = (tiles[name] for name in placement.tiles)
+            occupied = placement.occupied(query, key, launch)
+            if not occupied.over:
+                fitting.append((placement, launch, occupied.blocks_per_sm))
+            tried.append((placement, launch))
+        if fitting:
+            placement, launch, blocks = fitting[0]
+            if len(fitting) > 1:
+                quick = [self.timed(tiles, *way, True).seconds for way in fitting]
+                placement, launch, blocks = fitting[quick.index(min(quick))]
+            return self.timed(tiles, placement, launch, blocks)
+        if not tried:
+            known = {(launch.warps, launch.stages) for _, launch in self.launches({})}
+            allowed = ", ".join(f"{warps} and {stages}" for warps, stages in sorted(known))
+            typed = " and ".join(f"{name} {size}" for name, size in sorted(given.items(), reverse=True))
+            raise InputError(f"tiles: {typed} given; allowed: warps and stages {allowed}")
+        raise self._misfit(tiles, tried)
+
+    def _bare(self, tiles: Mapping[str, int]) -> TimedLaunch:
+        call, limit = self.workload, self.hardware.sram_per_block
+        if not tiles:
+            return self.timed(tiles, None, None, 1)
+        kernels = self.demand((call.head_dim, call.value_dim), tiles)
+        footprint = max((demand.footprint for demand in kernels), default=0)
+        if footprint > limit:
+            raise InfeasibleError(
+                f"tiles: {dict(tiles)} given; {footprint:,} B are more than the {limit:,} B of a block on "
+                f"{self.hardware.name}",
+                least=footprint,
+                unit="B",
+            )
+        return self.timed(tiles, None, None, None)
+
+    def _misfit(self, tiles: Mapping[str, int], tried: Sequence[tuple[Placement, Launch]]) -> InfeasibleError:
+        checks = [
+            checked(
+                placement,
+                launch,
+                self.algorithm,
+                self.workload.longest,
+                {name: tiles[name] for name in placement.tiles},
+            )
+            for placement, launch in tried
+        ]
+        nearest = min(checks, key=excess)
+        over = ", ".join(
+            f"{name} by {-resource.slack:,}" + f" {resource.unit}" * (resource.unit != "-")
+            for name, resource in nearest.resources.items()
+            if resource.slack < 0
+        )
+        shared = nearest.resources["shared memory"].used
+        return InfeasibleError(
+            f"tiles: {dict(nearest.tiles)} given; on {self.hardware.name} they exceed {over}", least=shared, unit="B"
+        )
+
+
+def clock_for(
+    algorithm: AlgorithmLike,
+    workload: Attention | VarlenAttention,
+    hardware: Hardware,
+    options: Mapping[str, Any],
+    parameters: Parameters,
+    found: Rates,
+    execution: Execution | None = None,
+) -> Clock:
+    """Build the timer of one pass, forward or backward; `options` are complete."""
+    declaration, kind = find_algorithm(algorithm), kind_of(workload)
+    chosen = structural(options)
+    how = execution or declaration.execution.get(workload.direction, PIPELINED)
+    placed: list[Placement] = []
+    bare: str | None = None
+    if declaration.residency.get(workload.direction) and options.get("tiled", True):
+        try:
+            placed = placements(declaration, workload.longest, hardware, "gpu", dict(chosen), kind)
+        except (InputError, SpecError) as error:  # unsupported GPU or call: fall back to a plain on-chip memory
+            bare = f"registers apart from shared memory ({error})"
+    return Clock(
+        declaration,
+        workload,
+        hardware,
+        options,
+        parameters,
+        found,
+        how,
+        demands(declaration, kind, chosen, how),
+        tuple(placed),
+        bare,
+    )

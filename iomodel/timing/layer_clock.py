@@ -1,0 +1,153 @@
+"""Time of linear layers and elementwise kernels on a device, at the fastest of the common tiles.
+
+There is no separate roofline: :func:`iomodel.timing.kernel_time.kernel_time` times the work of a kernel at the rates of
+the device, as for attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike, algorithm
+from iomodel.counting.kinds import kind_of
+from iomodel.devices.cache import per_device
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import Rates, rates
+from iomodel.errors import InfeasibleError
+from iomodel.nests.execution import PIPELINED
+from iomodel.timing.gemm_tiles import Tile, candidates, fitting, layout, wave_trips
+from iomodel.timing.kernel_time import KernelTime, Launched, kernel_time
+from iomodel.timing.kernel_work import KernelWork
+from iomodel.timing.kernel_work_sum import added
+from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.timing.span import Span, span_of
+from iomodel.timing.work_at_point import demands
+from iomodel.workloads.elementwise import Elementwise
+from iomodel.workloads.linear import Linear
+
+MOST = 1 << 16
+"""Cached results of a clock."""
+
+
+@dataclass(frozen=True)
+class LayerClock:
+    """A timer of linear layers and elementwise kernels on one device."""
+
+    device: Hardware
+    parameters: Parameters = DEFAULT
+    known: dict[Any, Span] = field(default_factory=dict, compare=False, repr=False)
+
+    def linear(self, *layers: Linear) -> Span:
+        """Time layers of one width and different rows (experts) in one launch, at the fastest tile."""
+        found = self.known.get(layers)
+        if found is None:
+            kernels, tile = self.fastest(layers)
+            flops = sum(layer.flops for layer in layers)
+            found = self._keep(layers, span_of(kernels, flops, tile.sizes))
+        return found
+
+    def elementwise(self, name: str, kernel: Elementwise) -> Span:
+        """Time an elementwise kernel."""
+        found = self.known.get((name, kernel))
+        if found is None:
+            found = self._keep((name, kernel), span_of(self.streamed(name, kernel), 0))
+        return found
+
+    def streamed(self, name: AlgorithmLike, kernel: Elementwise) -> list[KernelTime]:
+        """The time of each launch of an elementwise kernel."""
+        work = demands(algorithm(name), kind_of(kernel), (), PIPELINED).at(kernel, kernel, {}, {})
+        known = rates(self.device, kernel.dtype)
+        return [self._timed(demand, known, Launched()) for demand in work]
+
+    def _keep(self, point: Any, span: Span) -> Span:
+        if len(self.known) >= MOST:
+            self.known.pop(next(iter(self.known)), None)
+        self.known[point] = span
+        return span
+
+    def _timed(self, demand: KernelWork, known: Rates, launched: Launched) -> KernelTime:
+        return kernel_time(demand, None, False, known, PIPELINED, launched, self.parameters, quick=True)
+
+    def fastest(
+        self,
+        layers: tuple[Linear, ...],
+        tiles: Mapping[str, int] | None = None,
+        splits: int | None = None,
+        name: AlgorithmLike = "gemm",
+    ) -> tuple[list[KernelTime], Tile]:
+        """The kernels of layers of one width at the tile that is fastest, or at the one given.
+
+        `splits` is tried in several sizes where it is not given.
+        """
+        first = layers[0]
+        known = rates(self.device, first.dtype)
+        # The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
+        reached = known.matrix
+        free = replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * _share(known)))
+        flops = sum(layer.flops for layer in layers)
+        competing = candidates(self.device, layers, known.units, splits)
+        if tiles is not None:
+            competing = fitting(self.device, first, {**tiles, "splits": splits or 1})
+        best: tuple[float, list[KernelTime], Tile] | None = None
+        for tile in competing:
+            kernels = [
+                self._timed(demand, free, Launched(layout(self.device, tile, first), tile.blocks_per_sm))
+                for demand in self._demands(name, layers, tile, known)
+            ]
+            floor = flops / reached
+            if kernels[0].seconds < floor:
+                kernels[0] = replace(kernels[0], seconds=floor)
+            seconds = sum(kernel.seconds for kernel in kernels)
+            if best is None or seconds < best[0]:
+                best = seconds, kernels, tile
+        if best is None:
+            limit = self.device.sram_per_block
+            wanted = "no tile of a linear layer" if tiles is None else f"no block of {dict(tiles)}"
+            raise InfeasibleError(
+                f"hardware: {wanted} fits the {limit:,} B of a block on {self.device.name}",
+                least=limit + 1,
+                unit="B",
+            )
+        return best[1], best[2]
+
+    def _demands(
+        self, name: AlgorithmLike, layers: tuple[Linear, ...], tile: Tile, known: Rates
+    ) -> Iterator[KernelWork]:
+        work_by_layer = []
+        for layer in layers:
+            sizes = dict(tile.sizes)
+            work = demands(algorithm(name), kind_of(layer), (), PIPELINED).at(layer, layer, sizes, sizes)
+            at_once = None if known.units is None else known.units * tile.blocks_per_sm
+            work_by_layer.append([_streamed(demand, layer, tile, known.l2_capacity, at_once) for demand in work])
+        for parts in zip(*work_by_layer, strict=True):
+            yield parts[0] if len(parts) == 1 else added(parts)
+
+
+def _share(known: Rates) -> float:
+    return known.warp_matrix / known.matrix if known.matrix else 1.0
+
+
+def _streamed(demand: KernelWork, layer: Linear, tile: Tile, capacity: int | None, at_once: int | None) -> KernelWork:
+    """Add the DRAM traffic of a wave of blocks, which compute a rectangle of output tiles."""
+    if not demand.products or capacity is None or at_once is None:
+        return demand
+    over_x, over_w = wave_trips(layer, tile, at_once, capacity)
+    streamed = 0
+    for moved in demand.moved:
+        trips = over_x if moved.name == "X" else over_w if moved.name in ("W", "W_gate", "W_up") else 1
+        streamed += min(moved.requested, moved.distinct * trips)
+    return replace(demand, streamed=streamed)
+
+
+@per_device
+def layer_clock(device: Hardware, parameters: Parameters = DEFAULT) -> LayerClock:
+    """Return the timer of a device, one per device and parameters.
+
+    >>> from iomodel.devices.device import hardware
+    >>> span = layer_clock(hardware("h100-sxm5")).linear(Linear(rows=1, in_features=4096, out_features=4096))
+    >>> span.hbm_bytes >= 2 * 4096**2
+    True
+    """
+    return LayerClock(device, parameters)

@@ -1,0 +1,62 @@
+"""Parameters of the time model without a datasheet figure, with their meanings and sources.
+
+They hold for every device, algorithm and shape. None is fitted to a row; `docs/accuracy.md` lists the rows in sight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from iomodel.common.display import Result, Table
+from iomodel.errors import InputError, shown
+
+MOST = 1e12
+"""Largest accepted parameter."""
+
+
+@dataclass(frozen=True)
+class Parameters(Result):
+    """Parameters of the time model other than the figures of a device.
+
+    Attributes
+    ----------
+    step_clocks : float
+        Cost of a trip of the innermost loop in addition to its work: address arithmetic, barriers, the latency of
+        the first operand [clk].
+    block_clocks : float
+        Cost of a thread block in addition to its trips, shared among the blocks of an SM: launch, first loads, last
+        stores [clk].
+    softmax_ops, gradient_ops : float
+        fp32 operations per score: maximum, scale and subtract, sum, conversion; in the backward pass those from dP
+        to dS and the conversions of P and dS [-].
+    random_ops : float
+        Operations per random number of Philox 4x32 with seven rounds, including its comparison [-].
+    kernel_launch : float
+        Time between the starts of consecutive kernels, if the device's file has no measured figure [s].
+    host_launch : float
+        Host time per kernel launch, a lower bound on the time of a call over all its kernels [s]. 0 for graphs; about
+        7e-5 for an eager framework with gradients.
+    """
+
+    step_clocks: float = 240.0
+    block_clocks: float = 3500.0
+    softmax_ops: float = 4.0
+    gradient_ops: float = 8.0
+    random_ops: float = 10.0
+    kernel_launch: float = 2.6e-6
+    host_launch: float = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
+                raise InputError(f"{field.name}: {shown(value)} given; allowed: a number from 0 to {MOST:g}")
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        units = {"step_clocks": "clk", "block_clocks": "clk", "kernel_launch": "s", "host_launch": "s"}
+        rows = [(name, f"{value:g}", units.get(name, "-")) for name, value in self.to_dict().items()]
+        return [Table("Parameters of the time model", ("", ">value", "unit"), rows)]
+
+
+DEFAULT = Parameters()

@@ -1,0 +1,127 @@
+"""Result of an estimate: time, limiting resource, traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from iomodel.common.display import Result, Table
+from iomodel.common.tabular import Tabular
+from iomodel.counting.cost import Cost
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import Rates
+from iomodel.timing.kernel_time import KernelTime
+from iomodel.timing.parameters import Parameters
+from iomodel.workloads.workload import Workload
+
+
+@dataclass(frozen=True)
+class Estimate(Result, Tabular):
+    """Estimated time of a call, with its breakdown.
+
+    Attributes
+    ----------
+    seconds : float
+        Time of the call [s].
+    bound : str
+        The entry of `breakdown` that takes longest.
+    breakdown : mapping of str to float
+        Time each resource would take if it were the only limit, and the times of trips, tails and launches [s]. They
+        overlap, so they do not sum to `seconds`.
+    dram_bytes : tuple of int
+        Lower and upper bound of the DRAM traffic behind the L2 cache [B].
+    lock_step_bytes : int or None
+        DRAM traffic if all blocks of a wave are in phase [B]; None under a mask, where they are not, and for a device
+        with an unknown L2 cache.
+    compulsory_bytes, requested_bytes : int
+        Each input and output once; requests of the thread blocks [B].
+    flops_per_second, mfu : float
+        FLOPs of visible pairs over the time [FLOP/s], and their share of the datasheet's peak [-].
+    intensity, ridge : float
+        FLOPs of visible pairs over the upper bound of the DRAM traffic; peak over memory bandwidth [FLOP/B].
+    kernels : tuple of KernelTime
+        Times of the kernels.
+    left_out : tuple of str
+        Effects omitted because the device's file lacks a figure.
+    """
+
+    derived = ("flops_per_second", "mfu", "intensity", "ridge", "distance_to_ridge", "floor")
+    enclosing = ("relative",)
+
+    algorithm: str
+    workload: Annotated[Any, Workload]
+    hardware: Hardware
+    tiles: Mapping[str, int]
+    cost: Cost
+    seconds: float
+    bound: str
+    breakdown: Mapping[str, float]
+    dram_bytes: tuple[int, int]
+    lock_step_bytes: int | None
+    compulsory_bytes: int
+    requested_bytes: int
+    kernels: tuple[KernelTime, ...]
+    rates: Rates
+    parameters: Parameters
+    left_out: tuple[str, ...]
+
+    @property
+    def flops_per_second(self) -> float:
+        """FLOPs of the visible pairs over the time [FLOP/s]."""
+        return self.cost.useful_flops / self.seconds
+
+    @property
+    def mfu(self) -> float:
+        """Share of the matrix peak used by the visible pairs [-]."""
+        return self.flops_per_second / self.rates.peak
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity relative to the upper bound of the DRAM traffic [FLOP/B]."""
+        return self.cost.useful_flops / self.dram_bytes[1]
+
+    @property
+    def ridge(self) -> float:
+        """Intensity above which the matrix units, not the memory, are the limit [FLOP/B]."""
+        return self.rates.peak / self.rates.hbm_peak
+
+    @property
+    def distance_to_ridge(self) -> float:
+        """Intensity over the ridge point; below 1 an ideal kernel is memory bound [-]."""
+        return self.intensity / self.ridge
+
+    @property
+    def floor(self) -> float:
+        """Lower bound on the time: compulsory traffic at full bandwidth, visible pairs at the matrix peak [s]."""
+        return max(self.compulsory_bytes / self.rates.hbm_peak, self.cost.useful_flops / self.rates.peak)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per kernel and resource: the time that the resource alone would take [s]."""
+        return [
+            {"kernel": kernel.title, "resource": resource, "seconds": seconds}
+            for kernel in self.kernels
+            for resource, seconds in kernel.breakdown.items()
+        ]
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        tiles = ", ".join(f"{name} = {size}" for name, size in self.tiles.items()) or "no tiles"
+        low, high = self.dram_bytes
+        rows = [
+            ("time", f"{self.seconds * 1e6:,.1f}", "us"),
+            ("bound by", self.bound, ""),
+            *((f"  {name}", f"{value * 1e6:,.1f}", "us") for name, value in self.breakdown.items()),
+            ("achieved (visible pairs)", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
+            ("MFU", f"{100 * self.mfu:,.1f}", "%"),
+            ("compulsory traffic", f"{self.compulsory_bytes:,}", "B"),
+            ("DRAM traffic, at least", f"{low:,}", "B"),
+            ("DRAM traffic, at most", f"{high:,}", "B"),
+            *([] if self.lock_step_bytes is None else [("DRAM traffic, in phase", f"{self.lock_step_bytes:,}", "B")]),
+            ("requests (tiled count)", f"{self.requested_bytes:,}", "B"),
+            ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
+            ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
+            *((f"left out: {text}", "", "") for text in self.left_out),
+        ]
+        title = f"{self.algorithm} on {self.hardware.name}: {tiles}"
+        return [Table(title, ("", ">value", "unit"), rows)]

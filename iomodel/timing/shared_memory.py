@@ -1,0 +1,96 @@
+"""Shared-memory traffic of an SM, from the division of a matrix product among warps.
+
+A warp reads the rows and columns that its part of the result needs; adjacent warps read the same operand again. If the
+sum itself is divided, partial results are combined in shared memory. Operands in registers are not read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iomodel.nests.residency import Residency
+from iomodel.timing.kernel_work import SCORES, KernelWork, MatrixWork
+
+Pair = frozenset[str]
+
+
+@dataclass(frozen=True)
+class WarpLayout:
+    """Layout of the warps of a block over a tile of scores, and the operands outside shared memory.
+
+    Attributes
+    ----------
+    warps : tuple of int
+        Warps, or warp groups, along the queries and along the keys [-].
+    together : bool
+        True if four warps multiply together, and read an operand together.
+    registers : frozenset
+        Tensors in registers, each as a pair of axes.
+    stored : int
+        Number of last tiles of scores written to shared memory [-].
+    element_size : int
+        Size of an operand [B].
+    transposed : bool
+        True if scores are computed and held in registers with the keys as rows.
+    added : bool
+        True if sums pass through shared memory on the way to HBM.
+    """
+
+    warps: tuple[int, int] = (1, 1)
+    together: bool = False
+    registers: frozenset[Pair] = frozenset()
+    stored: int = 0
+    element_size: int = 2
+    transposed: bool = False
+    added: bool = False
+
+    @classmethod
+    def of(cls, residency: Residency, along: tuple[int, int], element_size: int) -> WarpLayout:
+        """The layout of a residency."""
+        pairs = [axes for axes, _ in residency.shared_axes]
+        held = set(residency.operand_axes)
+        if SCORES not in pairs:
+            held.add(SCORES)
+        return cls(
+            along,
+            residency.mma == "warpgroup",
+            frozenset(held),
+            pairs.count(SCORES),
+            element_size,
+            residency.transposed,
+            any(dtype == "fp32" for _, dtype in residency.shared_axes),
+        )
+
+
+def shared_bytes(demand: KernelWork, layout: WarpLayout) -> int:
+    """Compute the bytes read from and written to shared memory [B]."""
+    scores = [product for product in demand.products if frozenset(product.axes[:2]) == SCORES]
+    kept = 0
+    for product in scores[max(0, len(scores) - layout.stored) :]:
+        kept += product.runs * product.extents[0] * product.extents[1] * layout.element_size
+    kept += 2 * demand.atomic_bytes * layout.added  # written by the computing warps, read by the adding one
+    return demand.staged + kept + sum(_operands(product, layout) for product in demand.products)
+
+
+def _operands(product: MatrixWork, layout: WarpLayout) -> int:
+    m, n, k = product.axes
+    rows, columns, depth = product.extents
+    size = layout.element_size
+    first, second = rows * depth * size, depth * columns * size
+    elsewhere = layout.transposed and (m, k) == ("query", "key")  # dQ = dS K with dS^T in registers
+    if frozenset((m, k)) in layout.registers and not elsewhere:
+        first = 0
+    if frozenset((k, n)) in layout.registers:
+        second = 0
+    if layout.together:
+        if layout.transposed and {m, n} == SCORES:
+            first, second, rows = second, first, columns
+        return product.runs * (first + second * max(1, -(-rows // 64)))
+    bound = {"query": layout.warps[0], "key": layout.warps[1]}
+    if not first or not second or {m, n} == SCORES:
+        along_m, along_n, along_k = (bound.get(axis, 1) for axis in (m, n, k))
+        partial = 2 * 4 * rows * columns * along_k if along_k > 1 else 0
+        return product.runs * (first * along_n + second * along_m + partial)
+    warps = layout.warps[0] * layout.warps[1]
+    ways = [along for along in range(1, warps + 1) if warps % along == 0]
+    return product.runs * min(first * (warps // along) + second * along for along in ways)

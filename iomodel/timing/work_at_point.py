@@ -1,0 +1,109 @@
+"""Work of an algorithm's kernels, folded once (:mod:`iomodel.timing.fold_work`) and evaluated at many points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from iomodel.counting.compiled_algorithm import Formulas
+from iomodel.counting.kinds import FormulaKind
+from iomodel.counting.store import obtain, record
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.execution import PIPELINED, Execution
+from iomodel.timing.kernel_work import KernelWork, MatrixWork, TensorTraffic
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.workload import Shape
+
+
+@record
+@dataclass(frozen=True)
+class FoldedKernel:
+    """A kernel whose formulas are compiled: its products by their axes m, n and k, its tensors, its outer loop."""
+
+    title: str
+    products: tuple[tuple[str, str, str], ...]
+    tensors: tuple[tuple[str, bool], ...]
+    outer: str | None
+    masked: bool
+
+
+@record
+@dataclass(frozen=True)
+class Demands:
+    """The compiled work formulas of all kernels of an algorithm."""
+
+    kernels: tuple[FoldedKernel, ...]
+    counts: Formulas
+    sizes: Formulas
+    numbers: tuple[str, ...]
+    tiles: tuple[str, ...]
+
+    def at(
+        self, workload: Shape, padded: Shape, options: Mapping[str, Any], tiles: Mapping[str, int]
+    ) -> tuple[KernelWork, ...]:
+        """Evaluate the work of one call, with matrix products over rows as wide as those of `padded`."""
+        numbers = [options[name] for name in self.numbers]
+        point = [tiles[name] for name in self.tiles]
+        counted = iter(self.counts.scalars(workload, numbers, point))
+        sized = iter(self.sizes.scalars(padded, numbers, point))
+        work = [demand_of(kernel, counted, sized) for kernel in self.kernels]
+        return tuple(demand for demand in work if demand.moved)  # a kernel without traffic is not launched
+
+
+def demand_of(kernel: FoldedKernel, counted: Iterator[int], sized: Iterator[int]) -> KernelWork:
+    """Read the work of a folded kernel from the values of its formulas in compilation order."""
+    products = tuple(
+        MatrixWork(next(counted), axes, (next(sized), next(sized), next(sized))) for axes in kernel.products
+    )
+    exps, scores, gradients, randoms, staged, atomic, blocks, trips, parts, exps_once, footprint = (
+        next(counted) for _ in range(11)
+    )
+    moved = tuple(
+        TensorTraffic(name, requested, min(requested, distinct), max(1, instances), again)
+        for name, again in kernel.tensors
+        for requested, distinct, instances in [(next(counted), next(counted), next(counted))]
+        if requested
+    )
+    tile, inner = next(sized), next(sized)
+    return KernelWork(
+        kernel.title,
+        products,
+        exps,
+        scores,
+        gradients,
+        randoms,
+        staged,
+        atomic,
+        moved,
+        blocks,
+        trips,
+        None if kernel.outer is None else (kernel.outer, tile),
+        inner if kernel.masked else None,
+        max(1, parts),
+        exps_once,
+        footprint,
+    )
+
+
+@lru_cache(maxsize=256)
+def demands(
+    algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...], execution: Execution
+) -> Demands:
+    """Return the demands of (algorithm, kind, options that shape its nest), compiled."""
+
+    def build() -> Demands:
+        from iomodel.timing.compile import compiled_demands
+
+        return compiled_demands(algorithm, kind, options, execution)
+
+    own = execution != algorithm.execution.get(kind.direction, PIPELINED)
+    return obtain(None if own else algorithm.shipped, "demands", (kind, options), build)
+
+
+def widened(workload: Attention, head_dim: int, value_dim: int) -> Attention:
+    """Widen the rows of a call to those for which the kernel was compiled."""
+    if (head_dim, value_dim) == (workload.head_dim, workload.value_dim):
+        return workload
+    return workload.model_copy(update={"head_dim": head_dim, "value_dim": value_dim})

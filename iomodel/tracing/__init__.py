@@ -1,1 +1,0 @@
-"""A trace: an algorithm run tile by tile on a simulated memory."""

@@ -1,0 +1,1 @@
+"""Workloads: calls that are counted, solved and timed."""

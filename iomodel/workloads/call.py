@@ -1,0 +1,212 @@
+"""Fields shared by all attention calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from iomodel.common.validation import Count, as_integer
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.workloads.masks.block_mask import BlockMask
+from iomodel.workloads.masks.documents import Documents
+from iomodel.workloads.window import Window
+from iomodel.workloads.workload import Workload, one_of
+
+DType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
+
+
+MaskName = Literal["full", "causal"]
+
+
+Direction = Literal["forward", "backward", "both"]
+
+
+ELEMENT_SIZE: dict[str, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
+"""Size of an element in HBM [B]; tf32 is a compute type of fp32 data, which are 4 bytes wide."""
+
+
+def known_mask(mask: Any) -> Any:
+    """Validate a mask, or raise UnknownNameError."""
+    if isinstance(mask, dict) and all(isinstance(side, str) for side in mask):
+        kinds = (BlockMask, Documents, Window)
+        return next(kind for kind in kinds if kind.model_fields.keys() & mask.keys() or kind is Window)(**mask)
+    if isinstance(mask, Window | BlockMask | Documents) or (isinstance(mask, str) and mask in get_args(MaskName)):
+        return mask
+    raise UnknownNameError(
+        "mask",
+        mask,
+        [*get_args(MaskName), "Window(left=..., right=...)", "BlockMask(blocks=...)", "Documents(lengths=...)"],
+    )
+
+
+Mask = Annotated[MaskName | Window | BlockMask | Documents, BeforeValidator(known_mask)]
+
+
+Switch = Annotated[bool, Field(strict=True)]
+
+
+FOLLOWERS = ("kv_heads", "kv_len", "value_dim", "kv_dtype", "kv_lens")
+
+
+CACHE_ONLY = ("latent", "kv_dtype", "head_scales", "token_scales", "paged")
+"""Features of serving, without a backward pass."""
+
+
+class Call(Workload):
+    """The fields of an attention call other than its lengths; see :class:`Attention`."""
+
+    operation: ClassVar[str] = "attention"
+
+    heads: Count = 1
+    kv_heads: Count = Field(default_factory=lambda data: data["heads"])
+    head_dim: Count
+    value_dim: Count = Field(default_factory=lambda data: data["head_dim"])
+    dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
+    mask: Mask = "full"
+    direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
+    kv_dtype: Annotated[DType, one_of("kv_dtype", ELEMENT_SIZE)] = Field(default_factory=lambda data: data["dtype"])
+    kv_scales: Literal["head", "token"] | None = None
+    page_size: Count | None = None
+    latent: Switch = False
+    bias: Switch = False
+    softcap: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
+    alibi: Switch = False
+    sinks: Switch = False
+    dropout: Annotated[float, Field(strict=True, ge=0, lt=1)] = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_absent(cls, data: Any) -> Any:
+        """Replace None by the default in fields with a default taken from another field."""
+        if not isinstance(data, dict):
+            return data
+        return {field: value for field, value in data.items() if value is not None or field not in FOLLOWERS}
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> Self:
+        if self.heads % self.kv_heads:
+            near = max(n for n in range(1, self.kv_heads) if self.heads % n == 0) if self.kv_heads < 10**6 else 1
+            raise InputError(
+                f"kv_heads: {self.kv_heads} does not divide heads = {self.heads}; "
+                f"allowed: a divisor of {self.heads}, such as {near}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _features_agree(self) -> Self:
+        if self.latent and self.kv_heads != 1:
+            raise InputError(f"kv_heads: {self.kv_heads} given with latent = True; allowed: 1, because heads share it")
+        if self.latent and self.value_dim > self.head_dim:
+            raise InputError(
+                f"value_dim: {self.value_dim} given with latent = True; allowed: up to head_dim = {self.head_dim}, "
+                "because V is a part of the latent"
+            )
+        if self.latent and self.kv_scales is not None:
+            raise InputError("kv_scales: given with latent = True; allowed: only with separate K and V")
+        serving = [name for name in CACHE_ONLY if name in self.features]
+        if serving and self.direction != "forward":
+            field = {"head_scales": "kv_scales", "token_scales": "kv_scales", "paged": "page_size"}.get(
+                serving[0], serving[0]
+            )
+            raise InputError(f"{field}: given with direction {self.direction}; allowed: only with direction forward")
+        if self.page_size is not None and isinstance(self.mask, BlockMask | Documents):
+            raise InputError(
+                f"page_size: given with mask {shown(self.mask)}; allowed: only with full, causal or a Window"
+            )
+        return self
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """Copy the workload with some fields changed, and validate the copy."""
+        return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **(update or {})})
+
+    def shard(self, ranks: int) -> Self:
+        """Return the shard of one of `ranks` ranks under tensor parallelism.
+
+        Key/value heads are divided too, and replicated if there are fewer of them than ranks; a latent (MLA) is on
+        every rank.
+
+        Parameters
+        ----------
+        ranks : int
+            Number of ranks that divide the heads [-].
+
+        Raises
+        ------
+        InputError
+            The heads do not divide among the ranks.
+
+        Examples
+        --------
+        >>> import iomodel
+        >>> iomodel.Attention(heads=64, kv_heads=8, q_len=1, kv_len=8192, head_dim=128).shard(16).kv_heads
+        1
+        """
+        count = as_integer("ranks", ranks)
+        uneven = self.heads % count or (self.kv_heads % count and count % self.kv_heads)
+        if uneven:
+            near = [n for n in range(1, min(count, self.heads) + 1) if self.heads % n == 0 and not self.kv_heads % n]
+            raise InputError(
+                f"ranks: {count} given; allowed: a number that heads = {self.heads} and kv_heads = {self.kv_heads} "
+                f"divide among, such as {near[-1]}"
+            )
+        heads = {"heads": self.heads // count, "kv_heads": max(1, self.kv_heads // count)}
+        return self.model_copy(update=heads)
+
+    @property
+    def group(self) -> int:
+        """Number of query heads per key/value head [-]."""
+        return self.heads // self.kv_heads
+
+    @property
+    def element_size(self) -> int:
+        """Size of an element of the workload's dtype [B]."""
+        return ELEMENT_SIZE[self.dtype]
+
+    @property
+    def kv_element_size(self) -> int:
+        """Size of an element of K and V in HBM [B]."""
+        return ELEMENT_SIZE[self.kv_dtype]
+
+    @property
+    def narrowest(self) -> int:
+        """Size of the narrowest element of Q, K, V and O in HBM, in quarters of a bit."""
+        return 32 * min(self.element_size, self.kv_element_size)
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """Features of the call, from :data:`iomodel.nests.features.FEATURES`."""
+        has = {
+            "latent": self.latent,
+            "kv_dtype": self.kv_dtype != self.dtype,
+            "head_scales": self.kv_scales == "head",
+            "token_scales": self.kv_scales == "token",
+            "paged": self.page_size is not None,
+            "bias": self.bias,
+            "softcap": self.softcap is not None,
+            "alibi": self.alibi,
+            "sinks": self.sinks,
+            "dropout": self.dropout > 0,
+        }
+        return tuple(name for name, present in has.items() if present)
+
+    def at(self, batch: Any, q_len: Any, kv_len: Any) -> dict[str, Any]:
+        """Collect the value of every workload symbol, keyed by its Python name, in alphabet order."""
+        window = self.mask if isinstance(self.mask, Window) else Window()
+        return {
+            "batch": batch,
+            "heads": self.heads,
+            "kv_heads": self.kv_heads,
+            "group": self.group,
+            "q_len": q_len,
+            "kv_len": kv_len,
+            "head_dim": self.head_dim,
+            "value_dim": self.value_dim,
+            "element_size": self.element_size,
+            "kv_element_size": self.kv_element_size,
+            "page_size": self.page_size or 1,
+            "window_left": window.left or 0,
+            "window_right": window.right or 0,
+        }

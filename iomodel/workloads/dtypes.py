@@ -1,0 +1,78 @@
+"""Types of released weights, with their sizes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from iomodel.errors import UnknownNameError
+from iomodel.workloads.call import ELEMENT_SIZE
+
+WEIGHT_SIZE: dict[str, Fraction] = {
+    "fp32": Fraction(4),
+    "fp16": Fraction(2),
+    "bf16": Fraction(2),
+    "fp8": Fraction(1),
+    "int8": Fraction(1),
+    "int4": Fraction(1, 2),
+    "mxfp4": Fraction(17, 32),
+    "nvfp4": Fraction(9, 16),
+}
+"""Size of a weight [B]. The scales of mxfp4 (a byte for 32 weights) and nvfp4 (a byte for 16) are counted; those of
+fp8, int8 and int4 are not: their blocks differ, and are large."""
+
+QUANTISED = frozenset({"fp8", "int8", "int4", "mxfp4", "nvfp4"})
+"""Types of matrices only; embeddings, norms, biases, routers and the cache keep a wide type."""
+
+WIDE = "bf16"
+"""Type of the unquantised parts of a quantised model."""
+
+
+def known_dtype(name: object, field: str = "dtype") -> str:
+    """Validate a type of weights.
+
+    >>> known_dtype("fp4")
+    Traceback (most recent call last):
+    ...
+    iomodel.errors.UnknownNameError: dtype: 'fp4' is unknown; did you mean 'nvfp4'? allowed: fp32, fp16, bf16, fp8, ...
+    """
+    if isinstance(name, str) and name in WEIGHT_SIZE:
+        return name
+    raise UnknownNameError(field, name, WEIGHT_SIZE)
+
+
+def known_kv_dtype(name: object) -> str:
+    """Validate a type of the KV cache."""
+    if isinstance(name, str) and name in ELEMENT_SIZE:
+        return name
+    raise UnknownNameError("kv_dtype", name, ELEMENT_SIZE)
+
+
+def wide(dtype: str) -> str:
+    """Return the type of the unquantised parts of a model released in this type."""
+    return WIDE if dtype in QUANTISED else dtype
+
+
+def served(dtype: str) -> str:
+    """Return the compute type of a model released in this type; fp32 becomes bf16, for tensor cores."""
+    return WIDE if dtype == "fp32" else wide(dtype)
+
+
+def in_bytes(weights: int, dtype: str) -> int:
+    """Compute the size of weights, rounded up to a byte [B].
+
+    >>> in_bytes(32, "mxfp4"), in_bytes(3, "int4")
+    (17, 2)
+    """
+    size = WEIGHT_SIZE[dtype]
+    return -(-weights * size.numerator // size.denominator)
+
+
+def _known(value: Any) -> Any:
+    return known_dtype(value)
+
+
+WeightType = Annotated[str, BeforeValidator(_known)]
+"""A field with the name of a type of weights."""

@@ -1,0 +1,64 @@
+"""An elementwise kernel on some rows: its widths and types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import Count
+from iomodel.workloads.call import ELEMENT_SIZE, DType
+from iomodel.workloads.workload import Shape, one_of
+
+
+class Elementwise(Shape):
+    """An elementwise kernel on rows of activations.
+
+    Parameters
+    ----------
+    rows, channels : int
+        Tokens [rows]; width of a row [elements].
+    others : int
+        A second width: that of V in "append", of the angles in "rotary" [elements], the experts of a token in
+        "combine_experts" [-].
+    dtype, kv_dtype : str
+        Type of the activations, and of the K/V cache where it is another.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> iomodel.cost("add_norm", Elementwise(rows=8192, channels=4096)).hbm_bytes  # x, residual in and out; gamma a row
+    335544320
+    """
+
+    operation: ClassVar[str] = "elementwise"
+
+    rows: Count
+    channels: Count
+    others: Count = 1
+    dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
+    kv_dtype: Annotated[DType, one_of("kv_dtype", ELEMENT_SIZE)] = Field(default_factory=lambda data: data["dtype"])
+
+    @property
+    def direction(self) -> str:
+        """Direction that is computed: "forward"."""
+        return "forward"
+
+    @property
+    def element_size(self) -> int:
+        """Size of an element of the activations in HBM [B]."""
+        return ELEMENT_SIZE[self.dtype]
+
+    @property
+    def narrowest(self) -> int:
+        """Size of the narrowest element in HBM, in quarters of a bit."""
+        return 32 * min(self.element_size, ELEMENT_SIZE[self.kv_dtype])
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The number for every symbol of an elementwise kernel, by its Python name, in the order of the alphabet."""
+        widths = {"rows": self.rows, "channels": self.channels, "others": self.others}
+        return FrozenDict({**widths, "element_size": self.element_size, "kv_element_size": ELEMENT_SIZE[self.kv_dtype]})

@@ -1,0 +1,1 @@
+"""Masks given by data."""

@@ -1,0 +1,109 @@
+"""Batches of sequences of different lengths."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, PlainSerializer, PlainValidator, model_validator
+
+from iomodel.common.validation import LARGEST
+from iomodel.errors import InputError, shown
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import Call
+from iomodel.workloads.masks.block_mask import BlockMask
+from iomodel.workloads.masks.documents import Documents
+
+
+def _lengths(lengths: Any) -> tuple[int, ...]:
+    """Validate many positive integers at once."""
+    try:
+        array = np.asarray(lengths)
+    except ValueError:  # ragged, or nested too deep
+        array = np.empty((0, 0))
+    switches = () if isinstance(lengths, np.ndarray) or array.ndim != 1 else (n for n in lengths if isinstance(n, bool))
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or any(True for _ in switches):
+        raise ValueError(f"Input should be a sequence of positive integers, at least one, given {shown(lengths)}")
+    if array.min() < 1 or array.max() > LARGEST:
+        wrong = int(array[(array < 1) | (array > LARGEST)][0])
+        raise ValueError(f"Every length should be from 1 to {LARGEST}; one is {wrong}")
+    return tuple(array.tolist())
+
+
+IntArray = NDArray[np.int64]
+
+
+Lengths = Annotated[tuple[int, ...], PlainValidator(_lengths), PlainSerializer(list, when_used="json")]
+
+
+class VarlenAttention(Call):
+    """A batch of sequences of different lengths in one call.
+
+    Parameters
+    ----------
+    q_lens : sequence of int
+        Queries of each sequence [rows].
+    kv_lens : sequence of int, optional
+        Keys of each sequence [rows]; q_lens by default.
+    head_dim, heads, kv_heads, value_dim, dtype, mask, direction, ... :
+        As for :class:`Attention`, common to all sequences; masks given by data are not supported.
+
+    Raises
+    ------
+    InputError
+        There is no sequence; q_lens and kv_lens differ in number; Attention rejects a field.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> w = VarlenAttention(q_lens=[100, 1], kv_lens=[100, 900], head_dim=64)
+    >>> iomodel.cost("flash2", w, {"block_q": 64, "block_kv": 64}).reads["K"]  # two tiles of queries, then one
+    70400
+    """
+
+    q_lens: Lengths
+    kv_lens: Lengths = Field(default_factory=lambda data: data["q_lens"])
+
+    @model_validator(mode="after")
+    def _lengths_agree(self) -> Self:
+        if len(self.q_lens) != len(self.kv_lens):
+            raise InputError(
+                f"kv_lens: {len(self.kv_lens)} lengths given, for {len(self.q_lens)} in q_lens; "
+                "allowed: one per sequence"
+            )
+        if isinstance(self.mask, BlockMask | Documents):
+            raise InputError(f"mask: {shown(self.mask)} given; allowed: full, causal or a Window")
+        return self
+
+    @cached_property
+    def counted(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Distinct pairs of lengths, as q_lens and kv_lens, with their multiplicities."""
+        times = Counter(zip(self.q_lens, self.kv_lens, strict=True))
+        q_lens, kv_lens = np.array(list(times), dtype=np.int64).T
+        arrays = q_lens, kv_lens, np.array(list(times.values()), dtype=np.int64)
+        for array in arrays:
+            array.flags.writeable = False  # cached on the workload
+        return arrays
+
+    @cached_property
+    def longest(self) -> Attention:
+        """A call of one sequence, as long as the longest, whose footprint no other sequence exceeds."""
+        lengths = {"q_len": max(self.q_lens), "kv_len": max(self.kv_lens)}
+        return self.sequences[0].model_copy(update=lengths)
+
+    @cached_property
+    def sequences(self) -> tuple[Attention, ...]:
+        """Every distinct pair of lengths, as a separate call with its multiplicity as batch."""
+        fields = {name: getattr(self, name) for name in Call.model_fields}
+        triples = zip(*(lengths.tolist() for lengths in self.counted), strict=True)
+        return tuple(Attention(**fields, q_len=q, kv_len=k, batch=times) for q, k, times in triples)
+
+
+def as_call(workload: object) -> Attention | VarlenAttention:
+    """Validate a workload of one or many lengths, or raise InputError."""
+    if not isinstance(workload, Attention | VarlenAttention):
+        raise InputError(f"workload: {shown(workload)} given; allowed: an iomodel.Attention or VarlenAttention")
+    return workload

@@ -1,0 +1,35 @@
+"""Sliding windows: masks bounded on either side of the diagonal."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from iomodel.common.validation import Distance, Model
+
+Align = Literal["bottom-right", "top-left"]
+
+
+class Window(Model):
+    """A band: query i sees the keys i + off - left .. i + off + right.
+
+    Parameters
+    ----------
+    left, right : int or None
+        Keys visible beside the diagonal [keys]; None is unbounded.
+    align : {"bottom-right", "top-left"}
+        Alignment of the diagonal: off = kv_len - q_len, so that the last query sees the last key, or off = 0.
+
+    Raises
+    ------
+    InputError
+        A side is negative or not an integer, or the alignment is unknown.
+
+    Examples
+    --------
+    >>> Window(left=4095, right=0)  # Mistral 7B's sliding window
+    Window(left=4095, right=0, align='bottom-right')
+    """
+
+    left: Distance | None = None
+    right: Distance | None = None
+    align: Align = "bottom-right"

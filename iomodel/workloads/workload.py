@@ -1,0 +1,137 @@
+"""The base of all workloads: what counting, solving and timing read of a call, whatever it computes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from inspect import isabstract
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import BeforeValidator
+
+from iomodel.common.validation import Model
+from iomodel.errors import InputError, UnknownNameError, shown
+
+
+def one_of(field: str, names: Iterable[str]) -> BeforeValidator:
+    """Return a validator that raises UnknownNameError for a value that is none of the names."""
+
+    def known(value: Any) -> Any:
+        if isinstance(value, str) and value in names:
+            return value
+        raise UnknownNameError(field, value, names)
+
+    return BeforeValidator(known)
+
+
+class Workload(Model):
+    """One call of an operation: numbers for its symbols, and whatever else shapes a formula.
+
+    Attributes
+    ----------
+    operation : str
+        The kind of workload, a name in :data:`iomodel.nests.symbols.SHAPES`; an algorithm answers one kind.
+    """
+
+    operation: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        @property
+        def dtype(self) -> Any:
+            """Type in which products are taken."""
+
+        @property
+        def direction(self) -> Any:
+            """Direction that is computed: "forward", "backward" or "both"."""
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Features of the call that change a nest."""
+        return ()
+
+    @property
+    @abstractmethod
+    def element_size(self) -> int:
+        """Size of an element of the workload's dtype [B]."""
+
+    @property
+    @abstractmethod
+    def narrowest(self) -> int:
+        """Size of the narrowest element in HBM, in quarters of a bit."""
+
+    @property
+    @abstractmethod
+    def sequences(self) -> Sequence[Shape]:
+        """The parts of the call that differ in their numbers."""
+
+    @property
+    @abstractmethod
+    def longest(self) -> Shape:
+        """A call of one shape whose footprint no part of this call exceeds."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild a workload from its plain data; of an abstract class, the kind whose fields they are.
+
+        Raises
+        ------
+        InputError
+            What the constructor refuses.
+        """
+        from iomodel.workloads import attention, elementwise, linear, varlen  # noqa: F401 - kinds of workload
+
+        if not isabstract(cls) or not isinstance(data, Mapping):
+            return super().from_dict(data)
+        kinds = [kind for kind in _kinds(cls) if not isabstract(kind)]
+        nearest: type[Self] = min(kinds, key=lambda kind: len(kind.model_fields.keys() ^ data.keys()))
+        return nearest.from_dict(data)
+
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """Room for what others derive from the call and would derive again."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but what is derived: it holds compiled code."""
+        state = super().__getstate__()
+        fields = {name: value for name, value in state["__dict__"].items() if name in type(self).model_fields}
+        return {**state, "__dict__": fields}
+
+
+def _kinds(base: type[Workload]) -> Iterator[Any]:
+    yield base
+    for kind in base.__subclasses__():
+        yield from _kinds(kind)
+
+
+class Shape(Workload):
+    """A workload with one number for each of its symbols."""
+
+    @property
+    @abstractmethod
+    def numbers(self) -> Mapping[str, int]:
+        """The number for every symbol of the workload, by its Python name, in the order of the alphabet."""
+
+    @cached_property
+    def point(self) -> tuple[int, ...]:
+        """The same numbers in the order of the alphabet, as compiled formulas take them."""
+        return tuple(self.numbers.values())
+
+    @property
+    def sequences(self) -> tuple[Self]:
+        """The call itself: it has one shape."""
+        return (self,)
+
+    @property
+    def longest(self) -> Self:
+        """The call itself."""
+        return self
+
+
+def as_workload(workload: object) -> Workload:
+    """The workload itself, of any kind, or InputError."""
+    if not isinstance(workload, Workload):
+        raise InputError(f"workload: {shown(workload)} given; allowed: an iomodel.Attention, VarlenAttention or Linear")
+    return workload

@@ -1,0 +1,673 @@
+"""The command line: answers, one-line errors, exit codes, nothing but JSON after --json, and the pages that show it."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sympy import Integer
+
+import iomodel
+from iomodel.algorithms import discovered
+from iomodel.cli.app import main
+from iomodel.cli.masks import BELONGS, MASKS
+from iomodel.cli.options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
+from iomodel.counting.expressions_text import readable, shared
+from iomodel.nests.alphabet import (
+    ALPHABET,
+    ATTENTION_TILES,
+)
+from iomodel.nests.features import FEATURES
+from iomodel.studies.compare import answering, compare
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("plain_terminal")
+SHAPE = "--q-len 512 --head-dim 64"
+WINDOW = iomodel.Window(left=3, right=0)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run one command line; give its exit code, stdout and stderr."""
+
+    def call(line):
+        code = main(line if isinstance(line, list) else shlex.split(line))
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def answer(run):
+    """Run a command that must succeed in silence on stderr; give its stdout."""
+
+    def call(line):
+        code, out, err = run(line)
+        assert (code, err) == (0, "")
+        return out
+
+    return call
+
+
+def process(line, **more):
+    """Run one true `python -m iomodel`."""
+    given = {"capture_output": True, "text": True, "timeout": 60, "cwd": ROOT, **more}
+    return subprocess.run([sys.executable, "-m", "iomodel", *shlex.split(line)], check=False, **given)
+
+
+ANSWERS = {
+    f"tiles flash2 --hardware h100-sxm5 {SHAPE}": "binding constraint",
+    f"cost flash2 {SHAPE} --block-q 128 --block-kv 64": "peak HBM allocation",
+    f"compare --hardware h100-sxm5 {SHAPE}": "relative",
+    "formula flash2 --mask causal": "FloorSum(n, m, a, b)",
+    "formula flash2 --mask window --window-left 4095 --window-right 0": "W_l  keys visible to the left",
+    "formula flash2 --direction backward --no-deterministic": "g = Min(1, G - 1)",
+    "formula split_kv --paged --head-scales": "with head_scales, paged",
+    "formula flash2 --mask documents --document-lengths 3,5": "c_1 = area(query; B_r, B_c, 1)",
+    f"cost flash2 {SHAPE} --direction backward --block-q 64 --block-kv 64": "atomic adds",
+    f"trace flash2 {SHAPE} --hardware sim-a100": "share of time on HBM",
+    "algorithms": "arXiv:2407.08608",
+    f"check flash2 {SHAPE} --hardware h100-sxm5 --block-q 128 --block-kv 64 --warps 4": "registers",
+    "hardware": "h100-sxm5",
+    "hardware h100-sxm5": "memory.sram.per_block",
+}
+
+
+@pytest.mark.parametrize("line", ANSWERS)
+def test_answer_for_people(answer, line):
+    out = answer(line)
+    assert ANSWERS[line] in out
+    assert "\x1b" not in out
+    assert all(row == row.rstrip() for row in out.splitlines())
+
+
+@pytest.mark.parametrize("line", [*ANSWERS, "formula flash1 --latex"])
+def test_json_is_one_object_and_nothing_else(answer, line):
+    assert isinstance(json.loads(answer(f"{line} --json")), dict)
+
+
+def test_tiles_and_cost_say_what_the_library_says(answer):
+    shape = "--batch 2 --heads 8 --kv-heads 2 --q-len 300 --kv-len 500 --head-dim 64 --value-dim 32 --dtype fp16"
+    w = iomodel.Attention(
+        batch=2, heads=8, kv_heads=2, q_len=300, kv_len=500, head_dim=64, value_dim=32, dtype="fp16", mask="causal"
+    )
+    solved = json.loads(answer(f"tiles flash2 {shape} --mask causal --sram-bytes '64 KiB' --no-lse --packed --json"))
+    expected = iomodel.solve("flash2", w, sram_bytes=65536, lse=False, packed=True)
+    assert solved == json.loads(expected.to_json())
+    bounded = f"tiles flash2 {shape} --mask causal --sram-elements 40000 --alignment 8 --min-block-kv 32 --epsilon 0.1"
+    expected = iomodel.solve("flash2", w, sram_elements=40000, alignment=8, min_block_kv=32, epsilon=0.1)
+    assert json.loads(answer(f"{bounded} --json")) == json.loads(expected.to_json())
+    counted = json.loads(
+        answer(f"cost flash2 {shape} --mask causal --direction forward --block-q 7 --block-kv 9 --json")
+    )
+    assert counted == json.loads(iomodel.cost("flash2", w, {"block_q": 7, "block_kv": 9}).to_json())
+
+
+@pytest.mark.parametrize(
+    ("typed", "mask"),
+    [
+        ("", "full"),
+        ("--mask causal --align bottom-right", "causal"),
+        ("--mask causal --align top-left", iomodel.Window(right=0, align="top-left")),
+        ("--mask window --window-left 5", iomodel.Window(left=5)),
+        ("--mask window --window-left 0 --window-right 2", iomodel.Window(left=0, right=2)),
+        ("--mask window --window-right 1 --align top-left", iomodel.Window(right=1, align="top-left")),
+    ],
+)
+def test_masks(answer, typed, mask):
+    out = json.loads(answer(f"cost flash2 --q-len 30 --kv-len 50 --head-dim 8 --block-q 4 --block-kv 4 --json {typed}"))
+    w = iomodel.Attention(q_len=30, kv_len=50, head_dim=8, mask=mask)
+    assert out == json.loads(iomodel.cost("flash2", w, {"block_q": 4, "block_kv": 4}).to_json())
+
+
+TILED = "--head-dim 8 --block-q 4 --block-kv 4 --json"
+
+
+def counted(answer, line):
+    return json.loads(answer(f"cost flash2 {TILED} {line}"))
+
+
+def expected(call, **fields):
+    made = iomodel.cost("flash2", call(head_dim=8, **fields), {"block_q": 4, "block_kv": 4})
+    return json.loads(made.to_json())
+
+
+def test_masks_of_data(answer, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lengths.txt").write_text("10\n 20,\n\n")
+    np.save("blocks.npy", np.eye(4, 5, dtype=int))
+    for typed, causal in (("10,20", False), ("'10, 20' --document-causal", True), ("@lengths.txt", False)):
+        line = f"--q-len 30 --mask documents --document-lengths {typed}"
+        mask = iomodel.Documents([10, 20], causal=causal)
+        assert counted(answer, line) == expected(iomodel.Attention, q_len=30, mask=mask)
+    line = "--q-len 30 --kv-len 50 --mask blocks --block-mask blocks.npy --mask-block-q 8 --mask-block-kv 11"
+    mask = iomodel.BlockMask(np.eye(4, 5, dtype=bool), 8, 11)
+    assert counted(answer, line) == expected(iomodel.Attention, q_len=30, kv_len=50, mask=mask)
+    formula = json.loads(answer("formula flash2 --mask documents --document-lengths 3,5 --json"))
+    assert formula["reads"]["K"] == "B*H*d*inner_rows(query; B_r, B_c, 1)"
+
+
+@pytest.mark.parametrize(
+    ("typed", "kv_lens"),
+    [
+        ("--q-lens 100,1", [100, 1]),
+        ("--q-lens 100,1 --kv-lens '100, 900'", [100, 900]),
+        ("--q-lens '100 100, 1 900'", [100, 900]),
+        ("--q-lens @numbers.txt --kv-lens 100,900", [100, 900]),
+        ("--q-lens @pairs.txt", [100, 900]),
+    ],
+)
+def test_sequences_of_different_lengths(answer, tmp_path, monkeypatch, typed, kv_lens):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "numbers.txt").write_text("\ufeff100,\n1\n")
+    (tmp_path / "pairs.txt").write_text("100 100\r\n1\t900\r\n")
+    assert counted(answer, typed) == expected(iomodel.VarlenAttention, q_lens=[100, 1], kv_lens=kv_lens)
+
+
+FEATURED = {
+    "--bias --alibi --sinks": {"bias": True, "alibi": True, "sinks": True},
+    "--softcap 30 --dropout 0.5": {"softcap": 30.0, "dropout": 0.5},
+    "--kv-dtype fp8 --kv-scales token --page-size 16": {"kv_dtype": "fp8", "kv_scales": "token", "page_size": 16},
+    "--latent --value-dim 6 --heads 2 --kv-heads 1": {"latent": True, "value_dim": 6, "heads": 2, "kv_heads": 1},
+    "--direction both --dropout .25": {"direction": "both", "dropout": 0.25},
+}
+
+
+@pytest.mark.parametrize("typed", FEATURED)
+def test_features(answer, typed):
+    assert counted(answer, f"--q-len 30 {typed}") == expected(iomodel.Attention, q_len=30, **FEATURED[typed])
+
+
+def test_formulas_have_every_feature(answer):
+    for name in FEATURES:
+        given = f"formula flash2 --{name.replace('_', '-')} --json"
+        assert json.loads(answer(given)) == iomodel.expressions("flash2", **{name: True}).to_dict()
+    both = json.loads(answer("formula flash2 --direction both --dropout --deterministic --dq-buffers 3 --json"))
+    made = iomodel.expressions("flash2", direction="both", dropout=True, deterministic=True, dq_buffers=3)
+    assert both == made.to_dict()
+
+
+def test_a_tile_of_a_later_pass_follows(answer):
+    line = f"cost flash2 --q-len 64 --direction both {TILED}"
+    assert json.loads(answer(line))["tiles"]["bwd_block_q"] == 4
+    assert json.loads(answer(f"{line} --bwd-block-q 9"))["tiles"]["bwd_block_q"] == 9
+
+
+def test_algorithms_are_listed(answer):
+    listed = json.loads(answer("algorithms --json"))
+    assert list(listed) == iomodel.list_algorithms()
+    assert listed["flash2"]["options"]["forward"] == {"lse": True, "packed": False}
+    assert listed["two_pass"]["directions"] == ["backward"]
+    assert all(found["cite"] == discovered()[name].cite for name, found in listed.items())
+    assert all(name in answer("algorithms") for name in listed)
+
+
+def test_every_tile_field_option_and_mask_of_the_library_can_be_typed():
+    assert {p.name for p in TILE} == {entry.name for entry in ATTENTION_TILES}
+    fields = {*iomodel.Attention.model_fields, *iomodel.VarlenAttention.model_fields}
+    of_masks = {p.name for p in MASK}
+    assert {p.name for p in WORKLOAD} == fields | of_masks
+    assert {p.name for p in KIND} == {"direction", *FEATURES} | of_masks
+    assert {"full", "causal", "window", "documents", "blocks"} == set(MASKS)
+    assert of_masks == {"mask", "align"}.union(*BELONGS.values())
+
+
+def test_every_option_says_what_it_does_and_who_takes_it(answer):
+    options = {name for found in discovered().values() for name in found.options} | {"packed"}
+    assert {p.name for p in ALGORITHM} == options == set(MEANINGS)
+    text = " ".join(answer("cost --help").replace("│", " ").split())
+    for said in (
+        "flash2 backward: add to dQ",
+        "flash2 forward, flash3 forward, split_kv: store",
+        "rows of a query tile [rows]",
+    ):
+        assert said in text
+
+
+def test_compare_sorts_and_tells_who_does_not_fit(answer):
+    line = "compare --sram-bytes 30000 --q-len 8192 --head-dim 64 --heads 4 --kv-heads 2 --no-lse"
+    out = json.loads(answer(f"{line} --json"))
+    bytes_moved = [solution["cost"]["hbm_bytes"] for solution in out["solutions"]]
+    assert bytes_moved == sorted(bytes_moved)
+    assert out["solutions"][0]["relative"] == 1
+    assert out["best"] == out["solutions"][0]["algorithm"]
+    both = [*out["solutions"], *out["infeasible"]]
+    assert {row["algorithm"] for row in both} == set(answering(iomodel.Attention(q_len=1, head_dim=1)))
+    unfit = {row["algorithm"]: row["least"] for row in out["infeasible"]}
+    assert {"standard", "tiled_query"} <= set(unfit)
+    assert "two_pass" not in {row["algorithm"] for row in both}
+    last = answer(line).splitlines()[-1]
+    assert last.split()[-2:] == ["needs", f"{max(unfit.values()):,}"]
+    w = iomodel.Attention(q_len=8192, head_dim=64, heads=4, kv_heads=2)
+    for name, least in unfit.items():
+        assert iomodel.solve(name, w, sram_bytes=least).footprint <= least
+        with pytest.raises(iomodel.InfeasibleError):
+            iomodel.solve(name, w, sram_bytes=least - 1)
+
+
+def test_compare_sorts_those_that_do_not_fit_by_need():
+    found = compare(iomodel.Attention(q_len=16, head_dim=512), sram_bytes=600)
+    assert [s.algorithm for s in found.solutions] == ["standard", "small_cache"]
+    least = {unfit.algorithm: unfit.least for unfit in found.infeasible}
+    assert list(least.values()) == sorted(least.values())
+    assert list(least) != sorted(least)
+
+
+def test_compare_hands_an_option_to_those_that_know_it():
+    w = iomodel.Attention(q_len=256, head_dim=32)
+    found = compare(w, sram_elements=3000, lse=False, min_block_kv=8)
+    taken = {solution.algorithm: solution.cost.options for solution in found.solutions}
+    assert taken["flash2"]["lse"] is False
+    assert "lse" not in taken["standard"]
+    assert all(s.tiles["block_kv"] >= 8 for s in found.solutions if "block_kv" in s.tiles)
+    assert compare(w, sram_elements=3000, splits=3).best.algorithm != "split_kv"
+    assert any(s.tiles.get("block_kv", 8) < 8 for s in compare(w, sram_elements=3000).solutions)
+    with pytest.raises(iomodel.UnknownNameError, match="'lsd' is unknown; did you mean 'lse'"):
+        compare(w, sram_elements=50000, lsd=False)
+    with pytest.raises(iomodel.InfeasibleError) as failure:
+        compare(w, sram_elements=3)
+    assert compare(w, sram_elements=failure.value.least).best.footprint <= failure.value.least
+
+
+def test_no_number_is_cut_on_a_narrow_terminal(answer, monkeypatch):
+    line = "compare --sram-elements 100000 --q-len 8192 --head-dim 128 --heads 32 --kv-heads 8"
+    wide = answer(line)
+    for width in (80, 100):
+        monkeypatch.setenv("COLUMNS", str(width))
+        narrow = answer(line)
+        assert max(map(len, narrow.splitlines())) <= width
+        assert "…" not in narrow
+        digits = [sorted(re.findall(r"\d", text)) for text in (wide, narrow)]
+        assert digits[0] == digits[1]
+
+
+SHOWN = [
+    (name, mask)
+    for name in iomodel.list_algorithms()
+    for mask in discovered()[name].masks or ("full", "causal", WINDOW)
+]
+SHOWN.append(("flash2", iomodel.Window(right=3, align="top-left")))
+
+
+@pytest.mark.parametrize(("algorithm", "mask"), SHOWN, ids=str)
+def test_readable_formulas_are_the_formulas(algorithm, mask):
+    masks = discovered()[algorithm].masks
+    for direction in {"forward", "backward"} & set(discovered()[algorithm].directions):
+        readable_is_exact(iomodel.expressions(algorithm, mask, direction), 1200 if masks else 600)
+
+
+def readable_is_exact(formulas, longest=600):
+    exact = [*formulas.reads.values(), *formulas.writes.values(), *formulas.quantities.values()]
+    definitions, answers = shared(exact)
+    sizes = (1, 6, 3, 2, 37, 53, 5, 3, 2, 1, 16, 4, 6, 3, 2)
+    least = {entry.symbol: Integer(2 + i % 7) for i, entry in enumerate(ALPHABET)}
+    point = {**least, **{entry.symbol: Integer(size) for entry, size in zip(ALPHABET, sizes, strict=False)}}
+    values = dict(point)
+    for name, part in definitions.items():
+        values[name] = part.xreplace(values)
+    for text, expr in zip(answers, exact, strict=True):
+        assert text.xreplace(values) == expr.xreplace(point) >= 0
+    assert max(len(str(text)) for text in [*answers, *definitions.values()]) < longest
+
+
+def test_readable_names_every_letter_it_uses():
+    text = readable(iomodel.expressions("flash2", WINDOW))
+    letters = set(re.findall(r"\b(?:[A-Za-z]_[A-Za-z0-9]+|[A-Z]|d|e)\b", text.split("where")[0].split("\n", 2)[2]))
+    explained = set(re.findall(r"^ +(\w+) [ =]", text.split("where")[1], re.MULTILINE))
+    assert letters - {"B", "K", "Q", "V", "O"} <= explained | {"hbm_bytes"}
+
+
+OWN_TILES = ("q", "kv", "proj", "sum", "channels")
+BIG = "1" + "0" * 400
+BLOCKS = "--mask blocks --mask-block-q 4 --mask-block-kv 4"
+BAD = {
+    "": "command: none given; allowed: tiles, check, cost, compare, formula, algorithms, hardware",
+    "tile flash2": "; allowed: tiles, check, cost, compare, formula, algorithms, hardware",
+    "tiles": "; allowed: flash1, flash2, flash3, linear_transformer",
+    "tiles flash2 extra": "unexpected extra argument",
+    f"tiles flash {SHAPE} --hardware h100-sxm5": "algorithm: 'flash' is unknown; did you mean 'flash",
+    f"tiles '' {SHAPE} --hardware h100-sxm5": "algorithm: '' is unknown; allowed: flash1",
+    f"tiles flash2 {SHAPE} --hardware h1000": "hardware: 'h1000' is unknown; did you mean",
+    f"tiles flash2 {SHAPE} --hardware ''": "hardware: '' is unknown",
+    f"tiles flash2 {SHAPE} --hardware ./missing.yaml": "missing.yaml: cannot be read",
+    f"tiles flash2 {SHAPE} --hardware tests": "hardware: 'tests' is unknown",
+    f"tiles flash2 {SHAPE}": "hardware, sram_bytes, sram_elements: 0 values given; allowed: exactly one",
+    f"tiles flash2 {SHAPE} --sram-bytes 9 --sram-elements 9": "2 values given; allowed: exactly one",
+    f"tiles flash2 {SHAPE} --hardware h100-sxm5 --sram-elements 9": "2 values given; allowed: exactly one",
+    f"compare {SHAPE}": "0 values given; allowed: exactly one",
+    f"tiles flash2 {SHAPE} --sram-bytes ''": "sram_bytes: '' is not a number; write '228 KiB'",
+    f"tiles flash2 {SHAPE} --sram-bytes nan": "sram_bytes: 'nan' is not a number",
+    f"tiles flash2 {SHAPE} --sram-bytes 0": "sram_bytes: 0 given; allowed: an integer from 1",
+    f"tiles flash2 {SHAPE} --sram-bytes=-5": "sram_bytes: -5 given; allowed: an integer from 1",
+    f"tiles flash2 {SHAPE} --sram-bytes 100.5": "sram_bytes: must be a whole number of B, given 100.5",
+    f"tiles flash2 {SHAPE} --sram-bytes '1.5 kib'": "did you mean 'KiB'? allowed: B, KiB",
+    f"tiles flash2 {SHAPE} --sram-bytes {BIG}": "sram_bytes: 1000",
+    f"tiles flash2 {SHAPE} --sram-elements 1e5": "'1e5' given; allowed: an integer in digits, such as 100000",
+    f"tiles flash2 {SHAPE} --sram-elements {BIG}": "sram_elements: 1000",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --alignment 0": "alignment: 0 given",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --min-block-kv x": "min_block_kv: 'x' given; allowed: an integer",
+    f"tiles standard {SHAPE} --sram-elements 9999 --min-block-kv 4": "'block_kv' is unknown; allowed: gemm1_m",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --epsilon nan": "epsilon: nan given; allowed: a share",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --epsilon=-1": "epsilon: -1.0 given; allowed: a share",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --epsilon x": "epsilon: 'x' given; allowed: a share",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --block-q 8": "No such option: --block-q",
+    "cost flash2 --head-dim 8 --block-q 4 --block-kv 4": "q_len: not given, but required",
+    "cost flash2 --q-len 8 --block-q 4 --block-kv 4": "head_dim: not given, but required",
+    "cost flash2 --q-len 0 --head-dim 8": "q_len: Input should be greater than or equal to 1, given 0",
+    "cost flash2 --q-len -8 --head-dim 8": "q_len: Input should be greater than or equal to 1, given -8",
+    "cost flash2 --q-len 8.5 --head-dim 8": "q_len: '8.5' given; allowed: an integer in digits",
+    "cost flash2 --q-len 8.0 --head-dim 8": "q_len: '8.0' given; allowed: an integer in digits, such as 8",
+    "cost flash2 --q-len 8k --head-dim 8": "q_len: '8k' given; allowed: an integer in digits, such as 8192",
+    "cost flash2 --q-len 8,192 --head-dim 8": "q_len: '8,192' given; allowed: an integer in digits, such as 8192",
+    "cost flash2 --q-len NaN --head-dim 8": "q_len: 'NaN' given; allowed: an integer in digits",
+    "cost flash2 --q-len inf --head-dim 8": "q_len: 'inf' given; allowed: an integer in digits",
+    "cost flash2 --q-len '' --head-dim 8": "q_len: '' given; allowed: an integer in digits",
+    "cost flash2 --q-len ٣ --head-dim 8": "allowed: an integer in digits",
+    "cost flash2 --q-len '8\n8' --head-dim 8": "q_len: '8\\n8' given; allowed: an integer in digits",
+    f"cost flash2 --q-len {BIG} --head-dim 8": "q_len: Input should be less than or equal to 1000000000000000000",
+    f"cost flash2 --q-len {BIG * 20} --head-dim 8": "q_len: '1000",
+    f"cost flash2 {SHAPE} --heads 32 --kv-heads 5": "kv_heads: 5 does not divide heads = 32; allowed: a divisor of 32",
+    f"cost flash2 {SHAPE} --dtype bf17": "dtype: 'bf17' is unknown; did you mean 'bf16'? allowed: fp32",
+    f"cost flash2 {SHAPE} --dtype ''": "dtype: '' is unknown; allowed: fp32",
+    f"cost flash2 {SHAPE} --direction up": "direction: ",
+    f"cost flash2 {SHAPE} --mask cau": "mask: 'cau' is unknown; did you mean 'causal'? allowed: full, causal, window",
+    f"cost flash2 {SHAPE} --mask window": "window_left, window_right: none given",
+    f"cost flash2 {SHAPE} --mask window --window-left -1": "window_left: -1 given; allowed: an integer from 0",
+    f"cost flash2 {SHAPE} --window-left 4": "window_left: given with mask full; allowed: only with --mask window",
+    f"cost flash2 {SHAPE} --mask causal --window-right 4": "window_right: given with mask causal; allowed",
+    f"cost flash2 {SHAPE} --align top-left": "align: 'top-left' given with mask full; allowed",
+    f"cost flash2 {SHAPE} --mask causal --align top": "'bottom-right' or 'top-left', given 'top'",
+    f"cost flash2 {SHAPE}": "block_q: flash2 needs this tile; allowed: an integer from 1 up",
+    f"cost flash2 {SHAPE} --block-q 4": "block_kv: flash2 needs this tile; allowed: an integer from 1 up",
+    f"cost flash2 {SHAPE} --block-q 4 --block-kv 0": "block_kv: 0 given; allowed: an integer from 1",
+    f"cost flash2 {SHAPE} --block-q 4 --block-kv 1.5": "block_kv: '1.5' given; allowed: an integer in digits",
+    f"cost flash2 {SHAPE} --block-q 4 --block-kv {BIG}": "block_kv: 1000",
+    f"cost flash2 {SHAPE} --block-q 4 --block-kv 4 --gemm1-m 4": "'gemm1_m' is unknown; allowed: block_q, block_kv",
+    f"cost flash2 {SHAPE} --block-z 4": "No such option: --block-z",
+    f"cost flash2 {SHAPE} --block-q": "Option '--block-q' requires an argument",
+    f"cost standard {SHAPE} --lse": "option of standard: 'lse' is unknown",
+    f"cost flash2 {SHAPE} --lse=yes": "Option '--lse' does not take a value",
+    "formula flash4": "algorithm: 'flash4' is unknown; did you mean 'flash",
+    "formula flash2 --direction up": "direction: 'up' is unknown; allowed: forward",
+    "formula tiled_query --direction backward": "direction: 'backward' given; allowed: forward, because tiled_query",
+    "formula small_cache --bias": "bias: given; allowed: not with small_cache",
+    "formula flash2 --page-size 4": "No such option: --page-size",
+    "formula split_kv --splits 0": "splits: 0 given; allowed: an integer from 1",
+    "formula flash2 --direction both --no-lse": "lse: False given; allowed: True, because the backward pass needs it",
+    f"cost flash2 {SHAPE} --direction backward --lse": "option of flash2: 'lse' is unknown",
+    f"cost two_pass {SHAPE}": "direction: 'forward' given; allowed: backward",
+    f"cost split_kv {SHAPE} --block-q 4 --block-kv 64 --splits 9": "splits: 9 given; allowed: up to 8",
+    f"cost split_kv {SHAPE} --splits x": "splits: 'x' given; allowed: an integer in digits",
+    f"cost flash2 {SHAPE} --softcap x": "softcap: ",
+    f"cost flash2 {SHAPE} --softcap nan": "softcap: ",
+    f"cost flash2 {SHAPE} --dropout 1": "dropout: ",
+    f"cost flash2 {SHAPE} --dropout nan": "dropout: ",
+    f"cost flash2 {SHAPE} --kv-scales row": "kv_scales: ",
+    f"cost flash2 {SHAPE} --kv-dtype fp9": "kv_dtype: 'fp9' is unknown; did you mean 'fp8'?",
+    f"cost flash2 {SHAPE} --page-size 16 --direction backward": "page_size: given with direction backward",
+    f"cost flash2 {SHAPE} --latent --heads 2": "kv_heads: 2 given with latent = True; allowed: 1",
+    f"cost flash2 {SHAPE} --bias=yes": "Option '--bias' does not take a value",
+    f"cost flash2 {SHAPE} --no-bias": "No such option: --no-bias",
+    f"cost flash2 {SHAPE} --mask documents": "document_lengths: not given, but required by --mask documents",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths 3,4": "documents of 7 positions given for q_len = 512",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths 3,,4": "document_lengths: '3,,4' given; allowed: int",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths ''": "document_lengths: '' given; allowed: integers",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths 3,x": "document_lengths: 'x' given; allowed: an integer",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths 3,0": "document 1: 0 given",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths @no.txt": "'no.txt' cannot be read (No such file",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths @tests": "cannot be read (is a directory)",
+    f"cost flash2 {SHAPE} --document-lengths 3,4": "document_lengths: given with mask full; allowed: only with",
+    f"cost flash2 {SHAPE} --mask causal --document-causal": "document_causal: given with mask causal; allowed",
+    f"cost flash2 {SHAPE} --mask documents --document-lengths 9 --align top-left": "align: 'top-left' given with mask",
+    f"cost flash2 {SHAPE} --mask blocks": "block_mask: not given, but required by --mask blocks",
+    f"cost flash2 {SHAPE} --mask blocks --block-mask x.npy --mask-block-q 4": "mask_block_kv: not given, but required",
+    f"cost flash2 {SHAPE} {BLOCKS} --block-mask no.npy": "block_mask: 'no.npy' cannot be read (No such file",
+    f"cost flash2 {SHAPE} {BLOCKS} --block-mask tests": "block_mask: 'tests' cannot be read (is a directory)",
+    f"cost flash2 {SHAPE} {BLOCKS} --block-mask README.md": "block_mask: 'README.md' cannot be read (not a file of",
+    "cost flash2 --head-dim 8 --q-lens 4,x": "q_lens: 'x' given; allowed: an integer in digits",
+    "cost flash2 --head-dim 8 --q-lens '4 5, 6'": "q_lens: '6' given as entry 2; allowed: one number, or a pair",
+    "cost flash2 --head-dim 8 --q-lens '4 5 6'": "q_lens: '4 5 6' given as entry 1; allowed: one number, or a pair",
+    "cost flash2 --head-dim 8 --q-lens '4 5' --kv-lens 6": "kv_lens: given with pairs in q_lens; allowed: one",
+    "cost flash2 --head-dim 8 --q-lens 4,5 --kv-lens 6": "kv_lens: 1 lengths given, for 2 in q_lens",
+    "cost flash2 --head-dim 8 --q-lens 4,0": "q_lens: ",
+    "cost flash2 --head-dim 8 --q-lens 4 --q-len 4": "q_len: given with q_lens; allowed: --q-lens and --kv-lens",
+    "cost flash2 --head-dim 8 --q-lens 4 --batch 4": "batch: given with q_lens; allowed: --q-lens and --kv-lens",
+    "cost flash2 --head-dim 8 --q-len 4 --kv-lens 4": "kv_lens: given without q_lens; allowed: only with --q-lens",
+    "cost flash2 --head-dim 8 --q-lens 4 --mask documents --document-lengths 4": "mask: Documents(lengths=(4,)",
+    "formula flash2 --tiled": "option of flash2: 'tiled' is unknown",
+    "formula flash2 --q-len 4": "No such option: --q-len",
+    f"check flash2 {SHAPE} --block-q 128 --block-kv 64": "hardware: none given; allowed: a device",
+    f"check flash2 {SHAPE} --hardware h100-sxm5 --block-q 128": "block_kv: flash2 needs this tile",
+    f"check flash2 {SHAPE} --hardware h100-sxm5 --warps x": "warps: 'x' given; allowed: an integer in digits",
+    "check flash2 --q-lens 4,5 --head-dim 8 --hardware h100-sxm5 --block-q 16 --block-kv 16": "workload: Var",
+    f"tiles flash2 {SHAPE} --hardware h100-sxm5 --residency cpu": "residency: ",
+    f"estimate flash2 {SHAPE}": "hardware: none given; allowed: a device, such as --hardware h100-sxm5",
+    "judge": "hardware: none given; allowed: a file of 'iomodel calibrate'",
+    "crossover flash1 flash2 --head-dim 8 --q-lens 4,5": "q_lens: given; allowed: --q-len, for sequences of one length",
+    "hardware nothing": "hardware: 'nothing' is unknown",
+    "hardware ../nothing.yaml": "cannot be read",
+    "hardware tests/": "a directory, not a YAML file",
+}
+
+
+@pytest.mark.parametrize("line", BAD, ids=lambda line: line[:60].replace("\n", " ") or "nothing")
+@pytest.mark.parametrize("as_json", ["", " --json"], ids=["table", "json"])
+def test_bad_input_is_told_in_one_line(run, line, as_json):
+    if as_json and line in ("", f"cost flash2 {SHAPE} --block-q"):
+        return
+    code, out, err = run(line + as_json)
+    assert (code, out) == (2, "")
+    assert err.startswith("iomodel: ")
+    assert err.count("\n") == 1
+    assert BAD[line] in err
+    assert len(err) < 700
+
+
+def test_help_says_what_an_option_takes(answer):
+    told = " ".join(answer("cost --help").split())
+    assert re.search(r"--splits INTEGER", told)
+    assert re.search(r"--block-q INTEGER", told)
+    assert re.search(r"--dtype NAME", told)
+
+
+def several_arrays(path):
+    with path.open("wb") as file:
+        np.savez(file, a=np.eye(2), b=np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda path: np.save(path, np.zeros(3, dtype=bool)), "blocks: shape (3,) given; allowed: a 2-D table"),
+        (lambda path: np.save(path, np.full((128, 128), 2)), "blocks: 2 given in [0, 0]; allowed: a 2-D table"),
+        (lambda path: np.save(path, np.zeros((128, 128))), "blocks: entries of type float64 given"),
+        (
+            lambda path: np.save(path, np.zeros((2, 2), dtype=bool)),
+            "mask: blocks of shape (2, 2) given; allowed: shape",
+        ),
+        (lambda path: np.save(path, np.array([{}])), "cannot be read (not a file of numpy.save)"),
+        (several_arrays, "cannot be read (not a file of numpy.save)"),
+        (lambda path: path.write_bytes(b""), "cannot be read ("),
+        (lambda path: path.write_bytes(b"\x93NUMPY\x01\x00"), "cannot be read ("),
+        (lambda path: path.write_bytes(b"PK\x03\x04 and no more"), "cannot be read ("),
+    ],
+)
+def test_malformed_block_mask(run, tmp_path, monkeypatch, made, said):
+    made(tmp_path / "blocks.npy")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(f"cost flash2 {SHAPE} {BLOCKS} --block-mask blocks.npy")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
+    assert str(tmp_path) not in err
+
+
+def test_a_file_that_is_no_text_or_too_large(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lengths").write_bytes(b"\xff\xfe\x00")
+    code, _, err = run("cost flash2 --head-dim 8 --q-lens @lengths")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "q_lens: 'lengths' cannot be read (not UTF-8 text); allowed: a text file" in err
+    with (tmp_path / "lengths").open("wb") as file:
+        file.truncate(2**27)
+    assert "134,217,728 B exceed" in run("cost flash2 --head-dim 8 --q-lens @lengths")[2]
+
+
+@pytest.mark.parametrize("text", ["schema: [", "schema: 1", "schema: 2\nname: x", "- 1", "\0", "name: &a x", ""])
+def test_malformed_hardware_file(run, tmp_path, monkeypatch, text):
+    (tmp_path / "mine.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(f"tiles flash2 {SHAPE} --hardware mine.yaml")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("iomodel: mine.yaml: ")
+    assert str(tmp_path) not in err
+
+
+def test_own_hardware_file(answer, tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "schema: 1\nname: Mine\nmemory: {sram: {per_block: {value: 64 KiB, source: me}}}\n"
+    )
+    path = shlex.quote(str(tmp_path / "mine.yaml"))
+    assert answer(f"tiles flash2 {SHAPE} --hardware {path}").startswith("flash2 on Mine\n")
+    assert json.loads(answer(f"hardware {path} --json"))["name"] == "Mine"
+
+
+@pytest.mark.parametrize("command", ["tiles flash2", "compare"])
+@pytest.mark.parametrize("budget", ["--sram-bytes 9", "--sram-elements 3", "--hardware tiny.yaml"])
+def test_no_tile_fits(run, command, budget, tmp_path, monkeypatch):
+    tiny = "schema: 1\nname: Tiny\nmemory: {sram: {per_block: {value: 1 KiB, source: me}}}\n"
+    (tmp_path / "tiny.yaml").write_text(tiny)
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(f"{command} {SHAPE} {budget} --json")
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert re.search(r"the smallest feasible budget is [\d,]+ (B|elements)", err)
+
+
+def test_a_fault_of_ours_is_one_line_too(run, monkeypatch):
+    def fail():
+        raise RuntimeError("first\nsecond")
+
+    monkeypatch.setattr("iomodel.devices.overview.overview", fail)
+    code, out, err = run("hardware")
+    assert (code, out, err.count("\n")) == (70, "", 1)
+    assert "internal error, RuntimeError: first second" in err
+    monkeypatch.setenv("IOMODEL_TRACEBACK", "1")
+    with pytest.raises(RuntimeError):
+        main(["hardware"])
+
+
+def test_interrupted(run, monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("iomodel.devices.overview.overview", interrupt)
+    code, out, err = run("hardware")
+    assert (code, out) == (130, "")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("command", ["tiles", "check", "cost", "compare", "formula", "algorithms", "hardware", "trace"])
+def test_help_has_an_example_that_runs(answer, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")  # a narrower terminal wraps a long line
+    (example,) = re.findall(rf"^ *iomodel ({command}\b.*)", answer(f"{command} --help"), re.MULTILINE)
+    assert answer(example)
+    assert command in answer("--help")
+
+
+def test_version(answer):
+    assert answer("--version").startswith("iomodel ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("tiles ", iomodel.list_algorithms()),
+        ("tiles fl", ["flash1", "flash2", "flash3"]),
+        ("cost flash2 --direction ", ["forward", "backward", "both"]),
+        ("cost flash2 --kv-scales ", ["head", "token"]),
+        ("tiles flash2 --hardware h100", ["h100-pcie", "h100-sxm5"]),
+        ("hardware ", iomodel.list_hardware()),
+        ("cost flash2 --dtype fp", ["fp32", "fp16", "fp8"]),
+        ("cost flash2 --mask ", ["full", "causal", "window", "documents", "blocks"]),
+        ("cost flash2 --block-", ["--block-mask", *(f"--block-{of}" for of in OWN_TILES)]),
+    ],
+)
+def test_completion(typed, offered):
+    words = f"iomodel {typed}"
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1), "_IOMODEL_COMPLETE": "complete_bash"}
+    found = process("", env={**os.environ, **asked})
+    assert (found.stdout.split(), found.stderr) == (offered, "")
+
+
+def test_true_process():
+    good = process(f"tiles flash2 {SHAPE} --hardware h100-sxm5 --json", env={**os.environ, "FORCE_COLOR": "1"})
+    assert (good.returncode, good.stderr) == (0, "")
+    assert json.loads(good.stdout)["algorithm"] == "flash2"
+    bad = process(f"tiles flash2 {SHAPE}")
+    assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (2, "", 1)
+    assert process(f"tiles flash2 {SHAPE} --sram-bytes 10").returncode == 1
+
+
+def test_no_character_is_refused_by_an_old_terminal(tmp_path):
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    path = tmp_path / "mine.yaml"
+    text = "schema: 1\nname: Géant\nmemory: {sram: {per_block: {value: 64 KiB, source: me}}}\n"
+    path.write_text(text, encoding="utf-8")
+    shown = process(f"tiles flash2 --hardware {shlex.quote(str(path))} {SHAPE}", env=ascii_only)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.startswith("flash2 on G?ant")
+    wrong = process("tiles Géant", env=ascii_only)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+
+
+def test_no_colours_in_a_pipe():
+    shown = process("hardware h100-sxm5", env={**os.environ, "FORCE_COLOR": "1"})
+    assert shown.returncode == 0
+    assert "\x1b" not in shown.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")
+@pytest.mark.parametrize("line", ["hardware --json", "hardware", "formula flash2", "--version"])
+def test_reader_that_leaves(line):
+    reader, writer = os.pipe()
+    os.close(reader)
+    left = process(line, capture_output=False, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (left.returncode, left.stderr) == (141, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes close otherwise there")
+def test_reader_of_help_that_leaves():
+    reader, writer = os.pipe()
+    os.close(reader)
+    left = process("tiles --help", capture_output=False, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert left.returncode != 0
+    assert left.stderr == ""
+
+
+PAGES = [page for page in (ROOT / "docs" / "cli.md", ROOT / "README.md") if page.exists()]
+
+
+def shown_commands():
+    for page in PAGES:
+        for block in re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            for call in re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.MULTILINE)[1:]:
+                line, _, output = call.partition("\n")
+                if line.startswith("iomodel "):
+                    yield pytest.param(line, output, id=f"{page.name}: {line[:50]}")
+
+
+@pytest.mark.parametrize(("line", "output"), list(shown_commands()))
+def test_pages_show_what_is_printed(run, line, output):
+    """An output may leave out lines, or the rest of a line, as three dots; none at all shows only that it runs."""
+    code, out, err = run(line.removeprefix("iomodel "))
+    assert (code != 0) == bool(err)
+    printed = "".join(f"{row.rstrip()}\n" for row in (out + err).strip().splitlines())
+    rows = [re.escape(row.rstrip()).replace(r"\.\.\.", ".*") for row in output.strip().splitlines()]
+    pattern = "".join("(?:.*\n)*" if row == ".*" else f"{row}\n" for row in rows)
+    assert not rows or re.fullmatch(pattern, printed), printed

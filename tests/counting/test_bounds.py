@@ -1,0 +1,193 @@
+"""Nothing beats a lower bound, and no bound is applied outside its class."""
+
+from __future__ import annotations
+
+from math import ceil, floor, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import iomodel
+from iomodel.algorithms import discovered
+from iomodel.counting.bound_formulas import FORMULAS, A
+from iomodel.nests.symbols import M, d, d_v
+from tests.support.strategies import VARIANTS, Case, cases, masks, workloads
+
+
+@given(case=st.sampled_from(VARIANTS).flatmap(cases))
+def test_no_count_beats_a_bound_at_the_memory_it_uses(case: Case) -> None:
+    cost = case.cost()
+    bounds = iomodel.lower_bounds(case.algorithm, case.workload, cost.footprint_elements)
+    for bound in bounds.values():
+        assert bound.elements <= cost.hbm_elements, bound
+        assert bound.bytes <= cost.hbm_bytes, bound
+
+
+@given(case=st.sampled_from(VARIANTS).flatmap(cases))
+def test_no_reference_kernel_beats_a_bound(case: Case) -> None:
+    run = case.run()
+    moved = sum(run.reads.values()) + sum(run.writes.values())
+    for bound in iomodel.lower_bounds(case.algorithm, case.workload, run.sram_peak).values():
+        assert bound.elements <= moved, bound
+
+
+def seen_by(w: iomodel.Attention) -> NDArray[np.bool_]:
+    """Which query sees which key, from the definition of a mask."""
+    if isinstance(w.mask, iomodel.BlockMask | iomodel.Documents):
+        return w.mask.seen(w.q_len, w.kv_len)
+    window = iomodel.Window(right=0) if w.mask == "causal" else iomodel.Window() if w.mask == "full" else w.mask
+    offset = w.kv_len - w.q_len if window.align == "bottom-right" else 0
+    distance = np.arange(w.kv_len)[None, :] - np.arange(w.q_len)[:, None] - offset
+    left, right = (10**9 if side is None else side for side in (window.left, window.right))
+    return (-left <= distance) & (distance <= right)
+
+
+def compulsory(w: iomodel.Attention) -> tuple[int, int]:
+    """Rows that take part, and results, one by one: elements and bytes."""
+    seen = seen_by(w)
+    elements = bytes_moved = 0
+    for heads, rows, width, size in [
+        (w.heads, seen.any(axis=1).sum(), w.head_dim, w.element_size),  # Q
+        (w.kv_heads, seen.any(axis=0).sum(), w.head_dim, w.kv_element_size),  # K
+        (0 if w.latent else w.kv_heads, seen.any(axis=0).sum(), w.value_dim, w.kv_element_size),  # V
+        (w.heads * (w.direction != "backward"), w.q_len, w.value_dim, w.element_size),  # O
+        (w.heads * (w.direction != "forward"), seen.any(axis=1).sum(), w.value_dim, w.element_size),  # dO
+        (w.heads * (w.direction != "forward"), w.q_len, w.head_dim, w.element_size),  # dQ
+        (w.kv_heads * (w.direction != "forward"), w.kv_len, w.head_dim + w.value_dim, w.element_size),  # dK, dV
+    ]:
+        elements += w.batch * heads * int(rows) * width
+        bytes_moved += w.batch * heads * int(rows) * width * size
+    return elements, bytes_moved
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
+@given(data=st.data())
+def test_compulsory_by_looking_at_every_pair(direction: str, data: st.DataObject) -> None:
+    lacked = frozenset() if direction == "forward" else frozenset({"softcap"})
+    w = data.draw(workloads(direction=direction, without=lacked))
+    bound = iomodel.lower_bounds("flash2", w, 10**6)["compulsory"]
+    assert (bound.elements, bound.bytes) == compulsory(w)
+
+
+@given(data=st.data())
+def test_bounds_of_many_sequences_add_up(data: st.DataObject) -> None:
+    lengths = data.draw(st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20)), min_size=1, max_size=5))
+    fields: dict[str, Any] = {
+        "heads": 4,
+        "kv_heads": 2,
+        "head_dim": 3,
+        "value_dim": 2,
+        "mask": data.draw(masks),
+        "direction": data.draw(st.sampled_from(["forward", "backward", "both"])),
+    }
+    together = iomodel.VarlenAttention(**fields, q_lens=[q for q, _ in lengths], kv_lens=[k for _, k in lengths])
+    apart = [iomodel.Attention(**fields, q_len=q, kv_len=k) for q, k in lengths]
+    size = data.draw(st.integers(1, 100))
+    found = iomodel.lower_bounds("flash1", together, size)
+    sums = [sum(column) for column in zip(*map(compulsory, apart), strict=True)]
+    assert [found["compulsory"].elements, found["compulsory"].bytes] == sums
+    if "fixed-split" in found:  # a bound per pair is one of the pairs of all sequences
+        pairs = 4 * sum(int(seen_by(w).sum()) for w in apart)
+        assert found["fixed-split"].elements == -(-pairs * 25 // size)
+    cost = iomodel.cost("flash1", together, {"block_q": 4, "block_kv": 3})
+    for bound in iomodel.lower_bounds("flash1", together, cost.footprint_elements).values():
+        assert bound.elements <= cost.hbm_elements
+        assert bound.bytes <= cost.hbm_bytes
+
+
+def test_bounds_of_a_latent_and_of_a_quantised_cache() -> None:
+    """A latent is K and V in one, so what assumes them apart is left out; a byte bound counts the narrowest element."""
+    w = iomodel.Attention(heads=16, kv_heads=1, q_len=2, kv_len=1000, head_dim=72, value_dim=64, latent=True)
+    found = iomodel.lower_bounds("flash2", w, 500)
+    assert set(found) <= {"compulsory", "exact"}
+    assert found["compulsory"].elements == 16 * 2 * (72 + 64) + 1000 * 72
+    quantised = iomodel.Attention(q_len=100, kv_len=5000, head_dim=64, kv_dtype="int8", kv_scales="token")
+    found = iomodel.lower_bounds("flash2", quantised, 2000)
+    assert found["compulsory"].bytes == 2 * 2 * 100 * 64 + 2 * 5000 * 64
+    assert found["fixed-split"].bytes == found["fixed-split"].elements
+
+
+def test_the_classes_speak_of_forward_passes() -> None:
+    for direction in ("backward", "both"):
+        w = iomodel.Attention(q_len=4096, head_dim=64, direction=direction)
+        assert set(iomodel.lower_bounds("flash2", w, 2000)) == {"compulsory"}
+    assert iomodel.lower_bounds("flash2", w, 2000)["compulsory"].elements == 8 * 4096 * 64  # Q K V dO; O dQ dK dV
+
+
+@given(
+    lengths=st.tuples(st.integers(1, 200), st.integers(1, 200)),
+    widths=st.tuples(st.integers(1, 20), st.integers(1, 20)),
+    heads=st.integers(1, 3),
+    size=st.integers(1, 5000),
+)
+def test_integers_round_the_formulas_towards_safety(
+    lengths: tuple[int, int], widths: tuple[int, int], heads: int, size: int
+) -> None:
+    """The integer never exceeds the real bound rounded up, nor falls more than the rounding of a root below it."""
+    (n_q, n_k), (width, value) = lengths, widths
+    w = iomodel.Attention(heads=heads, q_len=n_q, kv_len=n_k, head_dim=width, value_dim=value)
+    point = {A: heads * n_q * n_k, d: width, d_v: value, M: size}
+    found = iomodel.lower_bounds("flash2", w, size)
+    for name, formula in FORMULAS.items():
+        if name == "row-atomic" and size <= max(width, value):
+            assert name not in found
+            continue
+        real = float(formula.subs(point))
+        if name in found:
+            assert found[name].elements <= ceil(real + 1e-9 * abs(real))
+            slack = 2 + real / sqrt(size)  # the root of `exact` is rounded up by at most one in sqrt(3 M) d
+            assert found[name].elements >= floor(real) - slack
+        else:
+            assert real <= 1 + 1e-9
+
+
+def test_known_values() -> None:
+    """N = 4096, d = 64, M = 51200: 4 N d, 4 N^2 d^2 / M, 2 N^2 d^2 / (M - d) and theorem E by pocket calculator."""
+    w = iomodel.Attention(q_len=4096, head_dim=64)
+    found = iomodel.lower_bounds("flash2", w, 51200)
+    assert {name: bound.elements for name, bound in found.items()} == {
+        "compulsory": 4 * 4096 * 64,
+        "fixed-split": ceil(4 * 4096**2 * 64**2 / 51200),
+        "row-atomic": pytest.approx(2 * 4096**2 * 64**2 / (51200 - 64), abs=2),
+        "exact": pytest.approx(4096**2 * 64**2 / (51200 + sqrt(3) * 64 * sqrt(51200)) - 51200, abs=20),
+    }
+    assert found["compulsory"].bytes == 2 * found["compulsory"].elements
+
+
+def test_bounds_keep_to_their_class() -> None:
+    w = iomodel.Attention(q_len=4096, head_dim=64)
+    for name in iomodel.list_algorithms():
+        algorithm = discovered()[name]
+        if "forward" not in algorithm.directions:
+            assert not algorithm.classes
+            continue
+        assert set(iomodel.lower_bounds(name, w, 51200)) == {"compulsory", *algorithm.classes}
+    assert discovered()["standard"].classes == {"exact"}
+    assert "fixed-split" not in discovered()["tiled_query"].classes  # K's buffer becomes V's
+
+
+def test_compulsory_leaves_out_what_no_one_sees() -> None:
+    """Bottom-right causal, 5 queries and 2 keys: the first 3 queries see nothing and need no load of Q."""
+    w = iomodel.Attention(q_len=5, kv_len=2, head_dim=4, mask="causal")
+    assert iomodel.lower_bounds("flash2", w, 10**6)["compulsory"].elements == 2 * 4 + 2 * 4 + 2 * 4 + 5 * 4
+    top_left = iomodel.Attention(
+        q_len=2, kv_len=5, head_dim=4, heads=4, kv_heads=2, mask=iomodel.Window(right=0, align="top-left")
+    )
+    seen = 2 * 4
+    assert iomodel.lower_bounds("flash2", top_left, 10**6)["compulsory"].elements == 4 * 2 * seen + 2 * 2 * seen
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, float("nan"), True, None])
+def test_bad_memory_is_refused(size: object) -> None:
+    w = iomodel.Attention(q_len=8, head_dim=4)
+    with pytest.raises(iomodel.InputError, match="sram_elements"):
+        iomodel.lower_bounds("flash2", w, size)  # type: ignore[arg-type]
+
+
+def test_bad_workload_is_refused() -> None:
+    with pytest.raises(iomodel.InputError, match="workload"):
+        iomodel.lower_bounds("flash2", None, 1)  # type: ignore[arg-type]

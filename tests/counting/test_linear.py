@@ -1,0 +1,198 @@
+"""Counts of linear layers and elementwise kernels: what a kernel counts is what the nests say."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iomodel.counting.cost import Cost
+from iomodel.counting.expressions import expressions
+from iomodel.counting.linear import linear_cost, pointwise_cost
+from iomodel.errors import InputError, UnknownNameError
+from iomodel.testing.machine import Run
+from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
+from tests.reference import linear as reference
+from tests.reference import pointwise as kernels
+
+small, tile = st.integers(1, 9), st.integers(1, 7)
+DRAW = np.random.default_rng(0).standard_normal
+
+
+@dataclass(frozen=True)
+class Case:
+    layer: Linear
+    tiles: dict[str, int]
+
+    def weights(self) -> reference.Weights:
+        layer = self.layer
+        names = ["W_gate", "W_up"] if layer.gated else ["W"]
+        shape = (layer.groups, layer.in_features, layer.out_features)
+        scales = {}
+        if layer.scale_block is not None:
+            blocks = ceil(layer.in_features / layer.scale_block)
+            scales = {name: DRAW((layer.groups, blocks, layer.out_features)) for name in names}
+        bias = DRAW((layer.groups, layer.out_features)) if layer.bias else None
+        return reference.Weights({name: DRAW(shape) for name in names}, scales, layer.scale_block or 1, bias)
+
+
+@st.composite
+def cases(draw: Callable[..., Any]) -> Case:
+    block_k, terms = draw(tile), draw(small)
+    scale_block = draw(st.none() | st.integers(1, 3).map(lambda many: many * block_k))
+    kind = draw(st.sampled_from(["plain", "gated", "bias"]))
+    unit = block_k if scale_block is None else scale_block
+    layer = Linear(
+        rows=draw(small),
+        in_features=terms,
+        out_features=draw(small),
+        groups=draw(st.integers(1, 3)),
+        dtype=draw(st.sampled_from(["bf16", "fp32"])),
+        weight_dtype=draw(st.sampled_from(["bf16", "fp8", "fp32"])),
+        scale_block=scale_block,
+        gated=kind == "gated",
+        bias=kind == "bias",
+    )
+    splits = draw(st.integers(1, ceil(terms / unit)))
+    return Case(layer, {"block_m": draw(tile), "block_n": draw(tile), "block_k": block_k, "splits": splits})
+
+
+def expected(case: Case, x: np.ndarray, weights: reference.Weights) -> np.ndarray:
+    products = []
+    for name, w in weights.values.items():
+        if weights.scales:
+            w = w * np.repeat(weights.scales[name], weights.scale_block, axis=1)[:, : w.shape[1]]
+        products.append(x @ w)
+    y = products[-1]
+    if case.layer.gated:
+        y = products[0] / (1 + np.exp(-products[0])) * y
+    return y if weights.bias is None else y + weights.bias[:, None]
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    found: np.ndarray = x / (1 + np.exp(-x))
+    return found
+
+
+def same(cost: Cost, run: Run, sizes: dict[str, int], kv_size: int) -> None:
+    """Everything that a kernel counted is what the cost says; `sizes` are those of an element, by width."""
+    assert {name: n for name, n in cost.reads.items() if n} == {name: n for name, n in run.reads.items() if n}
+    assert {name: n for name, n in cost.writes.items() if n} == {name: n for name, n in run.writes.items() if n}
+    moved = sum(n * sizes[run.widths[name]] for side in (run.reads, run.writes) for name, n in side.items())
+    assert cost.hbm_bytes == moved
+    assert (cost.flops, cost.exps) == (run.flops, run.exps)
+    assert cost.footprint_elements == run.sram_peak
+    assert cost.footprint_bytes == run.sram_bytes(sizes["io"], kv_size)
+
+
+@given(cases())
+def test_the_counts_are_those_of_a_kernel_that_counts(case: Case) -> None:
+    layer, weights = case.layer, case.weights()
+    x = DRAW((layer.groups, layer.rows, layer.in_features))
+    run = reference.gemm(x, weights, **case.tiles)
+    np.testing.assert_allclose(run.outputs["Y"], expected(case, x, weights), rtol=1e-9, atol=1e-9)
+    size, of_weights = WEIGHT_QUARTERS[layer.dtype] // 32, WEIGHT_QUARTERS[layer.weight_dtype] // 32
+    same(linear_cost(layer, case.tiles), run, {"io": size, "kv": of_weights, "fp32": 4}, of_weights)
+
+
+@given(small, small, small, st.sampled_from(["bf16", "fp8"]))
+def test_elementwise_kernels_move_what_they_count(rows: int, channels: int, others: int, kv_dtype: str) -> None:
+    shape = (rows, channels)
+    kv = WEIGHT_QUARTERS[kv_dtype] // 32
+    sizes = {"io": 2, "kv": kv, "fp32": 4, "int64": 8}
+
+    def cost(name: str) -> Cost:
+        return pointwise_cost(name, rows=rows, channels=channels, others=others, kv_dtype=kv_dtype)
+
+    def judged(name: str, run: Run, **expected: np.ndarray) -> None:
+        for output, values in expected.items():
+            np.testing.assert_allclose(run.outputs[output], values, rtol=1e-9)
+        same(cost(name), run, sizes, kv)
+
+    x, y, gamma = DRAW(shape), DRAW(shape), DRAW(channels)
+    judged("norm", kernels.norm(x, gamma), y=x / np.sqrt(np.mean(x**2, axis=1, keepdims=True)) * gamma)
+    both = x + y
+    normed = both / np.sqrt(np.mean(both**2, axis=1, keepdims=True)) * gamma
+    judged("add_norm", kernels.add_norm(x, y, gamma), residual=both, y=normed)
+    judged("gated_activation", kernels.gated_activation(x, y), hidden=silu(x) * y)
+    judged("activation", kernels.activation(x), hidden=silu(x))
+    slots = list(np.random.default_rng(1).permutation(2 * rows)[:rows])
+    v = DRAW((rows, others))
+    appended = kernels.append(slots, 2 * rows, K=x, V=v)
+    judged("append", appended)
+    latent = kernels.append(slots, 2 * rows, K=x)
+    judged("append_latent", latent)
+    for found, given_rows in ((appended.outputs["K"], x), (appended.outputs["V"], v), (latent.outputs["K"], x)):
+        np.testing.assert_array_equal(found[slots], given_rows)
+    table = DRAW((3 * rows, channels))
+    judged("embedding", kernels.embedding(slots, table), x=table[slots])
+    every, shares = DRAW((rows, others, channels)), DRAW((rows, others))
+    judged("combine_experts", kernels.combine_experts(every, shares), y=np.einsum("te,tec->tc", shares, every))
+
+
+@given(small, st.integers(1, 3), st.integers(1, 3))
+def test_a_rotation_moves_what_it_counts(rows: int, heads: int, half: int) -> None:
+    """Pairs of a head are complex numbers that are turned."""
+    turned = DRAW((rows, heads, half)) + 1j * DRAW((rows, heads, half))
+    by = np.exp(1j * DRAW((rows, half)))
+    flat = np.concatenate([turned.real, turned.imag], axis=2).reshape(rows, -1)
+    run = kernels.rotary(flat, np.concatenate([by.real, by.imag], axis=1))
+    found = turned * by[:, None]
+    expected = np.concatenate([found.real, found.imag], axis=2).reshape(rows, -1)
+    np.testing.assert_allclose(run.outputs["Q"], expected, rtol=1e-9, atol=1e-12)
+    cost = pointwise_cost("rotary", rows=rows, channels=flat.shape[1], others=2 * half)
+    same(cost, run, {"io": 2, "kv": 2, "fp32": 4, "int64": 8}, 2)
+
+
+def test_the_formulas_are_those_of_a_tiled_product() -> None:
+    whole, split = (expressions("gemm", splits=splits).subs(groups=1) for splits in (1, 3))
+    assert str(whole.reads["X"]) == "C_in*T*ceiling(C_out/B_n)"
+    assert str(whole.footprint) == "B_k*B_m + B_k*B_n + B_m*B_n"
+    assert str(split.writes["Y_acc"]) == "3*C_out*T"
+
+
+def test_half_bytes_add_up() -> None:
+    tiles = {"block_m": 1, "block_n": 1, "block_k": 1}
+    three = Linear(rows=1, in_features=3, out_features=1, dtype="bf16", weight_dtype="int4")
+    assert linear_cost(three, tiles).hbm_bytes == 3 * 2 + 2 + 2  # X, three half bytes rounded up, Y
+    fp4 = Linear(rows=1, in_features=64, out_features=2, weight_dtype="mxfp4")
+    assert linear_cost(fp4, {**tiles, "block_n": 2}).hbm_bytes == 64 * 2 + 64 * 2 * 17 // 32 + 2 * 2
+
+
+@given(small, small, small, st.sampled_from(["bf16", "fp8", "int4"]))
+def test_one_tile_moves_each_operand_once(rows: int, terms: int, columns: int, dtype: str) -> None:
+    layer = Linear(rows=rows, in_features=terms, out_features=columns, weight_dtype=dtype)
+    cost = linear_cost(layer, {"block_m": 9, "block_n": 9, "block_k": 9})
+    assert cost.hbm_elements == rows * terms + terms * columns + rows * columns
+    assert cost.flops == layer.flops == 2 * rows * layer.parameters
+
+
+WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {"block_q": 1}, "'block_q' is unknown"),
+    ({}, {"block_m": 0}, "block_m: 0 given"),
+    ({}, {"splits": 9}, "splits: 9 given; allowed: up to 4"),
+    ({"scale_block": 3}, {}, "block_k: 2 given; allowed: a divisor of scale_block = 3"),
+    ({"scale_block": 4}, {"splits": 3}, "allowed: up to 2"),
+    ({"rows": 0}, {}, "rows"),
+    ({"weight_dtype": "int5"}, {}, "'int5' is unknown"),
+    ({"gated": True, "bias": True}, {}, "bias: given with gated"),
+]
+
+
+@pytest.mark.parametrize(("layer", "tiles", "message"), WRONG)
+def test_bad_input_is_refused_in_a_line(layer: dict[str, Any], tiles: dict[str, Any], message: str) -> None:
+    given_tiles = {"block_m": 2, "block_n": 2, "block_k": 2, **tiles}
+    with pytest.raises((InputError, UnknownNameError)) as refused:
+        linear_cost(Linear(**{"rows": 4, "in_features": 8, "out_features": 4, **layer}), given_tiles)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "more"), [("softmax", {}), ("norm", {"rows": 0}), ("norm", {"dtype": "bf17"})])
+def test_bad_kernels_are_refused(name: str, more: dict[str, Any]) -> None:
+    with pytest.raises((InputError, UnknownNameError)):
+        pointwise_cost(name, **{"rows": 1, "channels": 1, **more})

@@ -1,0 +1,244 @@
+"""Whatever is handed to a public function, it answers or raises an IOModelError of one line."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sympy import Symbol
+
+import iomodel
+from tests.fuzz.law import one_line
+from tests.support.public_types import timed_device
+
+W = iomodel.Attention(q_len=20, head_dim=4, mask="causal")
+BACKWARD = iomodel.Attention(q_len=20, head_dim=4, direction="backward")
+TILES = {"block_q": 4, "block_kv": 4}
+GPU = "h100-sxm5"
+GEMM = ("block_m", "block_n", "block_k")
+COUNTS = iomodel.expressions("flash2")
+SIZES = {"q_len": 8, "head_dim": 4, "heads": 6, "kv_heads": 2, "value_dim": 4, "mask": "full", "direction": "forward"}
+FEATURES = {"dtype": "bf16", "kv_dtype": "fp8", "kv_scales": "head", "page_size": 4, "latent": False, "bias": True}
+SERVED = {"prompt": 8, "output": 1}
+
+RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "Attention": (iomodel.Attention, {**SIZES, **FEATURES, "softcap": 1.0, "dropout": 0.1, "batch": 2, "kv_len": 9}),
+    "VarlenAttention": (iomodel.VarlenAttention, {"q_lens": [4, 5], "kv_lens": [4, 5], "head_dim": 4, "mask": "full"}),
+    "Documents": (iomodel.Documents, {"lengths": [3, 5], "causal": True}),
+    "BlockMask": (iomodel.BlockMask, {"blocks": [[1, 0], [0, 1]], "block_q": 4, "block_kv": 4}),
+    "Window": (iomodel.Window, {"left": 3, "right": 0, "align": "top-left"}),
+    "Linear": (iomodel.Linear, {"rows": 8, "in_features": 16, "out_features": 32, "dtype": "bf16", "gated": True}),
+    "Layout": (iomodel.Layout, {"tensor_parallel": 2, "pipeline_parallel": 1, "expert_parallel": 1}),
+    "Parameters": (iomodel.Parameters, {"step_clocks": 100.0, "kernel_launch": 1e-6}),
+    "shard": (W.shard, {"ranks": 1}),
+    "subs": (COUNTS.subs, {"block_q": 8, "heads": 2}),
+    "seen": (iomodel.BlockMask([[1, 0], [0, 1]], 4, 4).seen, {"q_len": 8, "kv_len": 8}),
+    "visible_pairs": (iomodel.Documents([3, 5]).visible_pairs, {"q_len": 8, "kv_len": 8}),
+    "kv_bytes": (iomodel.model("gpt-oss-20b").kv_bytes, {"context": 64, "kv_dtype": "fp8", "page_size": 16}),
+    "weight_bytes": (iomodel.model("gpt-oss-20b").weight_bytes, {"dtype": "fp8"}),
+    "cost": (iomodel.cost, {"algorithm": "flash2", "workload": W, "tiles": TILES, "lse": True}),
+    "cost of parts": (iomodel.cost, {"algorithm": "split_kv", "workload": W, "tiles": TILES, "splits": 2}),
+    "cost of a backward pass": (
+        iomodel.cost,
+        {"algorithm": "flash2", "workload": BACKWARD, "tiles": TILES, "deterministic": True},
+    ),
+    "cost of two passes": (iomodel.cost, {"algorithm": "two_pass", "workload": BACKWARD, "tiles": TILES}),
+    "cost_array": (
+        iomodel.cost_array,
+        {"algorithm": "flash2", "q_len": [8, 9], "head_dim": 8, **TILES, "dtype": "bf16"},
+    ),
+    "linear_cost": (
+        iomodel.linear_cost,
+        {"layer": iomodel.Linear(rows=8, in_features=16, out_features=32), "tiles": dict.fromkeys(GEMM, 8)},
+    ),
+    "list_algorithms": (iomodel.list_algorithms, {"workload": "linear"}),
+    "expressions": (
+        iomodel.expressions,
+        {"algorithm": "split_kv", "mask": "full", "direction": "forward", "bias": True, "splits": 2},
+    ),
+    "optimum": (iomodel.optimum, {"algorithm": "split_kv", "mask": "full", "direction": "forward", "splits": 2}),
+    "evaluate": (iomodel.evaluate, {"formula": COUNTS.flops, "values": {**W.numbers, **TILES}}),
+    "lower_bounds": (iomodel.lower_bounds, {"algorithm": "flash2", "workload": W, "sram_elements": 500}),
+    "hardware": (iomodel.hardware, {"name_or_path": GPU}),
+    "model": (iomodel.model, {"name_or_path_or_dict": "llama-3-8b"}),
+    "check": (iomodel.check, {"algorithm": "flash2", "workload": W, "hardware": GPU, "tiles": TILES}),
+    "solve": (
+        iomodel.solve,
+        {"algorithm": "flash2", "workload": W, "sram_bytes": 5000, "alignment": 1, "min_block_kv": 1, "epsilon": 0.1},
+    ),
+    "solve on a device": (
+        iomodel.solve,
+        {"algorithm": "flash2", "workload": W, "hardware": GPU, "objective": "traffic", "min_blocks_per_sm": 1},
+    ),
+    "solve in elements": (
+        iomodel.solve,
+        {"algorithm": "split_kv", "workload": W, "sram_elements": 5000, "splits": 2, "packed": False},
+    ),
+    "solve_many": (
+        iomodel.solve_many,
+        {"algorithm": "flash2", "sram_bytes": [5000, 6000], "q_len": [8, 9], "head_dim": 4, "infeasible": "mark"},
+    ),
+    "compare": (iomodel.compare, {"workload": W, "sram_bytes": 5000, "objective": "traffic", "approximate": False}),
+    "least_sram": (iomodel.least_sram, {"algorithm": "flash2", "workload": W, "hbm_bytes": 10**6, "unit": "bytes"}),
+    "crossover": (
+        iomodel.crossover,
+        {"challenger": "flash2", "incumbent": "flash1", "workload": W, "tiles": TILES, "up_to": 10},
+    ),
+    "crossovers": (
+        iomodel.crossovers,
+        {"algorithms": ["flash2", "flash1"], "workload": W, "tiles": TILES, "over": "length", "limit": 9, "step": 2},
+    ),
+    "estimate": (
+        iomodel.estimate,
+        {"algorithm": "flash2", "workload": W, "hardware": GPU, "tiles": TILES, "parameters": iomodel.Parameters()},
+    ),
+    "diagnose": (
+        iomodel.diagnose,
+        {"algorithm": "flash2", "workload": W, "hardware": GPU, "seconds": 1e-3, "tiles": TILES},
+    ),
+    "judge": (iomodel.judge, {"hardware": timed_device(), "parameters": iomodel.Parameters()}),
+    "trace": (iomodel.trace, {"algorithm": "flash2", "workload": W, "hardware": None, "tiles": TILES, "heads": 1}),
+    "sweep": (
+        iomodel.sweep,
+        {
+            "algorithm": "flash2",
+            "q_len": [8, 16],
+            "head_dim": 8,
+            **TILES,
+            "quantities": ["flops"],
+            "chunk": 1,
+            "zipped": [],
+        },
+    ),
+    "step": (
+        iomodel.step,
+        {"model": "llama-3-8b", "hardware": GPU, "batch": 1, "q_len": 1, "kv_len": 64, "layout": iomodel.Layout()},
+    ),
+    "plan": (iomodel.plan, {"model": "llama-3-8b", "hardware": GPU, "count": 1, **SERVED, "price_per_hour": 2.5}),
+    "fleet": (
+        iomodel.fleet,
+        {"model": "llama-3-8b", "hardware": [GPU], "load": 0.5, **SERVED, "ttft": 5.0, "tpot": 1.0, "max_count": 1},
+    ),
+    "crossover_context": (
+        iomodel.crossover_context,
+        {"model": "llama-3-8b", "hardware": GPU, "batch": 1, "phase": "decode", "longest": 64},
+    ),
+    "calibrate": (iomodel.calibrate, {"budget": 1.0, "only": ["hbm_read"], "progress": False}),
+    "explore": (partial(iomodel.explore, algorithms=["none"]), {"path": "x.html"}),
+}
+"""Right arguments of every public function that takes any, of types that a user makes, and of methods."""
+BAD: dict[str, Callable[[], Any]] = {
+    repr(value)[:30]: lambda value=value: value
+    for value in (
+        *(None, True, 0, -1, 1, 2.5, float("nan"), float("inf"), -float("inf"), 10**19, 10**400, 1j, ..., int),
+        *("", "flash", "causal", "8", "a\nb", "\x1b[31m", "\ud800", "a" * 20_000, b"x"),
+        *((), [1], [[1], [2, 3]], [None], ["x"], [2**63], {}, {"block_q": 0}, {1: 2}, {"\n": 1}, {1}, range(10**12)),
+        *(object(), W, Symbol("x"), Path(), Path("no.yaml"), np.float32("nan"), np.datetime64("2020"), Decimal("nan")),
+    )
+} | {
+    "array": lambda: np.array([1, 2]),
+    "empty array": lambda: np.array([]),
+    "array of texts": lambda: np.array(["a"]),
+    "array of floats": lambda: np.array([1.5]),
+    "array of objects": lambda: np.array([10**400, None]),
+    "deep list": lambda: nested(5000),
+    "array of many axes": lambda: np.ones((1,) * 20, int),
+    "iterator": lambda: iter([1, 2]),
+}
+"""Values of a wrong type, out of range, or wrong in themselves, made anew for each call."""
+
+
+def nested(depth: int) -> Any:
+    made: Any = 1
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+def changed(right: dict[str, Any], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The arguments with one of them bad, or one entry of it."""
+    for text, bad in BAD.items():
+        yield text, {**right, name: bad()}
+        if isinstance(right[name], list):
+            yield f"[{text}]", {**right, name: [*right[name][:-1], bad()]}
+        if isinstance(right[name], dict):
+            first = next(iter(right[name]))
+            yield f"{{{text}}}", {**right, name: {**right[name], first: bad()}}
+
+
+def test_every_public_function_is_called() -> None:
+    functions = {name for name in iomodel.__all__ if inspect.isfunction(getattr(iomodel, name))}
+    taking = {name for name in functions if inspect.signature(getattr(iomodel, name)).parameters}
+    assert taking <= RIGHT.keys()
+
+
+@pytest.mark.parametrize(("call", "name"), [(call, name) for call, (_, right) in RIGHT.items() for name in right])
+def test_a_bad_argument_is_answered_or_refused_in_one_line(
+    call: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    function, right = RIGHT[call]
+    for text, arguments in changed(right, name):
+        try:
+            function(**arguments)
+        except iomodel.IOModelError as error:
+            one_line(str(error))
+        except Exception as error:
+            pytest.fail(f"{name}={text}: {type(error).__name__}: {error}")
+
+
+MANY = iomodel.VarlenAttention(q_lens=[20, 3], head_dim=4)
+PAGED = W.model_copy(update={"page_size": 4})
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: iomodel.cost("two_pass", W, TILES), "direction: 'forward' given; allowed: backward, because two_pass"),
+    (
+        lambda: iomodel.cost("tiled_query", BACKWARD, TILES),
+        "direction: 'backward' given; allowed: forward, because tiled",
+    ),
+    (lambda: iomodel.solve("split_kv", BACKWARD, sram_bytes=5000), "direction: 'backward' given; allowed: forward"),
+    (lambda: iomodel.expressions("flash2", direction="sideways"), "direction: 'sideways' is unknown"),
+    (lambda: iomodel.cost("standard", PAGED), "paged: given; allowed: not with standard, whose forward pass lacks it"),
+    (lambda: iomodel.solve("small_cache", PAGED, sram_bytes=5000), "paged: given; allowed: not with small_cache"),
+    (lambda: iomodel.expressions("flash2", biass=True), "option of flash2: 'biass' is unknown; did you mean 'bias'?"),
+    (lambda: iomodel.expressions("flash2", bias=3), "bias: 3 given; allowed: bool"),
+    (lambda: iomodel.expressions("flash2", direction="backward", paged=True), "paged: given with direction backward"),
+    (lambda: iomodel.expressions("flash2", latent=True, head_scales=True), "head_scales: given with latent"),
+    (lambda: iomodel.expressions("flash2", head_scales=True, token_scales=True), "token_scales: given with"),
+    (lambda: iomodel.cost("split_kv", W, TILES, splits=6), "splits: 6 given; allowed: up to 5, the tiles of 4 ke"),
+    (lambda: iomodel.cost("split_kv", MANY, TILES, splits=6), "splits: 6 given; allowed: up to 5, the tiles of 4 keys"),
+    (lambda: iomodel.cost("split_kv", W, TILES, splits=0), "splits: 0 given; allowed: an integer from 1"),
+    (lambda: iomodel.solve("split_kv", W, sram_bytes=5000, splits=21), "splits: 21 given; allowed: up to 20"),
+    (lambda: iomodel.cost("flash2", BACKWARD, TILES, dq_buffers=0), "dq_buffers: 0 given; allowed: an integer from 1"),
+    (lambda: iomodel.cost("flash2", BACKWARD, TILES, lse=True), "option of flash2: 'lse' is unknown"),
+    (lambda: iomodel.cost("flash2", W, TILES, accumulate=True), "option of flash2: 'accumulate' is unknown"),
+    (lambda: iomodel.cost("flash2", W, {**TILES, "bwd_block_q": 8}), "tile of flash2: 'bwd_block_q' is unknown"),
+    (lambda: iomodel.cost("standard", BACKWARD, {"gemm3_m": 4}), "gemm3_n: standard needs this tile"),
+    (
+        lambda: iomodel.compare(BACKWARD, sram_bytes=5000, splits=2),
+        "option of flash1, flash2, flash3, standard, two_pass: 'spl",
+    ),
+    (lambda: iomodel.compare(W, sram_bytes=5), "algorithm: none fits 5 B of SRAM; the smallest feasible budget is "),
+    (lambda: iomodel.crossover("flash2", "flash1", MANY, TILES), "workload: VarlenAttention"),
+    (lambda: iomodel.crossover("flash2", "flash1", PAGED, TILES), "mask: 'causal' given; allowed: full, or"),
+    (lambda: iomodel.least_sram("flash2", MANY, 1), "hbm_bytes: 1 B given; flash2 moves at least"),
+]
+
+
+@pytest.mark.parametrize(("call", "says"), REFUSED, ids=[says[:40] for _, says in REFUSED])
+def test_what_does_not_go_together_is_refused_in_one_line(call: Callable[[], Any], says: str) -> None:
+    with pytest.raises(iomodel.IOModelError) as caught:
+        call()
+    message = str(caught.value)
+    assert message.startswith(says)
+    assert "\n" not in message
+    assert len(message) < 300
+
+
+def test_every_error_is_a_value_error() -> None:
+    assert issubclass(iomodel.IOModelError, ValueError)

@@ -1,0 +1,86 @@
+"""What may not be imported, what may not be called, and what is public."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from sympy import Add, Symbol
+
+import iomodel
+from iomodel.counting.evaluation.codegen import source
+from iomodel.counting.evaluation.integral import integral
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "iomodel").rglob("*.py"))
+REFERENCES = sorted((ROOT / "tests" / "reference").rglob("*.py"))
+INSTRUMENT = "iomodel.testing.machine"  # the counting memory, which imports nothing but errors
+# Each turns text into code. PyYAML's load builds whatever object its loader allows.
+FORBIDDEN = {"eval", "exec", "sympify", "parse_expr", "yaml.load", "yaml.unsafe_load", "yaml.full_load"}
+
+
+def faults(source: str) -> list[str]:
+    """The forbidden calls, by line; a name is forbidden by itself and as an attribute of anything."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    names = [(node.lineno, ast.unparse(node.func)) for node in calls]
+    return [f"{line}: {name}" for line, name in names if {name, name.rpartition(".")[2]} & FORBIDDEN]
+
+
+def imported(source: str) -> set[str]:
+    nodes = list(ast.walk(ast.parse(source)))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {"." * node.level + (node.module or "") for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name for name in names if name.partition(".")[0] == "iomodel"}
+
+
+@pytest.mark.parametrize("path", REFERENCES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_the_reference_kernels_import_the_counting_memory_and_nothing_else_of_the_library(path: Path) -> None:
+    assert imported(path.read_text(encoding="utf-8")) <= {INSTRUMENT}
+
+
+def test_the_counting_memory_imports_nothing_but_errors() -> None:
+    """So that instrument and formulas share nothing: followed through whatever it imports."""
+    found, ahead = set(), {INSTRUMENT}
+    while ahead:
+        name = ahead.pop()
+        found.add(name)
+        source = ROOT.joinpath(*name.split(".")).with_suffix(".py").read_text(encoding="utf-8")
+        ahead |= imported(source) - found
+    assert {name for name in found if not name.startswith("iomodel.testing.")} == {"iomodel.errors"}
+    assert found - {"iomodel.errors"} == {
+        f"iomodel.testing.{name}" for name in ("hbm", "machine", "run", "sram", "widths")
+    }
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_text_becomes_code(path: Path) -> None:
+    found = faults(path.read_text(encoding="utf-8"))
+    if (
+        path == ROOT / "iomodel" / "counting" / "evaluation" / "codegen.py"
+    ):  # formulas become functions here, and nowhere else
+        assert [fault.partition(": ")[2] for fault in found] == ["exec"]
+    else:
+        assert found == []
+
+
+def test_the_text_of_a_formula_holds_no_name_that_a_user_chose() -> None:
+    evil = Symbol("x): import os  #", integer=True, positive=True)
+    clash = [Symbol(name, integer=True, positive=True) for name in ("t0", "formulas", "Maximum", "for", "v0")]
+    text = source([integral(evil * Add(*clash) ** 2 + Add(*clash), {})], [*clash, evil], [evil])
+    assert re.findall(r"[A-Za-z_]\w*", text) == re.findall(r"def|formulas|return|[vt]\d", text)
+    formula = (evil + clash[0]) * Add(*clash) + Add(*clash)
+    assert iomodel.evaluate(formula, {evil: 7, **dict.fromkeys(clash, 2)}) == 9 * 10 + 10
+
+
+@pytest.mark.parametrize("call", ["eval('1')", "sympy.sympify(x)", "parse_expr(x)", "exec(x)", "yaml.load(f, L)"])
+def test_a_forbidden_call_is_found(call: str) -> None:
+    assert faults(f"def f(x):\n    return {call}\n")
+
+
+def test_the_public_names_are_sorted_and_there() -> None:
+    assert iomodel.__all__ == sorted(set(iomodel.__all__))
+    assert all(hasattr(iomodel, name) for name in iomodel.__all__)
+    assert SOURCES
+    assert REFERENCES

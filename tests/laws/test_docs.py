@@ -1,0 +1,243 @@
+"""The documentation says what the code says."""
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import iomodel
+import iomodel.plots
+from iomodel.nests import tensors
+from iomodel.nests.alphabet import SHIPPED
+from iomodel.nests.language import Tensor
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted(page for page in DOCS.glob("**/*.md") if "_build" not in page.parts)
+FENCE = re.compile(r"^(`{3,})([^\n]*)\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])(?<![A-Za-z]-)\d[\d,]*(?:\.\d+)?(?![\w])")
+
+
+def read(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def sections(text: str) -> list[tuple[str, str]]:
+    """Each heading of a page with the text below it, up to the next heading; headings inside fences are text."""
+    fences = [match.span() for match in FENCE.finditer(text)]
+    headings = [
+        match
+        for match in re.finditer(r"^#+ (.+)$", text, re.MULTILINE)
+        if not any(start <= match.start() < stop for start, stop in fences)
+    ]
+    stops = [match.start() for match in headings[1:]] + [len(text)]
+    return [(match[1], text[match.end() : stop]) for match, stop in zip(headings, stops, strict=True)]
+
+
+def section(name: str, heading: str) -> str:
+    return dict(sections(read(name)))[heading]
+
+
+def table(text: str) -> list[list[str]]:
+    """The rows of the tables in a text, header rows left out."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    rules = [i for i, row in enumerate(rows) if set("".join(row)) <= set("- :") and any(row)]
+    return [row for i, row in enumerate(rows) if i not in rules and i + 1 not in rules]
+
+
+def codes(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def python(text: str) -> str:
+    return "\n".join(body for _, info, body in FENCE.findall(text) if info.strip() == "python")
+
+
+def toctree(name: str) -> list[str]:
+    bodies = [body for _, info, body in FENCE.findall(read(name)) if info.strip() == "{toctree}"]
+    return [line.strip() for body in bodies for line in body.splitlines() if line.strip() and line[0] != ":"]
+
+
+def literals(text: str) -> set[str]:
+    """The numbers of a text, without separators of thousands."""
+    text = re.sub(r"\$[^$]*\$", " ", text)  # formulas are no figures
+    return {number.rstrip(",").replace(",", "") for number in NUMBER.findall(text)}
+
+
+def test_nomenclature_lists_the_alphabet() -> None:
+    documented = [
+        (name.strip("`"), plain(letter), meaning, unit)
+        for name, letter, meaning, unit in table(section("nomenclature.md", "Symbols"))
+    ]
+    assert documented == [(e.name, str(e.symbol), e.meaning, e.unit) for e in SHIPPED]
+
+
+def test_nomenclature_lists_the_tensors() -> None:
+    documented = [
+        (name.strip("`"), plain(shape).split(r" \times "), dtype, EACH[each])
+        for name, shape, dtype, each, _ in table(section("nomenclature.md", "Tensors"))
+    ]
+    found = [value for value in vars(tensors).values() if isinstance(value, Tensor)]
+    assert documented == [(t.name, [str(a.length) for a in t.axes] or ["1"], t.dtype, t.per) for t in found]
+
+
+EACH = {
+    "query head": "head",
+    "key/value head": "kv_head",
+    "query head, whatever the batch": "heads",
+    "sequence": "batch",
+    "call": "call",
+}
+
+
+def plain(formula: str) -> str:
+    """A letter, or the ceiling of a quotient, as sympy prints it."""
+    text = re.sub(r"\\lceil (.*) / (.*) \\rceil", r"ceiling(\1/\2)", formula)
+    return re.sub(r"[${}]", "", text).replace(",", "_")
+
+
+def test_nomenclature_lists_the_quantities() -> None:
+    documented = {name for row in table(section("nomenclature.md", "Quantities")) for name in codes(row[0])}
+    workload = iomodel.Attention(q_len=4, head_dim=2)
+    counted = set(iomodel.cost("standard", workload).to_dict()) - {"algorithm", "workload", "tiles", "options"}
+    assert documented == counted | set(iomodel.expressions("standard").quantities)
+
+
+@pytest.mark.parametrize("name", iomodel.list_algorithms())
+def test_every_algorithm_has_a_page(name: str) -> None:
+    assert name in toctree("algorithms/index.md")
+    text = read(f"algorithms/{name}.md")
+    identifiers = set(re.findall(r"arXiv:\d{4}\.\d{4,5}", iomodel.algorithms.algorithm(name).cite))
+    assert identifiers <= set(re.findall(r"arXiv:\d{4}\.\d{4,5}", text)), "the page cites the source"
+
+
+def test_every_page_of_the_algorithms_is_of_an_algorithm() -> None:
+    pages = {page.stem for page in (DOCS / "algorithms").glob("*.md")} - {"index"}
+    assert pages == set(toctree("algorithms/index.md")) == set(iomodel.list_algorithms())
+
+
+def test_every_page_is_in_the_contents() -> None:
+    own = {f"{folder}/{entry}" for folder in ("algorithms", "api") for entry in _entries(folder)}
+    listed = toctree("index.md")
+    assert len(listed) == len(set(listed))
+    assert {*listed, *own} == {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES} - {"index"}
+
+
+def _entries(folder: str) -> list[str]:
+    """What the page of a folder lists, by file name."""
+    page = "algorithms/index.md" if folder == "algorithms" else "api.md"
+    return [entry.removeprefix(f"{folder}/") for entry in toctree(page)]
+
+
+def test_every_page_is_in_the_lists_of_the_index() -> None:
+    linked = re.findall(r"\]\(([\w/-]+)\.md", section_of_pages())
+    assert set(toctree("index.md")) <= set(linked)
+
+
+def section_of_pages() -> str:
+    return read("index.md").partition("## The pages")[2]
+
+
+def test_api_page_covers_the_public_names() -> None:
+    text = "".join(read(f"{page}.md") for page in ("api", *toctree("api.md")))
+    documented = re.findall(r"^\.\. auto\w+:: iomodel\.(\w+)(?:\(\))?$", text, re.MULTILINE)
+    assert sorted(documented) == sorted(iomodel.__all__)
+
+
+def test_api_page_covers_the_language() -> None:
+    text = read("api/language.md")
+    for name in iomodel.nests.__all__:
+        value = getattr(iomodel.nests, name)
+        if (isinstance(value, type) or callable(value)) and name not in iomodel.__all__:
+            assert re.search(rf":: iomodel\.nests\.{name}$", text, re.MULTILINE), name
+
+
+def test_api_page_covers_the_pictures() -> None:
+    documented = re.findall(r"^\.\. auto\w+:: iomodel\.plots\.(\w+)$", read("api/pictures.md"), re.MULTILINE)
+    assert sorted(documented) == sorted(iomodel.plots.__all__)
+
+
+CLAIMS = [(heading, text) for heading, text in sections(read("claims.md")) if table(text)]
+
+
+@pytest.mark.parametrize(("heading", "text"), CLAIMS, ids=[heading for heading, _ in CLAIMS])
+def test_numbers_of_the_claims_come_from_code(heading: str, text: str) -> None:
+    """Each figure in the column "Our number" stands as a literal in the code of the same section, which runs."""
+    computed = literals(python(text).replace("_", ""))
+    for claim, verdict, ours in table(text):
+        assert verdict in {"CONFIRMED", "REFUTED", "OUTSIDE"}, claim
+        assert literals(ours) <= computed, f"{claim} -> {literals(ours) - computed}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(DOCS)) for page in PAGES])
+def test_large_numbers_come_from_code(page: Path) -> None:
+    """Whoever changes a count must change the page: a figure with separators stands in code of the same page."""
+    text = page.read_text(encoding="utf-8")
+    code = "\n".join(body for _, info, body in FENCE.findall(text) if re.search(r"python|code-cell", info))
+    figures = {figure for figure in NUMBER.findall(FENCE.sub("", text)) if re.fullmatch(r"\d{1,3}(,\d{3})+", figure)}
+    assert {figure.replace(",", "") for figure in figures} <= literals(code.replace("_", ""))
+
+
+def test_links_between_pages_exist() -> None:
+    broken = [
+        (page.name, target)
+        for page in PAGES
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", FENCE.sub("", page.read_text(encoding="utf-8")))
+        if not (page.parent / target).exists()
+    ]
+    assert not broken
+
+
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.md"))
+CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.stem)
+def test_a_notebook_asks_a_question_and_ends_with_an_exercise(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert re.search(rf"^# {page.stem[0]}\. ", text, re.MULTILINE)
+    assert "**The question:**" in text
+    exercise = text.partition("## Exercise\n")[2]
+    solutions = [cell for cell in CELL.findall(exercise) if cell.startswith(":tags: [hide-cell]\n")]
+    assert solutions
+    assert CELL.findall(exercise) == solutions
+    assert any("assert" in solution for solution in solutions)
+
+
+@pytest.fixture
+def layers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    return importlib.import_module("layers")
+
+
+def test_the_table_of_the_rooms_has_every_room(layers: Any) -> None:
+    files = {path.stem for path in (DOCS.parent / "iomodel").iterdir() if path.suffix == ".py" or path.is_dir()}
+    rooms = [room for layer in layers.rooms() for room in layer]
+    assert sorted(rooms) == sorted(files - {"__init__", "__pycache__"})
+    assert all(layers.subject(room) and f">{room}<" in layers.table() for room in rooms)
+
+
+def test_the_picture_of_the_imports_has_every_module_after_what_it_imports(layers: Any) -> None:
+    graph = layers.imports()
+    ordered = layers.order(graph)
+    place = {name: i for i, name in enumerate(ordered)}
+    assert sorted(ordered) == sorted(graph)
+    assert {"iomodel.counting.folds", "iomodel.counting.coverage", "iomodel.nests.language"} <= graph.keys()
+    assert {"iomodel.counting.coverage", "iomodel.nests.language", "iomodel.nests.symbols"} <= graph[
+        "iomodel.counting.folds"
+    ]
+    assert not [(name, other) for name in graph for other in graph[name] if place[other] > place[name]]
+
+
+def test_a_downloaded_notebook_reads_without_the_other_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    nbformat = pytest.importorskip("nbformat")
+    monkeypatch.syspath_prepend(DOCS / "_ext")
+    portable = importlib.import_module("notebook_downloads").portable
+    solution = nbformat.v4.new_code_cell("1 + 1", metadata={"tags": ["hide-cell"]})
+    text = nbformat.v4.new_markdown_cell("See [theory](../theory.md#the-solver) and [papers](https://arxiv.org).")
+    made = portable(nbformat.v4.new_notebook(cells=[text, nbformat.v4.new_code_cell("x"), solution]))
+    assert made.cells[0].source == "See theory and [papers](https://arxiv.org)."
+    assert [cell.metadata.get("jupyter", {}).get("source_hidden", False) for cell in made.cells] == [False, False, True]

@@ -1,0 +1,101 @@
+"""Random files and command lines: the first two hundred inputs of the campaign of `benchmarks/fuzz.py`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+import iomodel
+from iomodel.cli.app import app
+from tests.fuzz import lines
+from tests.fuzz.campaign import SURFACES, Found, campaign, case
+from tests.fuzz.law import BrokenError, Case, answered, exit_of, held, one_line
+
+pytestmark = pytest.mark.usefixtures("plain_terminal")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever an input writes goes here."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("first", range(0, 200, 100))
+def test_every_input_is_answered_or_refused_in_one_line(first: int) -> None:
+    found = Found()
+    for _ in campaign(0, range(first, first + 100), found, watch_every=100, limit=60):
+        pass
+    assert [f"--only {number}: {drawn.told[:300]}: {error!r:.300}" for number, drawn, error in found.broken] == []
+    assert sum(found.outcomes.values()) == 100
+
+
+def test_an_input_is_the_same_whatever_went_before() -> None:
+    told = [case(7, number).told for number in (3, 4)]
+    assert [case(7, number).told for number in (4, 3)] == told[::-1]
+
+
+def test_every_command_is_drawn() -> None:
+    def names(found: Any, words: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+        if not hasattr(found, "commands"):
+            return {words}
+        return {name for word, one in found.commands.items() for name in names(one, (*words, word))}
+
+    assert {command.words for command in lines.commands()} == names(typer.main.get_command(app))
+    assert {case(1, number).surface for number in range(200)} == set(SURFACES)
+
+
+def _raises(error: BaseException) -> Callable[[], Any]:
+    def function() -> Any:
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: answered(_raises(KeyError("x"))),
+        lambda: answered(_raises(TypeError("from within"))),
+        lambda: answered(_raises(iomodel.InputError("a: first\nb: second"))),
+        lambda: answered(_raises(iomodel.InputError("a: \x1b[31m"))),
+        lambda: answered(_raises(iomodel.InputError("names nothing"))),
+        lambda: answered(_raises(iomodel.InputError(""))),
+        lambda: answered(_raises(iomodel.InputError("a: " + "b" * 5000))),
+        lambda: answered(_raises(MemoryError())),
+    ],
+)
+def test_the_law_notices(wrong: Callable[[], str]) -> None:
+    outcome, error = held(Case("", "", wrong))
+    assert outcome == "broken"
+    assert error is not None
+
+
+def test_the_law_notices_what_takes_too_long() -> None:
+    started = time.monotonic()
+
+    def forever() -> str:
+        while True:
+            pass
+
+    assert held(Case("", "", forever), 0.2)[0] == "broken"
+    assert time.monotonic() - started < 30
+
+
+def test_the_law_of_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_of(["algorithms", "--json"]) == "exit 0"
+    assert exit_of(["algorithm"]) == "exit 2"
+    monkeypatch.setattr("iomodel.cli.cost.list_algorithms", _raises(KeyError("x")))
+    with pytest.raises(BrokenError, match="exit 70"):
+        exit_of(["cost", "flash2", "--q-len", "8", "--head-dim", "8"])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_line_that_names_something() -> None:
+    one_line("q_len: 0 given; allowed: 1")
+    with pytest.raises(BrokenError):
+        one_line(": x")

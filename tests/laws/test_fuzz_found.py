@@ -1,0 +1,194 @@
+"""What random inputs have found, each kind once: it is refused in one line that names it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sympy
+
+import iomodel
+from iomodel.cli.app import main
+from iomodel.errors import shown
+from iomodel.nests.symbols import N_q
+
+W = iomodel.Attention(q_len=20, head_dim=4)
+TILES = {"block_q": 4, "block_kv": 4}
+N = N_q
+PATH = "a/" * 3000 + "x.yaml"
+
+
+def nested(depth: int) -> Any:
+    made: Any = 1
+    for _ in range(depth):
+        made = [made]
+    return made
+
+
+FOUND: dict[str, tuple[Callable[[], Any], str]] = {
+    "a value nested too deep to be shown": (lambda: iomodel.model(nested(5000)), "model: "),
+    "a name that no text can hold": (lambda: iomodel.Window(**{"\ud800": 1}), "name of a field: "),
+    "a path that is too long": (lambda: iomodel.model(PATH), "cannot be read"),
+    "a path that is too long, of a device": (lambda: iomodel.hardware(PATH), "cannot be read"),
+    "lengths nested too deep": (lambda: iomodel.VarlenAttention(q_lens=nested(5000), head_dim=8), "q_lens: "),
+    "a range without end": (lambda: iomodel.Documents(range(10**12)), "lengths: range(0, 1000000000000) given"),
+    "a range of what is no text": (
+        lambda: iomodel.ModelSpec(title="x", hidden_size=8, vocab_size=8, layers=[], sources=range(10**12)),
+        "sources: range(0, 1000000000000) given; allowed: up to 1,048,576 values",
+    ),
+    "an array of more axes than there can be": (
+        lambda: iomodel.solve_many("flash2", sram_bytes=9, q_len=8, head_dim=8, min_block_kv=nested(50)),
+        "min_block_kv: an array of 50 axes",
+    ),
+    "an objective that is an array": (
+        lambda: iomodel.compare(W, sram_bytes=9, objective=np.array([1, 2])),
+        "objective: ",
+    ),
+    "a unit that is an array": (lambda: iomodel.least_sram("flash2", W, 9, unit=np.zeros((0, 3))), "unit: "),
+    "a budget where none is wanted": (
+        lambda: iomodel.least_sram("flash2", W, 10**6, sram_bytes=5000),
+        "sram_bytes: given",
+    ),
+    "a residency that is an array": (
+        lambda: iomodel.check("flash2", W, "h100-sxm5", TILES, np.array([[1, 2]])),
+        "residency: ",
+    ),
+    "a phase that is an array": (
+        lambda: iomodel.crossover_context("llama-3-8b", "h100-sxm5", phase=np.array([1, 2])),
+        "phase: ",
+    ),
+    "an option that no step has": (
+        lambda: iomodel.crossover_context("llama-3-8b", "h100-sxm5", solve=2),
+        "option of crossover_context: 'solve'",
+    ),
+    "an algorithm without a forward pass": (
+        lambda: iomodel.step("llama-3-8b", "h100-sxm5", batch=1, q_len=1, kv_len=9, attention_algorithm="two_pass"),
+        "attention_algorithm: 'two_pass'",
+    ),
+    "a time beyond floats": (lambda: iomodel.diagnose("flash2", W, "h100-sxm5", 10**400), "seconds: 1000"),
+    "a share beyond floats": (lambda: iomodel.solve("flash2", W, sram_bytes=9, epsilon=10**400), "epsilon: 1000"),
+    "a budget beyond floats": (lambda: iomodel.calibrate(budget=10**400), "budget: 1000"),
+    "devices that are none": (
+        lambda: iomodel.fleet("llama-3-8b", 7, load=1, prompt=1, output=1, ttft=1, tpot=1),
+        "hardware: 7 given",
+    ),
+    "layouts that are none": (
+        lambda: iomodel.fleet("llama-3-8b", "h100-sxm5", load=1, prompt=1, output=1, ttft=1, tpot=1, layouts=7),
+        "layouts: 7 given",
+    ),
+    "a layout held against no model": (lambda: iomodel.Layout().check(7), "model: 7 given"),
+    "phases that are none": (lambda: iomodel.Execution("x", 3), "phases: 3 given"),
+    "phases of what is no text": (lambda: iomodel.Execution("x", (("exp", None),)), "phases: "),
+    "more thread blocks than can be looked at": (
+        lambda: iomodel.crossover_context("gpt-oss-20b", "h100-sxm5", batch=2 * 10**15),
+        "thread blocks given; allowed",
+    ),
+    "a source that is no text": (lambda: iomodel.Execution(10**5000, ()), "cite: an integer of"),
+    "a length of a mask that is no number": (lambda: iomodel.BlockMask([[1]], 4, 4).seen("4", 4), "q_len: '4' given"),
+    "a length of documents that is too long": (
+        lambda: iomodel.Documents([3]).visible_pairs(4, 10**5000),
+        "kv_len: an integer of 16610 bits given",
+    ),
+    "an algorithm in a list": (
+        lambda: iomodel.step("llama-3-8b", "h100-sxm5", batch=1, q_len=1, kv_len=9, attention_algorithm=["flash2"]),
+        "algorithm: ['flash2'] given; allowed: a name, as 'flash2', or an Algorithm",
+    ),
+    "a figure that is an array": (
+        lambda: iomodel.Hardware(schema=1, name="x", memory={"sram": {"per_block": np.array([1, 2])}}),
+        "memory.sram.per_block: a number is needed",
+    ),
+    "a length of documents that is no number": (lambda: iomodel.Documents([3]).seen(3, "3"), "kv_len: '3' given"),
+    "progress that is an array": (lambda: iomodel.calibrate(progress=np.array([0, 0])), "progress: "),
+    "experiments that are none": (lambda: iomodel.calibrate(only=7), "only: 7 given"),
+}
+
+
+def refused(call: Callable[[], Any]) -> str:
+    with pytest.raises(iomodel.IOModelError) as caught:
+        call()
+    message = str(caught.value)
+    assert message.splitlines() == [message]
+    assert message.isprintable()
+    return message
+
+
+@pytest.mark.parametrize("kind", FOUND)
+def test_found(kind: str) -> None:
+    call, says = FOUND[kind]
+    message = refused(call)
+    assert says in message
+    assert len(message) < 1000
+
+
+def test_a_sweep_of_what_the_algorithm_does_not_do() -> None:
+    pytest.importorskip("xarray")
+    given = {"q_len": [8, 16], "head_dim": 8, "block_q": 4, "block_kv": 4, "progress": False}
+    assert refused(lambda: iomodel.sweep("two_pass", **given)).startswith("direction: 'forward' given; allowed: back")
+    assert refused(lambda: iomodel.sweep("flash2", **{**given, "progress": 2})).startswith("progress: ")
+    assert refused(lambda: iomodel.sweep("flash2", zipped=7, **given)).startswith("zipped: ")
+
+
+def test_an_index_that_is_none() -> None:
+    costs = iomodel.cost_array("flash2", q_len=[8, 9], head_dim=8, **TILES)
+    tiles = iomodel.solve_many("flash2", sram_bytes=20_000, q_len=[8, 9], head_dim=8)
+    assert costs.at(np.int64(1)).hbm_bytes == costs.hbm_bytes[1]
+    for wrong in (10**5000, "x", 2**63, True, "0", -1):
+        assert refused(lambda wrong=wrong: costs.at(wrong)).startswith("index: ")
+    for wrong in (2**63, 10**5000, "0", None):
+        assert refused(lambda wrong=wrong: tiles.solution(wrong)).startswith("index: ")
+
+
+def test_a_trace_is_asked_for_so_many_events_or_written_to_a_file(tmp_path: Path) -> None:
+    trace = iomodel.trace("flash2", W, None, TILES)
+    for wrong in ({}, -1, 1.5, np.array([b"x"])):
+        assert refused(lambda wrong=wrong: trace.shown(wrong)).startswith("most: ")
+        assert refused(lambda wrong=wrong: trace.to_dict(wrong)).startswith("events: ")
+    for path in (7, "x\0", tmp_path):
+        assert refused(lambda path=path: trace.to_csv(path)).startswith("csv: ")
+    assert len(trace.to_dict(3)["events"]) == 3
+
+
+def test_an_error_does_not_repeat_all_that_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(f"schema: 1\nsources: {['x'] * 300}\n", encoding="utf-8")
+    message = refused(lambda: iomodel.model(path))
+    assert "more faults" in message
+    assert len(message) < 3000
+
+
+@pytest.mark.parametrize("key", ["a\fb\x1b[31m", "x" * 5000, "\u2028"])
+def test_an_error_shows_a_key_in_one_line(key: str) -> None:
+    given = {**iomodel.model("llama-3-8b").to_dict(), "schema": 1, "kinds": {key: 1}, "layers": []}
+    assert len(refused(lambda: iomodel.model(given))) < 1500
+
+
+def test_the_command_line_does_not_repeat_all_that_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["algorithms", "x" * 20_000]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("iomodel: ")
+    assert "allowed: what 'iomodel algorithms --help' lists" in said
+    assert len(said) < 500
+
+
+def test_what_an_error_shows_of_a_value() -> None:
+    assert shown(10**5000) == "an integer of 16610 bits"
+    assert shown(nested(5000)) == "a value of type list"
+    assert shown("é\x07") == "'é\\x07'"
+
+
+@pytest.mark.parametrize(
+    "formula", [sympy.oo, sympy.nan, 2.0 * N, sympy.sin(N), sympy.Function("print")(N), sympy.sqrt(N), 1 / (N - 8)]
+)
+def test_a_formula_of_what_is_no_count(formula: sympy.Expr) -> None:
+    """Nothing that a caller made becomes code: a function may have any name."""
+    assert refused(lambda: iomodel.evaluate(formula, {"q_len": 8})).startswith("formula: ")
+
+
+def test_a_plan_of_very_many_devices_does_not_try_each_number_of_ranks() -> None:
+    started = time.monotonic()
+    assert iomodel.plan("llama-3-8b", "h100-sxm5", count=10**18, prompt=8, output=1).replicas == 10**18
+    assert time.monotonic() - started < 60

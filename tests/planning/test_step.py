@@ -1,0 +1,338 @@
+"""A step through a model: its sums redone by hand, the laws its time keeps to, what it refuses."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel.devices.device import Hardware, from_data, hardware
+from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
+from iomodel.models.registry import ModelSpec, list_models, model
+from iomodel.planning.step.experts import approximate_experts_hit, approximate_tokens_per_expert, tokens_per_expert
+from iomodel.planning.step.links import START, STEP
+from iomodel.planning.step.search import crossover_context, decode_seconds
+from iomodel.planning.step.step import Layout, StepTime, linear_layers, step
+
+H100 = hardware("h100-sxm5")
+LLAMA = model("llama-3-8b")
+SMALL = {
+    "model_type": "llama",
+    "hidden_size": 512,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "num_hidden_layers": 3,
+    "intermediate_size": 1024,
+    "vocab_size": 4000,
+}
+TINY = model(SMALL)
+EXPERTS = {
+    "model_type": "qwen2_moe",
+    "moe_intermediate_size": 256,
+    "num_experts": 8,
+    "num_experts_per_tok": 2,
+    "shared_expert_intermediate_size": 512,
+    "decoder_sparse_step": 1,
+    "norm_topk_prob": False,
+}
+GATED = model({**SMALL, **EXPERTS})  # its shared experts have a gate
+KEYWORDS = {"batch": 1, "q_len": 1, "kv_len": 128}
+
+
+@cache
+def llama(q_len: int, kv_len: int, **more: Any) -> StepTime:
+    return step(LLAMA, H100, **{"batch": 1, **more}, q_len=q_len, kv_len=kv_len)
+
+
+def parts(found: StepTime, name: str) -> list[Any]:
+    return [part for part in found.parts if name in part.name]
+
+
+def norms(spec: ModelSpec) -> int:
+    """Weights that no linear layer has: norms, biases, sinks, embedding."""
+    hidden = spec.hidden_size
+    vectors = sum(
+        layer.attention.vectors(hidden)
+        + layer.mlp.vectors(hidden)
+        - hidden * (layer.mlp.experts + layer.mlp.shared_gate)
+        + layer.norms * hidden * (1 + layer.norm_bias)
+        for layer in spec.layers
+    )
+    head = spec.layers[-1].norms and hidden * (1 + spec.layers[-1].norm_bias)
+    tables = 0 if spec.tied_embeddings else spec.vocab_size * hidden
+    return vectors + head + tables + spec.vocab_size * spec.lm_head_bias
+
+
+@pytest.mark.parametrize("spec", [*map(model, list_models()), GATED], ids=lambda spec: spec.name)
+def test_the_linear_layers_are_all_the_parameters(spec: ModelSpec) -> None:
+    found = sum(one.in_features * one.out_features * one.times for one in linear_layers(spec))
+    assert found + norms(spec) == spec.parameters
+
+
+@pytest.mark.parametrize(("q_len", "kv_len"), [(1, 4096), (4096, 4096), (512, 4096)])
+def test_the_flops_are_two_for_each_token_and_weight_and_those_of_attention(q_len: int, kv_len: int) -> None:
+    weights = sum(one.in_features * one.out_features * one.times for one in linear_layers(LLAMA))
+    head = LLAMA.vocab_size * LLAMA.hidden_size
+    pairs = sum(kv_len - q_len + i + 1 for i in range(q_len))
+    attention = 2 * 2 * 128 * 32 * pairs * 32  # Q K^T and P V of 32 heads in 32 layers
+    assert llama(q_len, kv_len).flops == 2 * q_len * (weights - head) + 2 * head + attention
+
+
+def test_the_parts_add_up() -> None:
+    found = llama(1, 4096)
+    sums = (found.attention_seconds, found.linear_seconds, found.other_seconds, found.communication_seconds)
+    assert sum(sums) == pytest.approx(found.seconds)
+    assert found.communication_seconds == 0
+    assert found.stage_seconds == pytest.approx(found.seconds)
+    assert sum(part.seconds for part in found.parts) == pytest.approx(found.seconds)
+    assert sum(found.bounds.values()) == pytest.approx(found.seconds)
+    assert sum(part.times for part in parts(found, "norm")) == 65
+    assert found.to_dict()["parts"][2]["name"] == "q k v"
+    assert "q k v" in str(found)
+
+
+def test_attention_is_what_an_estimate_says() -> None:
+    (part,) = parts(llama(8192, 8192), "attention")
+    call = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+    best = min(iomodel.estimate("flash3", call, H100, lse=False).seconds, part.seconds / 32)
+    assert part.seconds / 32 == pytest.approx(best, rel=0.03)
+
+
+def test_a_decode_step_streams_the_weights_and_little_more() -> None:
+    weights = 2 * (LLAMA.parameters - LLAMA.embedding_parameters)
+    found = llama(1, 1024)
+    assert weights / 3.352e12 < found.seconds < 1.3 * weights / 3.352e12
+    assert weights < found.hbm_bytes < 1.02 * weights
+    assert found.bound == "hbm"
+
+
+def test_a_long_prompt_keeps_the_matrix_units_busy() -> None:
+    found = llama(8192, 8192)
+    assert 0.5 < found.flops / found.seconds / 9.894e14 < 0.8
+
+
+def test_tensor_parallelism_shares_the_weights_out() -> None:
+    one, two = llama(1, 1024), llama(1, 1024, layout=Layout(tensor_parallel=2))
+    for name in ("q k v", "o", "gate up", "down", "output"):
+        alone, shared = (next(part for part in found.parts if part.name == name) for found in (one, two))
+        assert shared.hbm_bytes == pytest.approx(alone.hbm_bytes / 2, rel=0.01)
+        assert shared.flops * 2 == alone.flops
+    assert two.seconds < one.seconds
+    assert two.communication_seconds > 0
+
+
+@pytest.mark.parametrize("ranks", [2, 8])
+def test_an_all_reduce_is_a_ring(ranks: int) -> None:
+    (part,) = parts(llama(2048, 2048, layout=Layout(tensor_parallel=ranks)), "all-reduce")
+    sent = 2 * (ranks - 1) / ranks * 2048 * 4096 * 2
+    assert part.times == 64
+    assert part.seconds / 64 == pytest.approx(sent / 4.5e11 + START + 2 * (ranks - 1) * STEP, rel=1e-6)
+
+
+def test_pipeline_stages_overlap_in_a_full_pipeline() -> None:
+    one, four = llama(1, 1024), llama(1, 1024, layout=Layout(pipeline_parallel=4))
+    assert four.seconds > one.seconds
+    assert one.seconds / 4 < four.stage_seconds < one.seconds / 3
+    assert four.tokens_per_second > 3 * one.tokens_per_second
+
+
+def test_more_ranks_than_key_heads_repeat_them() -> None:
+    layers = {one.name: one for one in linear_layers(LLAMA, Layout(tensor_parallel=16))}
+    assert layers["k"].out_features == 128
+    assert layers["q"].out_features == 256
+
+
+def test_experts_are_met_as_expected() -> None:
+    assert approximate_experts_hit(64, 6, 1) == 6
+    draws = np.random.default_rng(0).random((2000, 16, 64)).argsort(axis=2)[:, :, :6]  # six of 64, by 16 tokens
+    seen = np.mean([len(np.unique(one)) for one in draws])
+    assert approximate_experts_hit(64, 6, 16) == pytest.approx(seen, rel=0.01)
+
+
+@given(st.integers(1, 64), st.integers(1, 64), st.integers(1, 300))
+def test_tokens_dealt_out_are_all_there(experts: int, each: int, tokens: int) -> None:
+    each = min(each, experts)
+    dealt = approximate_tokens_per_expert(experts, each, tokens)
+    assert sum(rows * many for rows, many in dealt) == each * tokens
+    assert sum(many for _, many in dealt) <= experts
+
+
+def test_a_known_routing_counts_exactly() -> None:
+    spec = model("mixtral-8x7b")
+    routing = [16, 0, 0, 8, 4, 2, 1, 1]
+    found = step(spec, H100, batch=16, q_len=1, kv_len=64, routing=routing)
+    (up,) = parts(found, "expert gate up")
+    assert tokens_per_expert(routing) == ((16, 1), (8, 1), (4, 1), (2, 1), (1, 2))
+    rows, moved = sum(routing), 6 * 4096 * 2 * 14336  # six experts are met
+    assert up.flops == 32 * 2 * rows * 4096 * 2 * 14336
+    assert up.hbm_bytes == 32 * 2 * (moved + rows * 4096 + rows * 2 * 14336)
+
+
+def test_the_gate_of_shared_experts_is_a_product_with_one_column() -> None:
+    tokens, hidden = 7, 512
+    found = step(GATED, H100, batch=tokens, q_len=1, kv_len=128)
+    (gate,) = parts(found, "shared router")
+    assert gate.flops == 3 * 2 * tokens * hidden  # in three layers
+    assert gate.hbm_bytes == 3 * 2 * (tokens * hidden + hidden + tokens)
+
+
+def test_experts_are_shared_out_among_ranks() -> None:
+    spec = model("mixtral-8x7b")
+    layers = {one.name: one for one in linear_layers(spec, Layout(tensor_parallel=4, expert_parallel=2))}
+    assert layers["expert up"].times == 4 * 32
+    assert layers["expert up"].out_features == 14336 // 2
+    apart = step(spec, H100, batch=64, q_len=1, kv_len=64, layout=Layout(expert_parallel=8))
+    assert parts(apart, "all-to-all")[0].times == 64  # out and back in 32 layers
+    assert not parts(apart, "all-reduce")
+    alone = step(spec, H100, batch=64, q_len=1, kv_len=64)
+    assert parts(apart, "expert up" if parts(apart, "expert up") else "expert gate up")[0].hbm_bytes < (
+        parts(alone, "expert gate up")[0].hbm_bytes / 7
+    )
+
+
+def test_latent_attention_is_absorbed_in_decoding_and_expanded_in_a_prompt() -> None:
+    spec = model("deepseek-v2-lite")
+    decoded = step(spec, H100, batch=8, q_len=1, kv_len=4096)
+    prompt = step(spec, H100, batch=1, q_len=4096, kv_len=4096)
+    assert parts(decoded, "absorbed")
+    assert not parts(prompt, "absorbed")
+    expanding = sum(part.flops for part in parts(decoded, "kv_b"))
+    attention = spec.layers[0].attention
+    assert attention.kv_lora_rank is not None
+    assert attention.rope_dim is not None
+    width = attention.heads * (attention.head_dim - attention.rope_dim + attention.value_dim)
+    assert expanding == len(spec.layers) * 2 * 8 * attention.kv_lora_rank * width
+
+
+@pytest.mark.parametrize("name", ["gpt-oss-20b", "gemma-3-4b", "llama-4-scout"])
+def test_windows_and_chunks_bound_a_layer(name: str) -> None:
+    spec = model(name)
+    short, long = (step(spec, "h200-sxm", batch=4, q_len=1, kv_len=n) for n in (16384, 65536))
+    kinds = {layer.attention for layer in spec.layers}
+    assert len(kinds) == 2
+    assert short.attention_seconds < long.attention_seconds < 4 * short.attention_seconds
+    assert short.linear_seconds == long.linear_seconds
+
+
+@pytest.mark.parametrize(("weights", "share"), [("fp8", 0.5), ("int4", 0.25)])
+def test_narrow_weights_take_less_traffic(weights: str, share: float) -> None:
+    wide, narrow = llama(1, 1024), llama(1, 1024, weight_dtype=weights)
+    for name in ("gate up", "down"):
+        both = [parts(found, name)[0].hbm_bytes for found in (wide, narrow)]
+        assert both[1] == pytest.approx(share * both[0], rel=0.01)
+    assert parts(wide, "output") == parts(narrow, "output")  # it is not quantised
+    assert narrow.seconds < wide.seconds
+
+
+def test_logits_are_of_the_rows_wanted() -> None:
+    last, every, none = (
+        step(TINY, H100, batch=2, q_len=64, kv_len=64, logits=rows) for rows in ("last", "all", "none")
+    )  # type: ignore[arg-type]
+    flops = [sum(part.flops for part in parts(found, "output")) for found in (last, every, none)]
+    assert flops == [2 * 2 * 512 * 4000, 2 * 128 * 512 * 4000, 0]
+
+
+lengths, batches = st.integers(1, 3000), st.integers(1, 300)
+
+
+@given(lengths, lengths, batches)
+def test_a_longer_context_is_never_faster(one: int, other: int, batch: int) -> None:
+    short, long = sorted((one, other))
+    times = [step(TINY, H100, batch=batch, q_len=1, kv_len=n).seconds for n in (short, long)]
+    assert times[0] <= times[1] * 1.01  # keys are dealt out in whole tiles, to so many blocks or twice as many
+
+
+@given(batches, batches, lengths)
+def test_more_sequences_never_take_less_time(few: int, many: int, context: int) -> None:
+    few, many = sorted((few, many))
+    times = [step(TINY, H100, batch=n, q_len=1, kv_len=context).seconds for n in (few, many)]
+    assert times[0] <= times[1] * (1 + 1e-9)
+
+
+def faster(factor: float) -> Hardware:
+    data = {name: value for name, value in H100.to_dict().items() if name != "id"}
+    data["memory"]["hbm"]["bandwidth"]["value"] = 3.352e12 * factor
+    return from_data(data, "faster")
+
+
+@pytest.mark.parametrize(("q_len", "batch"), [(1, 1), (1, 64), (512, 1)])
+def test_more_bandwidth_is_never_slower(q_len: int, batch: int) -> None:
+    times = [step(TINY, faster(f), batch=batch, q_len=q_len, kv_len=512).seconds for f in (1.0, 1.5, 3.0)]
+    assert times == sorted(times, reverse=True)
+
+
+def test_many_decoding_steps_are_the_single_ones() -> None:
+    found = decode_seconds(TINY, H100, [[1], [7]], [100, 1000, 100])
+    assert found.shape == (2, 3)
+    assert found[1, 1] == step(TINY, H100, batch=7, q_len=1, kv_len=1000).seconds
+    assert (found[:, 0] == found[:, 2]).all()
+
+
+@pytest.mark.parametrize(("phase", "batch"), [("decode", 16), ("prefill", 1)])
+def test_the_crossover_is_where_attention_overtakes(phase: Any, batch: int) -> None:
+    context = crossover_context(TINY, H100, batch=batch, phase=phase)
+    assert context is not None
+    q_lens = (1, 1) if phase == "decode" else (context - 1, context)
+    before, at = (
+        step(TINY, H100, batch=batch, q_len=q, kv_len=k) for q, k in zip(q_lens, (context - 1, context), strict=True)
+    )
+    assert before.attention_seconds < before.linear_seconds
+    assert at.attention_seconds >= at.linear_seconds
+
+
+def test_weights_that_are_never_overtaken_have_no_crossover() -> None:
+    assert crossover_context(LLAMA, H100, longest=512) is None
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"batch": 0}, "batch: 0"),
+    ({"kv_len": 0}, "kv_len: 0"),
+    ({"q_len": 200}, "kv_len: 128 given; allowed: from q_len = 200 up"),
+    ({"model": "llama-9"}, "'llama-9' is unknown"),
+    ({"hardware": "h900"}, "'h900' is unknown"),
+    ({"dtype": "bf17"}, "dtype: 'bf17' is unknown"),
+    ({"weight_dtype": "int3"}, "weight_dtype: 'int3' is unknown"),
+    ({"logits": "first"}, "logits: 'first' is unknown"),
+    ({"attention_algorithm": "flash9"}, "'flash9' is unknown"),
+    ({"layout": 4}, "layout: 4 given"),
+    ({"layout": Layout(tensor_parallel=3)}, "tensor_parallel: 3 given"),
+    ({"layout": Layout(pipeline_parallel=4)}, "pipeline_parallel: 4 given; allowed: up to 3"),
+    ({"model": "mixtral-8x7b", "layout": Layout(expert_parallel=3)}, "expert_parallel: 3 given; allowed: a divisor"),
+    ({"model": "mixtral-8x7b", "routing": [1, 1]}, "routing: 2 experts"),
+    ({"routing": 4}, "routing: 4 given"),
+    ({"dtype": "fp8", "hardware": "a100-sxm4-80gb"}, "compute.peak.fp8"),
+    ({"page_size": 0}, "page_size"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_bad_input_is_refused_in_a_line(change: dict[str, Any], message: str) -> None:
+    given = {"model": TINY, "hardware": H100, **KEYWORDS, **change}
+    with pytest.raises(IOModelError) as refused:
+        step(given.pop("model"), given.pop("hardware"), **given)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_layouts_that_do_not_nest_are_refused() -> None:
+    with pytest.raises(InputError, match="expert_parallel: 3 given with tensor_parallel = 2"):
+        Layout(tensor_parallel=2, expert_parallel=3)
+
+
+def test_ranks_need_a_link() -> None:
+    data = {name: value for name, value in H100.to_dict().items() if name not in ("id", "interconnect")}
+    alone = from_data(data, "alone")
+    step(TINY, alone, **KEYWORDS)
+    with pytest.raises(SpecError, match=r"interconnect: .* has no link on file"):
+        step(TINY, alone, **KEYWORDS, layout=Layout(tensor_parallel=2))
+
+
+def test_a_prefill_of_latents_needs_no_room_for_the_absorbed_form():
+    asked = {"batch": 1, "layout": Layout(tensor_parallel=8)}
+    prefill = step("deepseek-v3", "mi300x", q_len=1024, kv_len=1024, **asked)
+    assert not any("absorbed" in part.name for part in prefill.parts)
+    with pytest.raises(InfeasibleError, match=r"attention on latents \(MLA\), which decoding needs: .* no tile fits"):
+        step("deepseek-v3", "mi300x", q_len=1, kv_len=1024, **asked)

@@ -1,0 +1,141 @@
+"""Algorithms side by side: where each of them wins, and which have a place in the row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import iomodel
+from iomodel.algorithms import algorithm
+from iomodel.studies.compare import answering
+
+WIDTH = 64
+LONG = iomodel.Attention(q_len=4096, head_dim=WIDTH)
+
+
+@pytest.mark.parametrize(
+    ("share", "first", "second"),
+    [
+        (1 / 8, "small_cache", "flash2"),
+        (1 / 4, "small_cache", "flash2"),
+        (1 / 2, "small_cache", "flash2"),
+        (1, "flash2", "small_cache"),
+        (4, "flash2", "small_cache"),
+        (16, "flash2", "small_cache"),
+    ],
+)
+def test_who_wins_as_memory_grows(share: float, first: str, second: str) -> None:
+    """Below M = 2/3 d^2 a tile of S that stays saves more than one of Q: 2 sqrt(6) N^2 d / sqrt(M), 4 N^2 d^2 / M."""
+    found = iomodel.compare(LONG, sram_elements=int(share * WIDTH**2))
+    at = {solution.algorithm: solution.cost.hbm_elements for solution in found.solutions}
+    assert at[first] < at[second]
+    assert found.best.algorithm == first
+
+
+def test_the_gap_grows_on_either_side() -> None:
+    ratios = []
+    for memory in (512, 1024, 2048, 4096, 8192, 65536):
+        small, large = (iomodel.solve(name, LONG, sram_elements=memory) for name in ("small_cache", "flash2"))
+        ratios.append(small.cost.hbm_elements / large.cost.hbm_elements)
+    assert ratios == sorted(ratios)
+    assert ratios[0] < 0.25
+    assert ratios[-1] > 3
+
+
+def test_only_small_cache_fits_very_little_memory() -> None:
+    found = iomodel.compare(LONG, sram_elements=130)
+    assert [solution.algorithm for solution in found.solutions] == ["small_cache"]
+    assert {unfit.algorithm for unfit in found.infeasible} >= {"flash1", "flash2", "flash3", "split_kv"}
+
+
+def test_backward_two_passes_win_with_memory_to_spare() -> None:
+    """14 N^2 d^2 / M against 16 and 20."""
+    w = iomodel.Attention(q_len=8192, head_dim=WIDTH, direction="backward")
+    found = iomodel.compare(w, sram_elements=16 * WIDTH**2)
+    assert found.best.algorithm == "two_pass"
+    moved = {solution.algorithm: solution.cost.hbm_elements for solution in found.solutions}
+    assert sorted(moved, key=moved.__getitem__) == ["two_pass", "flash2", "flash3", "flash1", "standard"]
+    # In bytes FlashAttention-2 and 3 fall behind FlashAttention: they add to dQ in fp32.
+    named = [solution.algorithm for solution in found.solutions]
+    assert named == ["two_pass", "flash1", "flash2", "flash3", "standard"]
+
+
+def test_only_those_that_have_the_features_are_compared() -> None:
+    w = iomodel.Attention(q_len=64, head_dim=8, page_size=16, kv_dtype="fp8")
+    found = iomodel.compare(w, sram_bytes=10_000)
+    named = {solution.algorithm for solution in found.solutions} | {unfit.algorithm for unfit in found.infeasible}
+    assert named == {"flash1", "flash2", "flash3", "split_kv", "tiled_query"}
+    assert iomodel.compare(w, sram_bytes=10_000, splits=2).solutions
+    with pytest.raises(iomodel.InfeasibleError, match="none fits 20 B of SRAM; the smallest feasible budget is"):
+        iomodel.compare(w, sram_bytes=20)
+
+
+def test_by_time_the_fastest_comes_first_and_each_is_its_own_estimate() -> None:
+    w = iomodel.Attention(batch=2, heads=8, q_len=2048, head_dim=64, mask="causal")
+    found = iomodel.compare(w, "a100-sxm4-80gb", objective="time")
+    seconds = [one.seconds for one in found.estimates]
+    assert seconds == sorted(seconds)
+    assert found.best.algorithm == found.to_dict()["best"]
+    assert {*(one.algorithm for one in found.estimates), *found.infeasible} == set(answering(w))
+    for one in found.estimates:
+        assert one.seconds == iomodel.estimate(one.algorithm, w, "a100-sxm4-80gb").seconds
+        assert one.algorithm in str(found)
+    assert found.relative(found.best) == 1
+
+
+@pytest.mark.parametrize("given", [{}, {"sram_bytes": 10**5}, {"hardware": "h100-sxm5", "epsilon": 0.1}])
+def test_by_time_only_hardware_has_a_say(given: dict[str, Any]) -> None:
+    with pytest.raises(iomodel.InputError, match="objective: 'time' given with"):
+        iomodel.compare(iomodel.Attention(q_len=64, head_dim=64), objective="time", **given)
+
+
+BESIDE = [name for name in iomodel.list_algorithms() if algorithm(name).approximates]
+
+
+@pytest.mark.skipif(not BESIDE, reason="every algorithm is exact")
+@pytest.mark.parametrize("objective", ["traffic", "time"])
+def test_an_approximation_is_listed_where_wanted_and_never_the_best(objective: Any) -> None:
+    w = iomodel.Attention(q_len=2048, head_dim=64)
+    exact = iomodel.compare(w, "h100-sxm5", objective=objective)
+    beside = iomodel.compare(w, "h100-sxm5", objective=objective, approximate=True)
+    rows = exact.solutions if objective == "traffic" else exact.estimates
+    all_rows = beside.solutions if objective == "traffic" else beside.estimates
+    assert not {row.algorithm for row in rows} & set(BESIDE)
+    assert exact.best_approximate is None
+    assert not exact.approximates
+    assert [row for row in all_rows if row.algorithm not in BESIDE] == list(rows)
+    assert beside.best == exact.best
+    assert beside.best_approximate is not None
+    assert beside.best_approximate.algorithm in BESIDE
+    assert beside.best_approximate == next(row for row in all_rows if row.algorithm in BESIDE)
+    assert beside.relative(beside.best_approximate) > 0
+    plain = beside.to_dict()
+    assert plain["best_approximate"] == beside.best_approximate.algorithm
+    assert plain["approximates"] == {name: algorithm(name).approximates for name in beside.approximates}
+    assert f"~ {beside.best_approximate.algorithm}" in str(beside)
+    assert "~" not in str(exact)
+
+
+@pytest.mark.skipif("linformer" not in BESIDE, reason="there is no linformer")
+def test_an_approximation_that_does_not_answer_is_left_out() -> None:
+    """256 rows are projected to, and 100 keys are fewer; with more keys than queries it is no self-attention."""
+    for w, missing in (
+        (iomodel.Attention(q_len=100, head_dim=64), "linformer"),
+        (iomodel.Attention(q_len=300, kv_len=400, head_dim=64), "reformer"),
+        (iomodel.Attention(q_len=300, head_dim=64, bias=True), "linformer"),
+        (iomodel.VarlenAttention(q_lens=[300, 400], head_dim=64), "linformer"),
+    ):
+        found = iomodel.compare(w, sram_bytes=200_000, approximate=True)
+        named = {solution.algorithm for solution in found.solutions} | {unfit.algorithm for unfit in found.infeasible}
+        assert missing not in named
+        assert "flash2" in named
+    projected = iomodel.compare(iomodel.Attention(q_len=100, head_dim=64), sram_bytes=200_000, approximate=True,
+                                projected=16)  # fmt: skip
+    assert "linformer" in projected.approximates
+    with pytest.raises(iomodel.UnknownNameError, match="'projected' is unknown"):
+        iomodel.compare(iomodel.Attention(q_len=100, head_dim=64), sram_bytes=200_000, projected=16)
+    with pytest.raises(iomodel.InputError, match="approximate: 1 given"):
+        iomodel.compare(LONG, sram_bytes=200_000, approximate=1)  # type: ignore[call-overload]
+    with pytest.raises(iomodel.InfeasibleError, match="none"):
+        iomodel.compare(LONG, sram_elements=3, approximate=True)

@@ -1,0 +1,149 @@
+"""Seconds: what any answer must obey, whatever the algorithm, the device and the tiles."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import inf
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel.algorithms import algorithm
+from iomodel.counting.bounds import lower_bounds
+from iomodel.devices.device import hardware
+from tests.support.device_edits import edited
+from tests.support.estimate_calls import DEVICES, GPUS, H100, NEAR, WAYS, Asked, calls
+
+
+@given(asked=calls())
+def test_no_time_is_below_the_floor(asked: Asked) -> None:
+    found, w = asked.estimate(), asked.workload
+    peak, bandwidth = found.rates.peak, found.rates.hbm_peak
+    assert found.seconds * NEAR >= found.cost.useful_flops / peak
+    assert found.seconds * NEAR >= lower_bounds(asked.algorithm, w, 1)["compulsory"].bytes / bandwidth
+    assert found.floor == max(found.cost.useful_flops / peak, found.compulsory_bytes / bandwidth)
+    assert 0 < found.seconds < inf
+    assert 0 <= found.mfu <= 1
+    assert found.flops_per_second * found.seconds == pytest.approx(found.cost.useful_flops)
+    assert found.ridge == peak / bandwidth
+    assert found.cost == iomodel.cost(asked.algorithm, w, asked.tiles, **asked.options)
+
+
+@given(asked=calls())
+def test_dram_traffic_is_between_once_and_every_request(asked: Asked) -> None:
+    found = asked.estimate()
+    low, high = found.dram_bytes
+    assert 0 < found.compulsory_bytes <= low <= high <= found.requested_bytes == found.cost.hbm_bytes
+    assert found.compulsory_bytes == lower_bounds(asked.algorithm, asked.workload, 1)["compulsory"].bytes
+    assert found.intensity == found.cost.useful_flops / high
+    assert low <= max(found.compulsory_bytes, sum(kernel.dram_bytes[0] for kernel in found.kernels))
+    assert sum(kernel.requested_bytes for kernel in found.kernels) == found.requested_bytes
+    for kernel in found.kernels:
+        least, most = kernel.dram_bytes
+        assert 0 < kernel.distinct_bytes <= least <= most <= kernel.requested_bytes
+        assert kernel.distinct_bytes <= kernel.streamed_bytes <= kernel.requested_bytes
+        if kernel.lock_step_bytes is not None:
+            assert least <= kernel.lock_step_bytes <= most
+
+
+@example(  # atomic additions and requests go through one L2
+    Asked(
+        "flash2",
+        iomodel.Attention(
+            batch=3, heads=8, kv_heads=2, q_len=1000, kv_len=2000, head_dim=128, mask="causal", direction="backward"
+        ),
+        hardware("h200-sxm"),
+        {"block_q": 32, "block_kv": 16},
+        {},
+    )
+)
+@example(  # exponentials that are slower than all else
+    Asked(
+        "flash3",
+        iomodel.Attention(batch=4, heads=16, q_len=2048, head_dim=64),
+        edited(H100, {"measured.exp": 1e11}),
+        {"block_q": 128, "block_kv": 128},
+        {},
+    )
+)
+@given(asked=calls())
+def test_a_breakdown_says_what_binds(asked: Asked) -> None:
+    found = asked.estimate()
+    assert found.breakdown[found.bound] == max(found.breakdown.values())
+    assert found.seconds == pytest.approx(sum(kernel.seconds for kernel in found.kernels))
+    for part in (found, *found.kernels):
+        assert min(part.breakdown.values()) >= 0
+        assert all(value <= part.seconds * NEAR for value in part.breakdown.values()), part.breakdown
+    for name, value in found.breakdown.items():
+        assert value == pytest.approx(sum(kernel.breakdown.get(name, 0) for kernel in found.kernels))
+    assert all(kernel.blocks > 0 and kernel.waves > 0 for kernel in found.kernels)
+
+
+@given(asked=calls(), warps=st.sampled_from([None, 4, 8, 12]))
+def test_an_answer_is_that_of_its_own_tiles(asked: Asked, warps: int | None) -> None:
+    """The fastest way to run a tile is one of the ways; asked for by name it takes as long."""
+    found = asked.estimate()
+    assert {name: found.tiles[name] for name in asked.tiles or {}} == asked.tiles
+    if asked.workload.direction != "both":
+        assert replace(asked, tiles=found.tiles).estimate() == found
+    if warps is not None:
+        assert replace(asked, tiles={**(asked.tiles or {}), "warps": warps}).estimate().seconds >= found.seconds
+
+
+@given(asked=calls(DEVICES, [way for way in WAYS if way[1] == "both"]))
+def test_both_directions_are_the_one_and_the_other(asked: Asked) -> None:
+    together = asked.estimate()
+    name, options = asked.algorithm, dict(asked.options)
+    forward, backward = (
+        iomodel.estimate(
+            name,
+            asked.workload.model_copy(update={"direction": way}),
+            asked.device,
+            {
+                tile: (asked.tiles or {}).get(f"bwd_{tile}" if way == "backward" else tile, (asked.tiles or {})[tile])
+                for tile in iomodel.expressions(
+                    name, direction=way, **({"tiled": bool(asked.tiles)} if name == "standard" else {})
+                ).tiles
+            },
+            **options,
+            **(algorithm(name).saved if way == "forward" else {}),
+        )
+        for way in ("forward", "backward")
+    )
+    assert together.seconds == pytest.approx(forward.seconds + backward.seconds)
+    assert together.kernels == (*forward.kernels, *backward.kernels)
+    assert together.requested_bytes == forward.requested_bytes + backward.requested_bytes
+
+
+@given(asked=calls(), host=st.sampled_from([0.0, 1e-7, 5e-5, 1.0]))
+def test_a_host_launches_one_kernel_after_the_other(asked: Asked, host: float) -> None:
+    free = asked.estimate()
+    found = asked.estimate(parameters=iomodel.Parameters(host_launch=host))
+    assert found.seconds == pytest.approx(max(free.seconds, host * len(free.kernels)))
+    assert found.breakdown["launch"] <= found.seconds * NEAR
+    if host * len(free.kernels) > free.seconds:
+        assert found.bound == "launch"
+
+
+@given(call=calls(GPUS, [("split_kv", "forward")], features=False))
+def test_one_split_is_no_split(call: Asked) -> None:
+    """Nothing is combined, and no kernel launched for it."""
+    alone = replace(call, options={**call.options, "splits": 1}).estimate()
+    plain = replace(call, algorithm="flash2", options={"packed": call.options["packed"]}).estimate()
+    assert len(alone.kernels) == 1
+    assert alone.seconds == pytest.approx(plain.seconds)
+
+
+@given(asked=calls())
+def test_an_answer_is_plain_data_and_a_table(asked: Asked) -> None:
+    found = asked.estimate()
+    data = json.loads(json.dumps(found.to_dict()))
+    assert data["seconds"] == found.seconds
+    assert data["breakdown"] == dict(found.breakdown)
+    assert data["dram_bytes"] == list(found.dram_bytes)
+    assert [kernel["title"] for kernel in data["kernels"]] == [kernel.title for kernel in found.kernels]
+    assert json.loads(found.to_json()) == data if hasattr(found, "to_json") else True
+    assert f"{found.seconds * 1e6:,.1f}" in str(found)

@@ -1,0 +1,100 @@
+"""The tiles of least time are those of an exhaustive search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel.algorithms import algorithm
+from iomodel.devices.device import Hardware, hardware
+from tests.support.estimate_calls import A100, FAST, H100, NEAR, Asked, calls, some
+
+
+@dataclass(frozen=True)
+class Small:
+    """A call whose tiles are few."""
+
+    algorithm: str
+    workload: iomodel.Attention
+    device: Hardware
+    options: Mapping[str, Any]
+
+
+@st.composite
+def small_calls(draw: st.DrawFn) -> Small:
+    name, direction = draw(st.sampled_from([*FAST, ("flash1", "forward"), ("flash1", "backward")]))
+    device = H100 if name == "flash3" else draw(st.sampled_from([A100, H100, hardware("rtx4090")]))
+    shape = {
+        "batch": draw(st.sampled_from([1, 40])),
+        "heads": draw(st.sampled_from([1, 4])),
+        "q_len": draw(st.integers(1, 100)),
+        "kv_len": draw(st.integers(1, 100)),
+        "head_dim": 64,
+        "mask": draw(st.sampled_from(["full", "causal"])),
+    }
+    return Small(name, iomodel.Attention(direction=direction, **shape), device, {})
+
+
+@some(12)
+@given(call=small_calls())
+def test_the_fastest_tiles_are_those_of_an_exhaustive_search(call: Small) -> None:
+    w = call.workload
+    last = 192, 128  # what twelve and eight warps multiply at once, more than the sequences have
+    best = inf
+    for block_q, block_kv in product(*(range(16, most + 1, 16) for most in last)):
+        for warps, stages in product((4, 8, 12), (1, 2)):
+            tiles = {"block_q": block_q, "block_kv": block_kv, "warps": warps, "stages": stages}
+            if fits(call, tiles):
+                found = iomodel.estimate(call.algorithm, w, call.device, tiles, **call.options)
+                best = min(best, found.seconds)
+    solved = iomodel.solve(call.algorithm, w, call.device, residency="gpu", objective="time", **call.options)
+    assert solved.seconds == pytest.approx(best, rel=1e-12)
+    assert solved.placed is not None
+    assert solved.placed.fits
+    answer = iomodel.estimate(call.algorithm, w, call.device, **call.options)
+    assert answer.seconds == pytest.approx(best, rel=1e-12)
+    assert answer.tiles == solved.tiles
+    runner_up = solved.certificate.runner_up
+    if runner_up is not None:
+        assert runner_up.seconds > solved.seconds
+        slower = iomodel.estimate(call.algorithm, w, call.device, runner_up.tiles, **call.options)
+        assert slower.seconds == pytest.approx(runner_up.seconds)
+
+
+def fits(call: Small, tiles: Mapping[str, int]) -> bool:
+    residencies = algorithm(call.algorithm).residency[call.workload.direction]
+    if not any(tiles["warps"] in r.warps and tiles["stages"] in r.stages for r in residencies):
+        return False
+    return iomodel.check(call.algorithm, call.workload, call.device, tiles, **call.options).fits
+
+
+@some(5)
+@given(asked=calls(features=False))
+def test_without_tiles_it_takes_the_fastest(asked: Asked) -> None:
+    """No tile given is slower than those that are chosen, where kernels are declared for the device."""
+    w = asked.workload
+    small = replace(asked.grown(q_len=min(w.q_len, 300), kv_len=min(w.kv_len, 300)), options={})
+    chosen = replace(small, tiles=None).estimate()
+    assert replace(small, tiles=chosen.tiles).estimate().seconds == pytest.approx(chosen.seconds)
+    if "warps" in chosen.tiles:
+        assert chosen.seconds <= small.estimate().seconds * NEAR
+
+
+def test_the_fastest_tiles_of_a_long_call_are_taken() -> None:
+    w = iomodel.Attention(batch=4, heads=16, q_len=4096, head_dim=64)
+    best = iomodel.solve("flash2", w, A100, residency="gpu", objective="time")
+    found = iomodel.estimate("flash2", w, A100)
+    assert found.tiles == best.tiles
+    assert found.seconds == best.seconds
+    assert best.tiles["block_q"] > 64
+    least = iomodel.solve("flash2", w, A100, residency="gpu")
+    assert iomodel.estimate("flash2", w, A100, least.tiles).seconds > found.seconds
+    assert least.cost.hbm_bytes <= best.cost.hbm_bytes

@@ -1,0 +1,197 @@
+"""Sweeps on disk: killed, torn, altered, shared and spread over processes, a store ends as the direct answer."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from iomodel.errors import InputError
+from iomodel.studies.sweeps import store as sweep_store
+from iomodel.studies.sweeps.sweep import planned, run, sweep
+
+xarray = pytest.importorskip("xarray")
+zarr = pytest.importorskip("zarr")
+distributed = pytest.importorskip("distributed")
+
+PLAN = {
+    "algorithm": "flash2",
+    "quantities": ("hbm_bytes", "reads_K"),
+    "mask": ["full", "causal"],
+    "q_len": range(1, 120, 20),
+    "block_q": [8, 16, 24],
+    "block_kv": 8,
+    "head_dim": 4,
+    "chunk": {"mask": 1, "q_len": 1},
+}
+CHUNKS = 12
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "result.zarr"
+
+
+@pytest.fixture(scope="module")
+def answer():
+    return sweep(**{**PLAN, "chunk": None})
+
+
+def chunk_files(path):
+    return sorted(file for name in PLAN["quantities"] for file in (path / name / "c").rglob("*") if file.is_file())
+
+
+def slow(seconds, compute, plan, block):
+    time.sleep(seconds)
+    return compute(plan, block)
+
+
+def test_a_store_holds_what_memory_holds_and_is_computed_once(path, answer):
+    plan = planned(**PLAN)
+    result, computed = run(plan, path, "threads", False)
+    assert computed == CHUNKS
+    assert result.load().identical(answer)
+    again, computed = run(plan, path, "threads", False)
+    assert computed == 0
+    assert again.load().identical(answer)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    read = xarray.open_zarr(path)  # by whoever knows nothing of sweeps
+    assert read.hbm_bytes.dtype == "int64"
+    assert read.load()[list(answer)].equals(answer)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+def test_a_sweep_that_is_killed_goes_on_where_it_was(path, answer):
+    program = f"""
+        from functools import partial
+        from iomodel.studies.sweeps import store as sweep_store
+        from iomodel.studies.sweeps.sweep import sweep
+        from tests.studies.test_sweep_store import PLAN, slow
+        sweep_store.compute = partial(slow, 0.15, sweep_store.compute)
+        sweep(**PLAN, store={str(path)!r})
+    """
+    where, there = Path(__file__).parents[2], 0
+    for _ in range(2):
+        child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], cwd=where)
+        deadline = time.monotonic() + 60
+        while len(chunk_files(path)) < there + 4 and child.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+        before, there = there, len(chunk_files(path))
+        assert before < there < 2 * CHUNKS
+    written = [
+        {file.relative_to(path / name) for file in (path / name).rglob("c/*/*/*")} for name in PLAN["quantities"]
+    ]
+    result, computed = run(planned(**PLAN), path, "threads", False)
+    assert computed == CHUNKS - len({file for file in written[0] & written[1] if not file.suffix}) < CHUNKS
+    assert result.load().identical(answer)
+
+
+def torn(file):
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+def emptied(file):
+    file.write_bytes(b"")
+
+
+def altered(file):
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("harm", [torn, emptied, altered, Path.unlink])
+def test_a_chunk_that_is_not_whole_is_computed_again(path, answer, harm):
+    sweep(**PLAN, store=path)
+    files = chunk_files(path)
+    harm(files[0])
+    harm(files[5])
+    result, computed = run(planned(**PLAN), path, "threads", False)
+    assert computed == 2
+    assert result.load().identical(answer)
+
+
+def test_a_store_of_anything_else_is_refused_and_stays(path, tmp_path):
+    sweep(**PLAN, store=path)
+    before = {file: file.stat().st_mtime_ns for file in path.rglob("*")}
+    for change, said in (
+        ({"head_dim": 5}, "constants"),
+        ({"q_len": range(2, 121, 20)}, "dimensions"),
+        ({"chunk": 9}, "chunks"),
+    ):
+        with pytest.raises(InputError, match=f"store: .* made by another plan, of other {said};"):
+            sweep(**{**PLAN, **change}, store=path)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.txt").write_text("precious")
+    for taken in (other, other / "mine.txt"):
+        with pytest.raises(InputError, match=r"store: .*(something else|is a file)"):
+            sweep(**PLAN, store=taken)
+    assert (other / "mine.txt").read_text() == "precious"
+    assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
+
+
+def test_another_version_has_a_store_of_its_own(path, monkeypatch):
+    sweep(**PLAN, store=path)
+    monkeypatch.setattr("iomodel.studies.sweeps.plan.package_version", lambda: "0.0.1")
+    with pytest.raises(InputError, match="of other iomodel;"):
+        sweep(**PLAN, store=path)
+
+
+def test_two_runs_at_once_share_a_store(path, answer, monkeypatch):
+    monkeypatch.setattr(sweep_store, "compute", partial(slow, 0.02, sweep_store.compute))
+    with ThreadPoolExecutor(2) as pool:
+        runs = [pool.submit(run, planned(**PLAN), path, "threads", False) for _ in range(2)]
+        results = [started.result() for started in runs]
+    assert all(result.load().identical(answer) for result, _ in results)
+    assert sum(computed for _, computed in results) >= CHUNKS
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_number_beyond_64_bits_leaves_no_store(path):
+    fields = {"q_len": [10**7, 10**8], "heads": [10**6, 1], "head_dim": 64, "block_q": 32, "block_kv": 32}
+    with pytest.raises(InputError, match=r"^flops: .* 64 bits"):
+        sweep("flash2", quantities="flops", zipped=[("q_len", "heads")], chunk=1, store=path, **fields)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_cluster_computes_the_same(answer, path, monkeypatch):
+    options = {"processes": False, "threads_per_worker": 2, "dashboard_address": None}
+    with distributed.LocalCluster(n_workers=1, **options) as cluster:
+        assert sweep(**PLAN, scheduler=cluster.scheduler_address).identical(answer)
+        with distributed.Client(cluster) as client:
+            assert sweep(**PLAN, scheduler=client, store=path).load().identical(answer)
+    monkeypatch.setattr("iomodel.studies.sweeps.run.PATIENCE", 0.2)
+    with pytest.raises(InputError, match=r"scheduler: 'tcp://127.0.0.1:1' does not answer"):
+        sweep(**PLAN, scheduler="tcp://127.0.0.1:1")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+def test_a_worker_that_is_killed_is_made_up_for(path, answer):
+    plan = planned(**{**PLAN, "chunk": {"mask": 1, "q_len": 1, "block_q": 1}})
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        processes = client.run(os.getpid)
+        running = pool.submit(run, plan, path, client, False)
+        while not chunk_files(path) and not running.done():
+            time.sleep(0.001)
+        os.kill(next(iter(processes.values())), signal.SIGKILL)
+        result, computed = running.result()
+    assert result.load().identical(answer)
+    assert 18 <= computed <= plan.block_count == 36
+
+
+def test_the_bar_is_for_terminals_only(path, capfd):
+    sweep(**PLAN, store=path)
+    assert capfd.readouterr() == ("", "")

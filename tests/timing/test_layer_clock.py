@@ -1,0 +1,132 @@
+"""Times of linear layers keep to laws, and are near those measured."""
+
+import csv
+from pathlib import Path
+from statistics import median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel.devices.device import from_data, hardware
+from iomodel.errors import InfeasibleError, InputError, SpecError
+from iomodel.timing.gemm_tiles import Tile, wave_trips
+from iomodel.timing.layer_clock import layer_clock
+from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
+
+H100 = hardware("h100-sxm5")
+rows, width = st.integers(1, 5000), st.sampled_from([128, 576, 1024, 4096, 14336])
+
+
+@given(rows, rows, width, width)
+def test_more_rows_never_take_less_time(few: int, more: int, terms: int, columns: int) -> None:
+    few, more = sorted((few, more))
+    clock = layer_clock(H100)
+    times = [clock.linear(Linear(rows=n, in_features=terms, out_features=columns)).seconds for n in (few, more)]
+    assert times[0] <= times[1] * (1 + 1e-12)
+
+
+@given(rows, width, width, st.sampled_from(["bf16", "fp8", "int4"]))
+def test_no_layer_beats_the_roofline(n: int, terms: int, columns: int, dtype: str) -> None:
+    layer = Linear(rows=n, in_features=terms, out_features=columns, weight_dtype=dtype)
+    span = layer_clock(H100).linear(layer)
+    weights = layer.parameters * WEIGHT_QUARTERS[dtype] / 32
+    assert span.hbm_bytes >= weights
+    assert span.seconds >= max(span.hbm_bytes / 3.352e12, layer.flops / 9.894e14)
+    assert span.hbm_bytes <= span.requested_bytes
+
+
+@given(rows, width, width, st.floats(1.0, 4.0))
+def test_more_bandwidth_is_never_slower(n: int, terms: int, columns: int, factor: float) -> None:
+    layer = Linear(rows=n, in_features=terms, out_features=columns)
+    data = H100.to_dict()
+    data["memory"]["hbm"]["bandwidth"]["value"] = 3.352e12 * factor
+    faster = from_data({name: value for name, value in data.items() if name != "id"}, "faster")
+    assert layer_clock(faster).linear(layer).seconds <= layer_clock(H100).linear(layer).seconds
+
+
+def test_a_layer_of_few_rows_streams_its_weights() -> None:
+    span = layer_clock(H100).linear(Linear(rows=1, in_features=4096, out_features=28672))
+    at_best = 2 * 4096 * 28672 / 3.352e12
+    assert at_best < span.seconds < 1.1 * at_best
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [("h100-sxm5", 0.65, 0.85), ("a100-sxm4-80gb", 0.8, 0.95)])
+def test_a_large_product_reaches_what_libraries_reach(name: str, low: float, high: float) -> None:
+    device = hardware(name)
+    span = layer_clock(device).linear(Linear(rows=8192, in_features=8192, out_features=8192))
+    assert device.compute.peak.bf16 is not None
+    assert low < span.flops / span.seconds / float(device.compute.peak.bf16.value) < high
+
+
+def test_groups_of_different_rows_share_a_launch() -> None:
+    clock = layer_clock(H100)
+    shape = {"in_features": 2048, "out_features": 1024}
+    apart = [Linear(rows=n, groups=g, **shape) for n, g in ((3, 2), (17, 1))]
+    span = clock.linear(*apart)
+    assert span.flops == sum(layer.flops for layer in apart)
+    assert span.hbm_bytes >= 2 * sum(layer.parameters for layer in apart)
+    assert span.seconds < sum(clock.linear(layer).seconds for layer in apart)
+
+
+def test_a_wave_of_blocks_shares_its_operands() -> None:
+    layer = Linear(rows=1024, in_features=10**6, out_features=1024)  # neither operand fits the L2
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 64, 10**6) == (1, 1)
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 16, 10**6) == (2, 2)
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 1, 10**6) == (8, 8)
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 1, 10**12) == (1, 1)
+
+
+def test_a_device_without_a_peak_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"compute\.peak\.fp8"):
+        layer_clock(hardware("a100-sxm4-80gb")).linear(Linear(rows=1, in_features=8, out_features=8, dtype="fp8"))
+
+
+def test_operands_beyond_the_l2_come_more_than_once_and_less_often_than_asked_for() -> None:
+    layer = Linear(rows=16384, in_features=16384, out_features=16384)
+    span = layer_clock(H100).linear(layer)
+    once = 3 * 2 * 16384**2
+    assert 2 * once < span.hbm_bytes < span.requested_bytes / 3
+
+
+def test_times_are_near_those_measured() -> None:
+    """Vidur's profiles of Llama's layers (tests/measured/README.md), which nothing was fitted to."""
+    errors: dict[str, list[float]] = {}
+    with (Path(__file__).parents[1] / "measured" / "linear.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            sizes = {name: int(row[name]) for name in ("rows", "in_features", "out_features")}
+            seconds = layer_clock(hardware(row["device"])).linear(Linear(**sizes, dtype="fp16")).seconds
+            errors.setdefault(row["device"], []).append(abs(seconds / float(row["seconds"]) - 1))
+    assert {name: len(found) for name, found in errors.items()} == {"a100-sxm4-80gb": 96, "a40": 48, "h100-sxm5": 96}
+    assert median(errors["h100-sxm5"]) < 0.12
+    assert median(errors["a100-sxm4-80gb"]) < 0.13
+    assert median(errors["a40"]) < 0.2
+
+
+LAYERS = (
+    Linear(rows=64, in_features=4096, out_features=4096),
+    Linear(rows=3, in_features=512, out_features=640, groups=2, gated=True, dtype="fp8", out_dtype="bf16"),
+    Linear(rows=300, in_features=4096, out_features=1024, weight_dtype="int4", scale_block=128),
+)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_an_estimate_is_the_time_of_a_step(layer: Linear) -> None:
+    """Without tiles the fastest of the usual ones; given, the time of those; the counts are those of `cost`."""
+    best = iomodel.estimate("gemm", layer, H100)
+    assert best.seconds == layer_clock(H100).linear(layer).seconds
+    assert best.cost == iomodel.cost("gemm", layer, best.tiles, **best.cost.options)
+    assert iomodel.estimate("gemm", layer, H100, best.tiles, **best.cost.options).seconds == best.seconds
+    alone = iomodel.estimate("gemm", layer, H100, splits=1)
+    assert alone.cost.options["splits"] == 1
+    assert alone.seconds >= best.seconds
+    assert best.floor <= best.seconds
+    assert best.compulsory_bytes <= best.dram_bytes[0] <= best.dram_bytes[1] == best.requested_bytes
+
+
+def test_an_estimate_refuses_a_tile_that_does_not_fit() -> None:
+    with pytest.raises(InfeasibleError, match="no block of"):
+        iomodel.estimate("gemm", LAYERS[0], H100, {"block_m": 4096, "block_n": 4096, "block_k": 64})
+    with pytest.raises(InputError, match="splits: 99 given; allowed: up to 64"):
+        iomodel.estimate("gemm", LAYERS[0], H100, {"block_m": 64, "block_n": 64, "block_k": 64}, splits=99)
