@@ -136,6 +136,22 @@ def test_machine_code_rounds_nothing(power: int) -> None:
         assert found.tolist() == [batch * (2 * n + 2 * -(-n // divisor)) for n in map(int, q_len)]
 
 
+@pytest.mark.parametrize("mask", ["full", "causal"])
+@pytest.mark.parametrize("length", [2**53 + 1, 10**15, 10**18])
+def test_a_late_element_beyond_the_bounds_of_earlier_blocks_is_exact(length: int, mask: Any) -> None:
+    # Machine code writes values on the bounds of the blocks before; they must not stand where these bounds are broken.
+    pytest.importorskip("numba")
+    q_len = np.tile(LENGTHS[:1000], 500)
+    for _ in range(2):  # with bounds that are known from the first run, too
+        q_len[400_000] = length
+        found = cost_array("flash2", q_len=q_len, head_dim=64, mask=mask, **SIZES, engine="numba").hbm_bytes
+        for place in (399_999, 400_000, 400_001):
+            one = iomodel.Attention(q_len=int(q_len[place]), head_dim=64, mask=mask)
+            assert found[place] == iomodel.cost("flash2", one, SIZES).hbm_bytes
+        q_len[400_000] = 7
+        assert cost_array("flash2", q_len=q_len, head_dim=64, mask=mask, **SIZES, engine="numba").hbm_bytes.dtype == int
+
+
 points = st.fixed_dictionaries(
     {
         **dict.fromkeys(("q_len", "kv_len"), st.integers(0, 59).map(lambda k: 2**k) | st.integers(1, 10**18)),

@@ -69,6 +69,10 @@ class Points:
         shape = np.broadcast_shapes(*(np.shape(value) for value in values))
         checked = None
         if self._unchecked:
+            beside = self._beside(compiled.inputs)
+            if shape == self.calls.shape and beside:  # one pass over all the arrays takes less than two over some
+                compiled, _ = compiled_for(formula, self._same, beside)
+                values += [self._number(symbol) for symbol in beside]
             checked = self._checker([NAME_OF.get(symbol, str(symbol)) for symbol in compiled.inputs])
             if shape != self.calls.shape:  # the formula lacks an axis of the arrays
                 for part in blocks(self.calls.shape):
@@ -86,6 +90,11 @@ class Points:
         if name in self.tiles:
             return self.tiles[name]
         return self.options[name] if name in self.options else self.calls.number(name)
+
+    def _beside(self, inputs: Sequence[Symbol]) -> tuple[Symbol, ...]:
+        """Return the symbols of unchecked arrays that are no inputs of a formula."""
+        symbols = {BY_NAME[name] for name in self._unchecked} - dict(self._same).keys() - set(inputs)
+        return tuple(sorted(symbols, key=str))
 
     @property
     def _same(self) -> tuple[tuple[Symbol, Symbol], ...]:
@@ -151,12 +160,16 @@ COUNTED = ("q_len", "kv_len", "page_size", "window_left", "window_right")
 
 
 @lru_cache(maxsize=1024)
-def compiled_for(formula: Expr, same: tuple[tuple[Symbol, Symbol], ...]) -> tuple[Compiled, dict[Symbol, Count]]:
+def compiled_for(
+    formula: Expr, same: tuple[tuple[Symbol, Symbol], ...], beside: tuple[Symbol, ...] = ()
+) -> tuple[Compiled, dict[Symbol, Count]]:
     """Compile one formula over its own symbols, and return the symbols that replace counts with these counts.
 
-    Symbols that share an array become one symbol.
+    Symbols that share an array become one symbol. The symbols `beside` are inputs that the formula ignores.
     """
     nodes = sorted(formula.atoms(Count), key=str)
     names = {node: Symbol(f"count_{i}", integer=True, nonnegative=True) for i, node in enumerate(nodes)}
     compiled = Compiled([formula.xreplace(names)], same=dict(same))
+    if beside:
+        compiled = Compiled([formula.xreplace(names)], (*compiled.inputs, *beside), dict(same))
     return compiled, {name: node for node, name in names.items()}

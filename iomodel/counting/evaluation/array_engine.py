@@ -42,14 +42,22 @@ def evaluated(compiled: Compiled, values: Sequence[Any], engine: str, seen: Seen
     runner = runner_for(compiled, varying, prod(shape), engine)
     results: list[Array] = [np.empty(shape, dtype=np.int64) for _ in range(compiled.outputs)]
     bounds = compiled.memo.setdefault(InputBounds, InputBounds(compiled))
+    fixed = {i: operand for i, operand in enumerate(operands) if i not in varying}
     for part in blocks(shape, runner.block):
         inputs, low, high = list(operands), list(operands), list(operands)
         for i in varying:
             inputs[i] = part_of(operands[i], part)
-            low[i], high[i] = runner.extremes(inputs[i])
-        if seen is not None:
-            seen(part, {i: (low[i], high[i]) for i in varying}, runner)
         wanted = [result[part] for result in results]
+        # One pass over the memory where the bounds of earlier blocks are likely to hold; else the values are discarded.
+        ends = runner.ahead(inputs, wanted) if bounds.small and bounds.hold(fixed, fixed) else None
+        written = ends is not None
+        ends = ends or [runner.extremes(inputs[i]) for i in varying]
+        for i, pair in zip(varying, ends, strict=True):
+            low[i], high[i] = pair
+        if seen is not None:
+            seen(part, dict(zip(varying, ends, strict=True)), runner)
+        if written and bounds.hold(dict(enumerate(low)), dict(enumerate(high))):
+            continue
         outputs = _at_once(runner, inputs, bounds.known(low, high), wanted)
         if outputs is None:
             outputs = _one_by_one(compiled, runner, inputs, wanted)
@@ -69,14 +77,26 @@ class InputBounds:
         self.compiled = compiled
         self.widest: tuple[list[int], list[int], bool] | None = None
 
+    @property
+    def small(self) -> bool:
+        """True if values within the bounds may be divided in floats."""
+        return self.widest is not None and self.widest[2]
+
+    def hold(self, low: Mapping[int, int], high: Mapping[int, int]) -> bool:
+        """Check that these inputs, by place, are within the bounds."""
+        if self.widest is None:
+            return False
+        least, most, _ = self.widest
+        return all(least[i] <= low[i] and high[i] <= most[i] for i in low)
+
     def known(self, low: list[int], high: list[int]) -> tuple[bool, bool]:
         """Check that all values within these bounds fit, and that they may be divided in floats."""
         if self.widest is None:
             wide = low, high
         else:
-            least, most, small = self.widest
-            if all(map(int.__le__, least, low)) and all(map(int.__ge__, most, high)):
-                return True, small
+            if self.hold(dict(enumerate(low)), dict(enumerate(high))):
+                return True, self.small
+            least, most, _ = self.widest
             # Powers of two as bounds, so that later blocks of similar sizes need no new bounds.
             ends = zip(most, high, strict=True)
             wide = list(map(min, least, low)), [old if new <= old else 1 << new.bit_length() for old, new in ends]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numba
 import numpy as np
@@ -16,10 +16,8 @@ import numpy as np
 from iomodel.common.floor_sum import floor_sum
 from iomodel.counting.evaluation.arithmetic import FLOAT_SAFE
 from iomodel.counting.evaluation.codegen import defined, function
+from iomodel.counting.evaluation.integral import SumOfFloors
 from iomodel.counting.evaluation.numpy_runner import Array, Runner
-
-if TYPE_CHECKING:
-    pass
 
 compiled_function: Callable[[Callable[..., Any]], Any] = numba.njit(error_model="numpy", nogil=True)
 _floor_sum = compiled_function(floor_sum)
@@ -80,15 +78,27 @@ class MachineCode(Runner):
     def _in_floats(self) -> Callable[..., None]:
         return self._kernel(_floor_div_in_floats, _ceil_div_in_floats)
 
-    def _kernel(self, floor_div: Any, ceil_div: Any) -> Callable[..., None]:
+    @cached_property
+    def _with_ends(self) -> Callable[..., None]:
+        return self._kernel(_floor_div_in_floats, _ceil_div_in_floats, ends=True)
+
+    def _kernel(self, floor_div: Any, ceil_div: Any, ends: bool = False) -> Callable[..., None]:
         calls = {"FloorDiv": floor_div, "CeilDiv": ceil_div, "Maximum": max, "Minimum": min, "SumOfFloors": _floor_sum}
         arrays = [self.compiled.inputs[i] for i in self.varying]
         formulas = compiled_function(function(self.compiled.formulas, self.compiled.inputs, calls, arrays, True))
         names = [f"x{i}" for i in range(len(self.compiled.inputs))]
         elements = ", ".join(f"{name}[i]" if n in self.varying else name for n, name in enumerate(names))
-        text = f"""def kernel({", ".join(["out", *names])}):
-    for i in range(out.size):
-        out[i] = formulas({elements})[0]"""
+        lines = [f"def kernel({', '.join([*['ends'] * ends, 'out', *names])}):"]
+        seen = [names[i] for i in self.varying] if ends else []
+        lines += [f"    low_{name} = high_{name} = {name}[0]" for name in seen]
+        lines += ["    for i in range(out.size):", f"        out[i] = formulas({elements})[0]"]
+        for name in seen:
+            lines += [
+                f"        low_{name} = min(low_{name}, {name}[i])",
+                f"        high_{name} = max(high_{name}, {name}[i])",
+            ]
+        lines += [f"    ends[{place}] = low_{name}, high_{name}" for place, name in enumerate(seen)]
+        text = "\n".join(lines)
         made: Callable[..., None] = compiled_function(defined(text, {"formulas": formulas}))
         return made
 
@@ -105,6 +115,25 @@ class MachineCode(Runner):
         if not alike or not (number.flags.c_contiguous and divisor.flags.c_contiguous) or most >= FLOAT_SAFE:
             return super().divides(divisor, number, most)
         return bool(_divides(divisor.reshape(-1), number.reshape(-1)))
+
+    @cached_property
+    def _without_harm(self) -> bool:
+        """True if any inputs can be run: a division in floats never traps, a sum of floors may never end."""
+        return not self.compiled.formulas[0].has(SumOfFloors)
+
+    def ahead(self, inputs: Sequence[Any], wanted: Sequence[Array]) -> list[tuple[int, int]] | None:
+        """Write values before their bounds are known, and return the ends of each varying input; None if it cannot."""
+        (out,) = wanted
+        alike = all(
+            inputs[i].shape == out.shape and inputs[i].dtype == np.int64 and inputs[i].flags.c_contiguous
+            for i in self.varying
+        )
+        if not (self._without_harm and alike and out.dtype == np.int64):
+            return None
+        ends = np.empty((len(self.varying), 2), dtype=np.int64)
+        arguments = [value.reshape(-1) if i in self.varying else value for i, value in enumerate(inputs)]
+        self._with_ends(ends, out.reshape(-1), *arguments)
+        return [(int(low), int(high)) for low, high in ends]
 
     def run(self, inputs: Sequence[Any], small: bool, wanted: Sequence[Array]) -> Sequence[Array]:
         """Return the values of a block whose intermediate values are known to fit."""

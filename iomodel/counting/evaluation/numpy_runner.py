@@ -43,6 +43,10 @@ class Runner:
         """Check that all divisors, from 1 up, divide their numbers, which are at most `most`."""
         return not np.any(number % divisor)
 
+    def ahead(self, inputs: Sequence[Any], wanted: Sequence[Array]) -> list[tuple[int, int]] | None:  # noqa: ARG002
+        """Write values before their bounds are known, and return the ends of each varying input; None if it cannot."""
+        return None
+
     def run(self, inputs: Sequence[Any], small: bool, wanted: Sequence[Array]) -> Sequence[Array]:  # noqa: ARG002
         """Return the values of a block whose intermediate values are known to fit."""
         arguments = list(inputs)
