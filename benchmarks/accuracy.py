@@ -122,7 +122,9 @@ def how(row: dict[str, str]) -> tuple[Parameters, dict[str, Any]]:
     if row["algorithm"] == "flash1":
         first = "2205.14135" in row["source"]  # the kernels of 2022, timed through autograd
         execution = replace(algorithm("flash1").execution["forward"], serial=())
-        return (EAGER, {}) if first else (DEFAULT, {"execution": execution})
+        kernels = iomodel.implementation("flash1", "flash-attention-1")
+        later = replace(kernels, execution={"forward": execution, "backward": execution})
+        return (EAGER, {}) if first else (DEFAULT, {"implementation": later})
     return DEFAULT, {}
 
 

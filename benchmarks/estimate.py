@@ -35,10 +35,8 @@ def main() -> None:
             tiles = TILES if direction == "forward" else {"block_q": 64, "block_kv": 128, "warps": 8}
             estimate = timed(lambda w=w, tiles=tiles: iomodel.estimate("flash2", w, GPU, tiles), repeats)
             cost = timed(lambda w=w, tiles=tiles: iomodel.cost("flash2", w, tiles), repeats)
-            fastest = timed(
-                lambda w=w: iomodel.solve("flash2", w, GPU, residency="gpu", objective="time"), max(3, repeats // 5)
-            )
-            least = timed(lambda w=w: iomodel.solve("flash2", w, GPU, residency="gpu"), max(3, repeats // 5))
+            fastest = timed(lambda w=w: iomodel.solve("flash2", w, GPU, objective="time"), max(3, repeats // 5))
+            least = timed(lambda w=w: iomodel.solve("flash2", w, GPU, objective="traffic"), max(3, repeats // 5))
             table.add_row(
                 f"flash2 {direction}, {mask}",
                 f"{estimate * 1e6:,.0f}",

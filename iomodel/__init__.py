@@ -37,9 +37,12 @@ if TYPE_CHECKING:
     from iomodel.models.registry import model as model
     from iomodel.models.spec import ModelSpec as ModelSpec
     from iomodel.nests.execution import Execution as Execution
+    from iomodel.nests.implementation import Implementation as Implementation
     from iomodel.nests.residency import Residency as Residency
     from iomodel.placement.check import Check as Check
     from iomodel.placement.check import check as check
+    from iomodel.placement.implementations import implementation as implementation
+    from iomodel.placement.implementations import list_implementations as list_implementations
     from iomodel.planning.fleet import fleet as fleet
     from iomodel.planning.fleet_result import Fleet as Fleet
     from iomodel.planning.plan import plan as plan
@@ -121,7 +124,12 @@ _PUBLIC = {
     ),
     "models.spec": ("ModelSpec",),
     "nests.execution": ("Execution",),
+    "nests.implementation": ("Implementation",),
     "nests.residency": ("Residency",),
+    "placement.implementations": (
+        "implementation",
+        "list_implementations",
+    ),
     "placement.check": (
         "Check",
         "check",

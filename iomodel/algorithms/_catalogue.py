@@ -20,6 +20,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ()},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "add_norm": {
         "module": "elementwise",
@@ -38,6 +39,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ()},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "rotary": {
         "module": "elementwise",
@@ -56,6 +58,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ()},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "append": {
         "module": "elementwise",
@@ -74,6 +77,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ()},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "append_latent": {
         "module": "elementwise",
@@ -92,6 +96,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ()},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "gated_activation": {
         "module": "elementwise",
@@ -110,6 +115,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ()},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "activation": {
         "module": "elementwise",
@@ -128,6 +134,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ()},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "embedding": {
         "module": "elementwise",
@@ -146,6 +153,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ()},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "combine_experts": {
         "module": "elementwise",
@@ -164,6 +172,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ()},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "flash1": {
         "module": "flash1",
@@ -176,7 +185,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {},
         "saved": {},
-        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "classes": frozenset({"exact", "row-atomic", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -211,7 +220,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query", "value"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
@@ -270,7 +279,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
             ),
         },
@@ -296,6 +305,17 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": True,
             },
         },
+        "kernels": (
+            {
+                "name": "flash-attention-1",
+                "title": "FlashAttention of 2022 (CUDA): one thread block per head",
+                "cite": "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn",
+                "searched": {},
+                "places": {"forward": (0, 1), "backward": (0,)},
+                "executions": {},
+                "tiles": (),
+            },
+        ),
     },
     "flash2": {
         "module": "flash2",
@@ -308,7 +328,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
         "saved": {"lse": True},
-        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "classes": frozenset({"exact", "row-atomic", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -432,6 +452,17 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             },
         },
+        "kernels": (
+            {
+                "name": "flash-attention-2",
+                "title": "FlashAttention-2 (CUDA)",
+                "cite": "github.com/Dao-AILab/flash-attention, csrc/flash_attn",
+                "searched": {},
+                "places": {"forward": (0,), "backward": (0, 1)},
+                "executions": {},
+                "tiles": (),
+            },
+        ),
     },
     "flash3": {
         "module": "flash3",
@@ -445,7 +476,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"lse": True},
         "saved": {"lse": True},
-        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "classes": frozenset({"exact", "row-atomic", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -614,7 +645,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "query"}), "io"),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "FlashAttention-3 backward, "
@@ -745,6 +776,17 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             },
         },
+        "kernels": (
+            {
+                "name": "flash-attention-3",
+                "title": "FlashAttention-3 (CUDA, Hopper)",
+                "cite": "github.com/Dao-AILab/flash-attention, hopper",
+                "searched": {"packed": (False, True)},
+                "places": {"forward": (0, 1, 2, 3), "backward": (0, 1, 2, 3, 4)},
+                "executions": {},
+                "tiles": (),
+            },
+        ),
     },
     "gemm": {
         "module": "gemm",
@@ -766,6 +808,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("splits",)},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "linear_transformer": {
         "module": "linear_transformer",
@@ -788,6 +831,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("carry",)},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "linformer": {
         "module": "linformer",
@@ -808,6 +852,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("projected", "shared")},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "loki": {
         "module": "loki",
@@ -828,6 +873,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("rank", "top_k")},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "mamba1": {
         "module": "mamba1",
@@ -848,6 +894,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("state", "expand", "carry")},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "mamba2": {
         "module": "mamba2",
@@ -868,6 +915,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("carry",)},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "nsa": {
         "module": "nsa",
@@ -888,6 +936,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("compress_block", "compress_stride", "select_block", "selected", "local")},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "performer": {
         "module": "performer",
@@ -908,6 +957,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("features", "carry")},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "reformer": {
         "module": "reformer",
@@ -926,6 +976,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("buckets", "rounds")},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "routing_transformer": {
         "module": "routing_transformer",
@@ -947,6 +998,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("clusters",)},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "small_cache": {
         "module": "small_cache",
@@ -994,6 +1046,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             }
         },
+        "kernels": (),
     },
     "sparse_transformer": {
         "module": "sparse_transformer",
@@ -1015,6 +1068,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("stride", "summary", "fixed", "second")},
         "residencies": {},
         "executions": {},
+        "kernels": (),
     },
     "split_kv": {
         "module": "split_kv",
@@ -1028,7 +1082,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"splits": 1, "lse": True},
         "saved": {},
-        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "classes": frozenset({"exact", "row-atomic", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -1075,6 +1129,17 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": True,
             }
         },
+        "kernels": (
+            {
+                "name": "flash-attention-2",
+                "title": "FlashAttention-2 (CUDA), split-KV",
+                "cite": "github.com/Dao-AILab/flash-attention, csrc/flash_attn: flash_fwd_kernel.h, flash_api.cpp",
+                "searched": {"splits": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), "packed": (False, True)},
+                "places": {"forward": (0,)},
+                "executions": {},
+                "tiles": (),
+            },
+        ),
     },
     "standard": {
         "module": "standard",
@@ -1121,6 +1186,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             },
         },
+        "kernels": (),
     },
     "tiled_query": {
         "module": "tiled_query",
@@ -1154,6 +1220,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             }
         },
+        "kernels": (),
     },
     "two_pass": {
         "module": "two_pass",
@@ -1186,5 +1253,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             }
         },
+        "kernels": (),
     },
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import Execution
+from iomodel.nests.implementation import Implementation, ShippedTile
 from iomodel.nests.residency import Residency
 
 LISTED = (
@@ -67,6 +68,26 @@ class ShippedAlgorithm(Algorithm):
             direction: tuple(ShippedResidency.of(self, direction, place, entry) for place, entry in enumerate(entries))
             for direction, entries in self.__dict__["residencies"].items()
         }
+
+    @cached_property
+    def implementations(self) -> tuple[Implementation, ...]:
+        """The implementations in order of preference."""
+        return tuple(self._implementation(entry) for entry in self.__dict__["kernels"])
+
+    def _implementation(self, entry: Mapping[str, Any]) -> Implementation:
+        layouts, executions = self.residency, entry["executions"].items()
+        return Implementation(
+            **{name: entry[name] for name in ("name", "title", "cite", "searched")},
+            residency={
+                direction: tuple(layouts[direction][place] for place in places)
+                for direction, places in entry["places"].items()
+            },
+            execution={
+                direction: ShippedExecution.of(self, direction, execution, entry["name"])
+                for direction, execution in executions
+            },
+            tiles=tuple(ShippedTile(*row) for row in entry["tiles"]),
+        )
 
     @cached_property
     def execution(self) -> Mapping[str, Any]:
@@ -148,34 +169,44 @@ class ShippedExecution(Execution):
         return Execution(**declared)
 
     @classmethod
-    def of(cls, algorithm: ShippedAlgorithm, direction: str, entry: Mapping[str, Any]) -> Execution:
-        """Return the execution of a direction of an algorithm and its entry in the catalogue."""
+    def of(
+        cls, algorithm: ShippedAlgorithm, direction: str, entry: Mapping[str, Any], implementation: str = ""
+    ) -> Execution:
+        """Return the execution of a direction of an algorithm, or of an implementation, and its catalogue entry."""
+        facts = {name: value for name, value in entry.items() if name != "axes"}
         if not entry["axes"]:
-            return Execution(entry["cite"], entry["phases"])
+            return Execution(**facts)
         execution: ShippedExecution = object.__new__(cls)
-        execution.__dict__.update(cite=entry["cite"], phases=entry["phases"], algorithm=algorithm, direction=direction)
+        execution.__dict__.update(facts, algorithm=algorithm, direction=direction, implementation=implementation)
         return execution
 
     @property
     def declaration(self) -> Execution:
         """The execution as the algorithm's module declares it."""
-        declared: Execution = self.__dict__["algorithm"].declaration.execution[self.__dict__["direction"]]
-        return declared
+        own = self.__dict__
+        return _executions(own["algorithm"].declaration, own["implementation"])[own["direction"]]
 
     def __hash__(self) -> int:
         return hash((self.cite, self.phases))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ShippedExecution):
-            return all(self.__dict__[name] == other.__dict__[name] for name in ("algorithm", "direction"))
+            return all(
+                self.__dict__[name] == other.__dict__[name] for name in ("algorithm", "implementation", "direction")
+            )
         return self.declaration == other
 
     def __reduce__(self) -> Any:
-        return _execution, (self.__dict__["algorithm"], self.__dict__["direction"])
+        return _execution, tuple(self.__dict__[name] for name in ("algorithm", "implementation", "direction"))
 
 
-def _execution(algorithm: Algorithm, direction: str) -> Any:
-    return algorithm.execution[direction]
+def _execution(algorithm: Algorithm, implementation: str, direction: str) -> Execution:
+    return _executions(algorithm, implementation)[direction]
+
+
+def _executions(algorithm: Algorithm, implementation: str) -> Mapping[str, Execution]:
+    named = (known for known in algorithm.implementations if known.name == implementation)
+    return next(named).execution if implementation else algorithm.execution
 
 
 def _declared(name: str) -> property:
@@ -203,7 +234,23 @@ def listed(module: str, algorithm: Algorithm) -> dict[str, Any]:
         **{name: getattr(algorithm, name) for name in LISTED},
         "taken": {direction: tuple(algorithm.takes(direction)) for direction in algorithm.directions},
         "residencies": {direction: tuple(map(_facts, declared)) for direction, declared in algorithm.residency.items()},
-        "executions": {direction: _phases(declared) for direction, declared in algorithm.execution.items()},
+        "executions": {direction: _overlap(declared) for direction, declared in algorithm.execution.items()},
+        "kernels": tuple(_kernels(algorithm, implementation) for implementation in algorithm.implementations),
+    }
+
+
+def _kernels(algorithm: Algorithm, implementation: Implementation) -> dict[str, Any]:
+    return {
+        **{name: getattr(implementation, name) for name in ("name", "title", "cite", "searched")},
+        "places": {
+            direction: tuple(algorithm.residency[direction].index(layout) for layout in layouts)
+            for direction, layouts in implementation.residency.items()
+        },
+        "executions": {direction: _overlap(execution) for direction, execution in implementation.execution.items()},
+        "tiles": tuple(
+            tuple(dict(value) if name == "tiles" else value for name, value in vars(row).items())
+            for row in implementation.tiles
+        ),
     }
 
 
@@ -212,5 +259,6 @@ def _facts(residency: Residency) -> dict[str, Any]:
     return {name: getattr(residency, name) for name in (*names, *LAYOUT)}
 
 
-def _phases(execution: Execution) -> dict[str, Any]:
-    return {"cite": execution.cite, "phases": execution.phases, "axes": bool(execution.serial or execution.spread)}
+def _overlap(execution: Execution) -> dict[str, Any]:
+    facts = {field.name: getattr(execution, field.name) for field in fields(execution) if field.name not in AXES}
+    return {**facts, "axes": bool(execution.serial or execution.spread)}

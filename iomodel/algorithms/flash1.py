@@ -12,6 +12,7 @@ from sympy import Integer, ceiling
 from iomodel.algorithms._gradients import stores, summed, zeros
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import BARRIERS
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.language import Drop, Exp, Fill, Hold, Kernel, Live, Load, Loop, MatMul, Scores, Sink, Store, Tensor
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v, warps
@@ -96,6 +97,12 @@ BACKWARD = Residency(
     split="columns",
 )
 EXECUTION = replace(BARRIERS, serial=(key,))
+FLASH_ATTENTION_1 = Implementation(
+    "flash-attention-1",
+    "FlashAttention of 2022 (CUDA): one thread block per head",
+    "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn",
+    residency={"forward": (FORWARD, V_IN_SHARED), "backward": (BACKWARD,)},
+)
 
 _T_c = ceiling(N_k / B_c)
 
@@ -107,7 +114,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     backward=backward,
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    residency={"forward": (FORWARD, V_IN_SHARED), "backward": (BACKWARD,)},
+    implementations=(FLASH_ATTENTION_1,),
     execution={"forward": EXECUTION, "backward": EXECUTION},
     published=(
         Published(

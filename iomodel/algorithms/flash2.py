@@ -12,6 +12,7 @@ from sympy import Expr, Integer, ceiling
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.language import (
     Accumulate,
     Drop,
@@ -149,6 +150,12 @@ V_IN_REGISTERS = replace(
     ),
     phases=tuple((*phase, Fragment(V, "io")) for phase in BACKWARD.phases),
 )
+FLASH_ATTENTION_2 = Implementation(
+    "flash-attention-2",
+    "FlashAttention-2 (CUDA)",
+    _KERNELS,
+    residency={"forward": (FORWARD,), "backward": (BACKWARD, V_IN_REGISTERS)},
+)
 
 _T_c = ceiling(N_k / B_c)
 
@@ -162,7 +169,7 @@ ALGORITHM = Algorithm(
     options={"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
     saved={"lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    residency={"forward": (FORWARD,), "backward": (BACKWARD, V_IN_REGISTERS)},
+    implementations=(FLASH_ATTENTION_2,),
     execution={"forward": PIPELINED, "backward": PIPELINED},
     published=(
         Published(

@@ -13,6 +13,7 @@ from iomodel.algorithms._flash3_residency import ADDED_BESIDE, BACKWARD, FORWARD
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.language import (
     Accumulate,
     Drop,
@@ -111,6 +112,14 @@ def backward() -> Iterator[Kernel]:
     yield from summed(True)
 
 
+FLASH_ATTENTION_3 = Implementation(
+    "flash-attention-3",
+    "FlashAttention-3 (CUDA, Hopper)",
+    "github.com/Dao-AILab/flash-attention, hopper",
+    residency={"forward": FORWARD, "backward": BACKWARD},
+    searched={"packed": (False, True)},
+)
+
 _T_c = ceiling(N_k / B_c)
 
 ALGORITHM = Algorithm(
@@ -124,7 +133,7 @@ ALGORITHM = Algorithm(
     saved={"lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
     execution={"forward": PIPELINED, "backward": ADDED_BESIDE},
-    residency={"forward": FORWARD, "backward": BACKWARD},
+    implementations=(FLASH_ATTENTION_3,),
     published=(
         Published(
             N_q * d + N_k * (d + d_v) * ceiling(N_q / B_r) + N_q * d_v + N_q,

@@ -12,11 +12,14 @@ from sympy import Expr, Integer, Min, ceiling
 from iomodel.algorithms.flash2 import FORWARD
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.execution import PIPELINED
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.language import Drop, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Scores, Sink, Store, When
 from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v, s
 from iomodel.nests.tensors import LSE, K, LSE_acc, O, O_acc, Q, S, V, depth, key, l, m, query, split, value
 
 ONE = Integer(1)
+SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+"""Numbers of splits that a solver tries; FlashAttention-2 takes up to 128."""
 
 
 def declare(splits: Expr, lse: bool) -> Iterator[Kernel]:
@@ -52,6 +55,14 @@ def declare(splits: Expr, lse: bool) -> Iterator[Kernel]:
     ])  # fmt: skip
 
 
+FLASH_ATTENTION_2 = Implementation(
+    "flash-attention-2",
+    "FlashAttention-2 (CUDA), split-KV",
+    "github.com/Dao-AILab/flash-attention, csrc/flash_attn: flash_fwd_kernel.h, flash_api.cpp",
+    residency={"forward": (FORWARD,)},
+    searched={"splits": SPLITS, "packed": (False, True)},
+)
+
 _T_c = ceiling(N_k / B_c)
 _many = Min(1, s - 1)
 
@@ -66,7 +77,7 @@ ALGORITHM = Algorithm(
         Requirement.at_most(s, "splits", ceiling(N_k / B_c), "up to {most}, the tiles of {block_kv} keys in {kv_len}"),
     ),
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    residency={"forward": (FORWARD,)},
+    implementations=(FLASH_ATTENTION_2,),
     execution={"forward": replace(PIPELINED, spread=(split,))},
     published=(
         Published(

@@ -6,7 +6,7 @@ from typing import Any
 
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
-from iomodel.cli.options import ALGORITHM, DEVICE, LAUNCHED, TILE, WORKLOAD, Algorithm, Json
+from iomodel.cli.options import ALGORITHM, DEVICE, IMPLEMENTATION, LAUNCHED, TILE, WORKLOAD, Algorithm, Json
 from iomodel.cli.output import emit
 from iomodel.cli.signature import option, with_options
 from iomodel.errors import InputError
@@ -17,7 +17,7 @@ PARAMETERS = [
 ]
 
 
-@with_options(WORKLOAD, [DEVICE], LAUNCHED, TILE, PARAMETERS, ALGORITHM)
+@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, PARAMETERS, ALGORITHM)
 def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Estimate the time, the limiting resource and the traffic of a call, by default at the fastest tiles.
 
@@ -32,12 +32,8 @@ def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     names = [entry.name for entry in (*LAUNCHED, *TILE)]
     sizes, chosen = values.tiles(arguments, names), values.options(arguments, list_algorithms())
     parameters = Parameters(**values.durations(arguments, [entry.name for entry in PARAMETERS]))
-    emit(
-        run(
-            algorithm, values.workload(arguments), arguments["hardware"], sizes or None, parameters=parameters, **chosen
-        ),
-        json,
-    )
+    more = {"parameters": parameters, "implementation": arguments["implementation"], **chosen}
+    emit(run(algorithm, values.workload(arguments), arguments["hardware"], sizes or None, **more), json)
 
 
 @with_options([DEVICE], PARAMETERS)

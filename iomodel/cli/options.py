@@ -18,6 +18,7 @@ from iomodel.common.display import escape_markup
 from iomodel.counting.options import known_options
 from iomodel.devices.device import list_hardware
 from iomodel.nests.alphabet import GEMM_TILES, LAUNCH, OPTIONS, TILES, Entry
+from iomodel.nests.implementation import TEXTBOOK
 from iomodel.workloads.call import Call, Direction, DType
 from iomodel.workloads.window import Align
 
@@ -151,21 +152,28 @@ BUDGET = [
     option("epsilon", "Relative excess traffic allowed for a larger block_kv (0).", "Solver", "SHARE"),
 ]
 OBJECTIVE = option(
-    "objective", "traffic (default), with a proof; or time on the device.", "Solver", "NAME", ("traffic", "time")
+    "objective",
+    "time, the default on a device; or traffic, with a proof, the default elsewhere.",
+    "Solver",
+    "NAME",
+    ("time", "traffic"),
 )
+IMPLEMENTATIONS = tuple(dict.fromkeys(i.name for name in list_algorithms() for i in algorithm(name).implementations))
+IMPLEMENTATIONS = (*IMPLEMENTATIONS, TEXTBOOK.name)
 APPROXIMATE = switch(
     "approximate", "Include algorithms that approximate attention; they are marked and never the best.", "Solver"
 )
-RESIDENCY = [
-    option(
-        "residency",
-        "gpu: place tiles in shared memory and registers, with warps and stages.",
-        "Solver",
-        "NAME",
-        ("gpu",),
-    ),
+IMPLEMENTATION = option(
+    "implementation",
+    "The kernels, such as flash-attention-3, or textbook for one memory (the first that runs on the device).",
+    "Solver",
+    "NAME",
+    IMPLEMENTATIONS,
+)
+KERNELS = [
+    IMPLEMENTATION,
     OBJECTIVE,
-    option("min_blocks_per_sm", "Least number of blocks per SM with --residency (1).", "Solver"),
+    option("min_blocks_per_sm", "Least number of blocks per SM with an implementation (1).", "Solver"),
 ]
 DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", "NAME|FILE", tuple(list_hardware()))
 LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]

@@ -15,8 +15,8 @@ from iomodel.cli.options import (
     ALGORITHM,
     BUDGET,
     DEVICE,
+    IMPLEMENTATION,
     LAUNCHED,
-    RESIDENCY,
     TILE,
     WORKLOAD,
     Algorithm,
@@ -45,7 +45,6 @@ SRAM = [
     *(known for known in BUDGET if known.name in ("alignment", "min_block_kv")),
 ]
 BARE = [known for known in BUDGET if known.name in ("sram_bytes", "sram_elements", "alignment")]
-LYING = [known for known in RESIDENCY if known.name == "residency"]
 TILE_NAMES = [parameter.name for parameter in TILE]
 LAUNCH_NAMES = [parameter.name for parameter in LAUNCHED]
 
@@ -58,7 +57,7 @@ def _root(context: typer.Context) -> None:
 
 
 @plot.command()
-@with_options(WORKLOAD, [DEVICE], LAUNCHED, TILE, ALGORITHM, FILE)
+@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def roofline(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw estimates under the roofs of a device.
 
@@ -71,7 +70,7 @@ def roofline(algorithms: Algorithms, *, json: Json = False, **arguments: Any) ->
 
 
 @plot.command()
-@with_options(WORKLOAD, [DEVICE], LAUNCHED, TILE, ALGORITHM, FILE)
+@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def breakdown(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
     """Draw the estimated time of every resource, with the limiting one marked.
 
@@ -110,12 +109,12 @@ def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> 
 
 
 @plot.command()
-@with_options(WORKLOAD, [DEVICE], BARE, LYING, LAUNCHED, TILE, ALGORITHM, FILE)
+@with_options(WORKLOAD, [DEVICE], BARE, [IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
 def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Draw the feasible tiles, coloured by their traffic, and mark a given tile.
 
     Example:
-      iomodel plot feasible flash2 --hardware h100-sxm5 --residency gpu --q-len 8192 --head-dim 128 --output map.svg
+      iomodel plot feasible flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output map.svg
     """
     from iomodel.plots import feasible_tiles
 
@@ -149,7 +148,8 @@ def _estimates(algorithms: list[str], arguments: dict[str, Any]) -> list[Any]:
         raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
     tiles = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]) or None
     call, chosen = as_attention(values.workload(arguments)), values.options(arguments, list_algorithms())
-    return [estimate(name, call, arguments["hardware"], tiles, **chosen) for name in algorithms]
+    device, kernels = arguments["hardware"], arguments["implementation"]
+    return [estimate(name, call, device, tiles, implementation=kernels, **chosen) for name in algorithms]
 
 
 def _drawn(arguments: dict[str, Any], json: bool, draw: Callable[[], Any]) -> None:

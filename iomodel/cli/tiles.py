@@ -11,9 +11,10 @@ from iomodel.cli.options import (
     APPROXIMATE,
     BUDGET,
     DEVICE,
+    IMPLEMENTATION,
+    KERNELS,
     LAUNCHED,
     OBJECTIVE,
-    RESIDENCY,
     TILE,
     WORKLOAD,
     Algorithm,
@@ -28,9 +29,9 @@ TILE_NAMES = [parameter.name for parameter in TILE]
 LAUNCH_NAMES = [parameter.name for parameter in LAUNCHED]
 
 
-@with_options(WORKLOAD, BUDGET, RESIDENCY, ALGORITHM)
+@with_options(WORKLOAD, BUDGET, KERNELS, ALGORITHM)
 def tiles(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
-    """Find the tiles with the least HBM traffic, with a proof.
+    """Find the fastest tiles on a device, or those with the least traffic in a memory, with a proof.
 
     Example:
       iomodel tiles flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128
@@ -41,7 +42,7 @@ def tiles(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     emit(solve(algorithm, values.workload(arguments), **values.budget(arguments), **chosen), json)
 
 
-@with_options(WORKLOAD, [DEVICE], LAUNCHED, TILE, ALGORITHM)
+@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
 def check(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """Check whether a tile fits a device, and show the limiting resource and the occupancy.
 
@@ -53,12 +54,13 @@ def check(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     if arguments["hardware"] is None:
         raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
     sizes, chosen = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]), values.options(arguments, list_algorithms())
-    emit(look(algorithm, as_attention(values.workload(arguments)), arguments["hardware"], sizes, **chosen), json)
+    call, kernels = as_attention(values.workload(arguments)), arguments["implementation"]
+    emit(look(algorithm, call, arguments["hardware"], sizes, kernels, **chosen), json)
 
 
-@with_options(WORKLOAD, BUDGET, [OBJECTIVE, APPROXIMATE], ALGORITHM)
+@with_options(WORKLOAD, BUDGET, [IMPLEMENTATION, OBJECTIVE, APPROXIMATE], ALGORITHM)
 def compare(*, json: Json = False, **arguments: Any) -> None:
-    """Solve every algorithm and list them side by side, by least traffic or least time.
+    """Solve every algorithm and list them side by side, by time on a device or by traffic in a memory.
 
     Example:
       iomodel compare --hardware a100-sxm4-80gb --q-len 4096 --head-dim 64 --objective time

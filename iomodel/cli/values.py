@@ -67,7 +67,7 @@ def budget(arguments: Arguments) -> dict[str, Any]:
     }
     values = {name: read(name, arguments[name]) for name, read in readers.items() if _typed(arguments, name)}
     share = {"epsilon": real(arguments["epsilon"])} if _typed(arguments, "epsilon") else {}
-    lying = {name: arguments[name] for name in ("residency", "objective") if _typed(arguments, name)}
+    lying = {name: arguments[name] for name in ("implementation", "objective") if _typed(arguments, name)}
     return {"hardware": arguments["hardware"], **values, **share, **lying}
 
 

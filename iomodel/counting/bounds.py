@@ -153,6 +153,13 @@ def best_bound(algorithm: AlgorithmLike, workload: Workload, sram_elements: int)
     return max(lower_bounds(algorithm, workload, sram_elements).values(), key=lambda bound: bound.bytes)
 
 
+def unconditional_bound(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> Bound:
+    """Return the largest bound that holds for every schedule of classical products."""
+    bounds = lower_bounds(algorithm, workload, sram_elements)
+    general = (bounds[name] for name in ("compulsory", "exact", "product") if name in bounds)
+    return max(general, key=lambda bound: bound.bytes)
+
+
 def _exact(pairs: int, width: int, _value_width: int, size: int) -> int:
     root = isqrt(3 * size * width**2 - 1) + 1  # rounded up, so that the bound is rounded down
     return pairs * width**2 // (size + root) - size

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from iomodel.nests.alphabet import ALPHABET as ALPHABET
     from iomodel.nests.alphabet import Entry as Entry
     from iomodel.nests.execution import Execution as Execution
+    from iomodel.nests.implementation import Implementation as Implementation
     from iomodel.nests.language import Accumulate as Accumulate
     from iomodel.nests.language import Axis as Axis
     from iomodel.nests.language import Cut as Cut
@@ -107,6 +108,7 @@ _PUBLIC = {
         "MatMul", "Piece", "Random", "Scores", "Sink", "Store", "Tanh", "Tensor", "When",
     ),
     "own_symbols": ("symbol",),
+    "implementation": ("Implementation",),
     "residency": ("Residency",),
     "rules": ("DeclarationError", "check"),
     "symbols": (

@@ -9,11 +9,13 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from iomodel.nests.alphabet import Entry
+from iomodel.nests.implementation import Implementation
 
 if TYPE_CHECKING:
     from sympy import Expr, Symbol
 
     from iomodel.nests.language import Nest
+    from iomodel.nests.residency import Residency
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,9 @@ class Algorithm:
     the switches of `declare` set by the call, in a linear layer (`gated`); the features of an attention call apply to
     any nest.
 
+    `implementations` are the kernels of libraries that run it, in the order in which a device takes the first that it
+    can run; `execution` is the overlap of resources per direction, for an implementation that declares none.
+
     `approximates` describes the approximation of attention that an algorithm computes; empty for an exact algorithm.
     An approximation supports no features, no packed rows, one sequence length per call, and only its `masks`.
 
@@ -95,7 +100,7 @@ class Algorithm:
     without: Mapping[str, frozenset[str]] = field(default_factory=dict)
     tiled_by: str | None = None
     published: tuple[Published, ...] = ()
-    residency: Mapping[str, Any] = field(default_factory=dict)
+    implementations: tuple[Implementation, ...] = ()
     execution: Mapping[str, Any] = field(default_factory=dict)
     requires: tuple[Requirement, ...] = ()
     approximates: str = ""
@@ -125,6 +130,16 @@ class Algorithm:
     def shipped(self) -> str | None:
         """The module of an algorithm of this package; None for any other."""
         return None
+
+    @cached_property
+    def residency(self) -> Mapping[str, tuple[Residency, ...]]:
+        """The layouts of all implementations, by direction."""
+        layouts: dict[str, tuple[Residency, ...]] = {}
+        for implementation in self.implementations:
+            for direction, own in implementation.residency.items():
+                known = layouts.get(direction, ())
+                layouts[direction] = (*known, *(layout for layout in own if layout not in known))
+        return layouts
 
     @property
     def directions(self) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.counting.cost import tally_for, tile_sizes
+from iomodel.counting.cost import Cost, check_requirements, cost_at, tally_for, tile_sizes
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware
 from iomodel.devices.device import hardware as find_hardware
-from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.nests.residency import Residency
+from iomodel.errors import InputError, shown
+from iomodel.nests.implementation import TEXTBOOK, Implementation
+from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Occupancy, Placement, placements
 from iomodel.workloads.attention import Attention, as_attention
 
@@ -89,7 +90,7 @@ class Check(Result):
         """Return the table of the terminal."""
         tiles = ", ".join(f"{name} = {size}" for name, size in self.tiles.items())
         verdict = ("fits", "yes" if self.fits else "no", "")
-        rows = [verdict, *self.resource_rows(), ("binding", self.binding, "")]
+        rows = [verdict, ("layout", self.residency, ""), *self.resource_rows(), ("binding", self.binding, "")]
         return [Table(f"{self.algorithm}: {tiles} on {self.device}", ("", ">value", "unit"), rows)]
 
 
@@ -98,7 +99,7 @@ def check(
     workload: Attention,
     hardware: Hardware | str,
     tiles: Mapping[str, int],
-    residency: str | Residency = "gpu",
+    implementation: str | Implementation | None = None,
     **options: Any,
 ) -> Check:
     """Check whether a tile fits a device, with the remaining resources, the limiting one, and the occupancy.
@@ -106,7 +107,7 @@ def check(
     Parameters
     ----------
     algorithm : str or Algorithm
-        One of :func:`iomodel.list_algorithms` that declares a residency for the direction.
+        One of :func:`iomodel.list_algorithms` that has an implementation for the direction.
     workload : Attention
         The attention call, forward or backward.
     hardware : Hardware or str
@@ -114,8 +115,8 @@ def check(
     tiles : mapping of tile name to int
         ``{"block_q": 128, "block_kv": 64, "warps": 4, "stages": 1}``; warps are computing warps [-]. They
         default to the least numbers of the kernel.
-    residency : "gpu" or Residency
-        Placement of the tiles: that of the algorithm's kernels, or a declared one.
+    implementation : str or Implementation, optional
+        The kernels: one of :func:`iomodel.list_implementations`, by default the first that runs the call there.
     **options
         Options of the algorithm, and ``packed=True``.
 
@@ -133,26 +134,33 @@ def check(
     (True, 101376, 'registers', 2)
     """
     call, device = as_attention(workload), as_device(hardware)
-    as_residency(residency)
+    chosen = implementation_for(algorithm, call, device, implementation)
     launch_sizes = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
     tally, complete = tally_for(algorithm, call, options, tiled=True)
     sizes = tile_sizes(algorithm, tally.tiles, launch_sizes)
-    candidates = placements(
-        find_algorithm(algorithm), call, device, residency, dict(structural(complete)), kind_of(call)
-    )
+    check_requirements(find_algorithm(algorithm), call, complete, sizes)
+    if not chosen.residency:
+        return _textbook(algorithm, call, device, cost_at(tally, call, sizes, complete), implementation is None)
+    candidates = placements(find_algorithm(algorithm), call, device, chosen, dict(structural(complete)), kind_of(call))
     launches = ((placement, launch) for placement in candidates for launch in _launches(placement, launch_sizes))
     return min((checked(*launch, algorithm, call, sizes) for launch in launches), key=excess)
+
+
+def _textbook(algorithm: AlgorithmLike, call: Attention, device: Hardware, cost: Cost, assumed: bool) -> Check:
+    """Check tiles whose live data share one memory."""
+    used, limit, per_sm = cost.footprint_bytes, device.sram_per_block, device.memory.sram.per_sm
+    room = limit if per_sm is None else int(per_sm.value)
+    fits = used <= limit
+    name = "shared memory"
+    layout = no_kernel(algorithm, call, device) if assumed else TEXTBOOK.title
+    resources = FrozenDict({name: Resource(used, limit, "B")})
+    blocks = max(1, room // max(1, used)) if fits else 0
+    return Check(name_of(algorithm), call, device.name, cost.tiles, layout, fits, resources, name, blocks, name)
 
 
 def excess(outcome: Check) -> float:
     """Sum the relative excess of a tile over all resources; 0 if it fits [-]."""
     return sum(max(0, -r.slack) / max(1, r.limit) for r in outcome.resources.values())
-
-
-def as_residency(residency: object) -> None:
-    """Raise UnknownNameError unless the argument names or is a residency."""
-    if not isinstance(residency, Residency) and not (isinstance(residency, str) and residency == "gpu"):
-        raise UnknownNameError("residency", residency, ["gpu", "an iomodel.Residency"])
 
 
 def as_device(hardware: Hardware | str) -> Hardware:

@@ -15,6 +15,7 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import InputError, SpecError
 from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
 from iomodel.workloads.attention import Attention
 
@@ -223,48 +224,66 @@ def placements(
     algorithm: Algorithm,
     workload: Attention,
     hardware: Hardware,
-    requested: object,
+    implementation: Implementation,
     options: dict[str, Any],
     kind: FormulaKind,
 ) -> list[Placement]:
-    """Place the residencies of an algorithm on a device; raise InputError if no kernel supports the workload."""
-    declaring = algorithm.residency
-    residencies: list[Residency] = (
-        [requested] if isinstance(requested, Residency) else list(declaring.get(workload.direction, ()))
-    )
-    if not residencies:
+    """Place the layouts of an implementation on a device; raise InputError if no kernel supports the workload."""
+    layouts, device = layouts_for(algorithm, workload, hardware, implementation), device_of(hardware)
+    return [_placed(algorithm, workload, device, residency, options, kind) for residency in layouts]
+
+
+def layouts_for(
+    algorithm: Algorithm, workload: Attention, hardware: Hardware, implementation: Implementation
+) -> list[Residency]:
+    """Select the layouts of an implementation that run a workload on a device; raise InputError if there are none."""
+    declaring, label = implementation.residency, f"{implementation.name} of {algorithm}"
+    layouts = list(declaring.get(workload.direction, ()))
+    if not layouts:
         directions = ", ".join(declaring) or "none"
         raise InputError(
-            f"residency: {requested!r} given; {algorithm} {workload.direction} declares none; declared: {directions}"
+            f"implementation: {implementation.name!r} given; it lays out no {workload.direction} pass of {algorithm}; "
+            f"laid out: {directions}"
         )
-    device = device_of(hardware)
-    known = list(dict.fromkeys(dtype for residency in residencies for dtype in residency.dtypes))
+    device, have = device_of(hardware), hardware.compute_capability or "0.0"
+    able = [layout for layout in layouts if _within(layout.capability, have)]
+    if not able:
+        spans = ", ".join(dict.fromkeys(_span(layout.capability) for layout in layouts))
+        raise InputError(f"hardware: compute capability {have} given; allowed: {spans}, for {label}")
+    if all(layout.mma == "warpgroup" for layout in able) and device.warpgroup_rows is None:
+        raise InputError(f"hardware: {device.label} given; allowed: a device with warp group matrix instructions")
+    known = list(dict.fromkeys(dtype for layout in able for dtype in layout.dtypes))
     if workload.dtype not in known:
-        raise InputError(f"dtype: {workload.dtype!r} given; allowed: {', '.join(known)}, for {algorithm} on a GPU")
-    residencies = _narrowest([residency for residency in residencies if workload.dtype in residency.dtypes], workload)
-    return [_placed(algorithm, workload, hardware, device, residency, options, kind) for residency in residencies]
+        raise InputError(f"dtype: {workload.dtype!r} given; allowed: {', '.join(known)}, for {label}")
+    narrowest = _narrowest([layout for layout in able if workload.dtype in layout.dtypes], workload)
+    for layout in narrowest:
+        for field in ("head_dim", "value_dim"):
+            _padded(field, getattr(workload, field), layout)
+    return narrowest
 
 
 def _placed(
     algorithm: Algorithm,
     workload: Attention,
-    hardware: Hardware,
     device: DeviceLimits,
     residency: Residency,
     options: dict[str, Any],
     kind: FormulaKind,
 ) -> Placement:
-    least, *most = residency.capability
-    have = hardware.compute_capability or "0.0"
-    if not _version(least) <= _version(have) <= _version(most[0] if most else have):
-        span = f"{least} to {most[0]}" if most and most[0] != least else least if most else f"{least} and later"
-        raise InputError(f"hardware: compute capability {have} given; allowed: {span}, for {residency.title}")
-    if residency.mma == "warpgroup" and device.warpgroup_rows is None:
-        raise InputError(f"hardware: {device.label} given; allowed: a device with warp group matrix instructions")
     widths = {field: _padded(field, getattr(workload, field), residency) for field in ("head_dim", "value_dim")}
     compiled = residency_formulas(algorithm, replace(kind, features=()), tuple(sorted(options.items())), residency)
     padded = workload.model_copy(update=widths)
     return Placement(device, residency, padded, compiled.shared, compiled.registers, compiled.tiles)
+
+
+def _within(capability: tuple[str, ...], have: str) -> bool:
+    least, *most = capability
+    return _version(least) <= _version(have) <= _version(most[0] if most else have)
+
+
+def _span(capability: tuple[str, ...]) -> str:
+    least, *most = capability
+    return f"{least} to {most[0]}" if most and most[0] != least else least if most else f"{least} and later"
 
 
 @lru_cache(maxsize=128)

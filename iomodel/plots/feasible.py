@@ -15,7 +15,7 @@ from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import (
     TILES,
 )
-from iomodel.nests.residency import Residency
+from iomodel.nests.implementation import Implementation
 from iomodel.placement.check import as_device
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, figure, legend, log_ticks, plain, subtitle
@@ -33,7 +33,7 @@ def feasible_tiles(
     algorithm: AlgorithmLike,
     workload: Attention | VarlenAttention,
     hardware: Hardware | str | None = None,
-    residency: str | Residency | None = None,
+    implementation: str | Implementation | None = None,
     *,
     warps: int | None = None,
     stages: int | None = None,
@@ -45,9 +45,9 @@ def feasible_tiles(
 ) -> Figure:
     """Draw the feasible tiles, coloured by their HBM traffic, with limits as lines and the best tile marked.
 
-    With a residency, all tiles of the map have the same warps and stages, and are multiples of the MMA steps of the
-    warps; a tile fits if :func:`iomodel.check` accepts it. Without a residency, all live data must fit one memory, as
-    in :func:`iomodel.solve`.
+    On a device, all tiles of the map have the same warps and stages, and are multiples of the MMA steps of the warps; a
+    tile fits if :func:`iomodel.check` accepts it. Under a bare budget, with an alignment, and with the textbook's
+    implementation, all live data must fit one memory, as in :func:`iomodel.solve`.
 
     Parameters
     ----------
@@ -55,13 +55,13 @@ def feasible_tiles(
         One of :func:`iomodel.list_algorithms`; of more than two tiles, the first two are varied and the others keep the
         sizes chosen by the solver.
     workload : Attention or VarlenAttention
-        The attention call; with a residency an Attention.
+        The attention call; on a device an Attention.
     hardware : Hardware or str, optional
         The device.
-    residency : "gpu" or Residency, optional
-        Placement of the tiles on the device.
+    implementation : str or Implementation, optional
+        The kernels: one of :func:`iomodel.list_implementations`, by default the first that runs the call there.
     warps, stages : int, optional
-        Launch configuration of the kernel with a residency; chosen by the solver by default [-].
+        Launch configuration of the kernel; that of the least traffic by default [-].
     sram_bytes, sram_elements, alignment : int, optional
         A budget without a device, and the alignment of tiles, as in :func:`iomodel.solve`.
     marks : mapping of label to tiles, optional
@@ -81,14 +81,14 @@ def feasible_tiles(
     >>> import iomodel
     >>> from iomodel import plots
     >>> w = iomodel.Attention(q_len=4096, head_dim=128)
-    >>> picture = plots.feasible_tiles("flash2", w, "a100-sxm4-80gb", "gpu")  # doctest: +SKIP
+    >>> picture = plots.feasible_tiles("flash2", w, "a100-sxm4-80gb")  # doctest: +SKIP
     """
     where = "" if hardware is None else f" on {as_device(hardware).name}"
     picture = figure(f"Feasible tiles of {find_algorithm(algorithm).name}{where}", height=5.0)
     limits = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
     budget = {name: size for name, size in limits.items() if size is not None}
     launch = {name: size for name, size in {"warps": warps, "stages": stages}.items() if size is not None}
-    grid = tile_map(algorithm, workload, hardware, residency, launch, budget, options)
+    grid = tile_map(algorithm, workload, hardware, implementation, launch, budget, options)
     points = _marks(marks, grid.names)
     axes = picture.add_subplot()
     plain(axes, grid=False)

@@ -21,9 +21,10 @@ from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import (
     LAUNCH,
 )
-from iomodel.nests.residency import Residency
-from iomodel.placement.check import Check, as_device, as_residency, check
-from iomodel.placement.placement import Launch, placements
+from iomodel.nests.implementation import TEXTBOOK, Implementation
+from iomodel.placement.check import Check, as_device, check
+from iomodel.placement.implementations import implementation_for
+from iomodel.placement.placement import Launch, layouts_for, placements
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
 from iomodel.workloads.attention import Attention, as_attention
@@ -77,16 +78,22 @@ def tile_map(
     algorithm: AlgorithmLike,
     workload: Attention | VarlenAttention,
     hardware: Hardware | str | None,
-    residency: str | Residency | None,
+    implementation: str | Implementation | None,
     launch: Mapping[str, int],
     budget: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> TileMap:
     """Build the map around the tiles of least traffic."""
-    if residency is None:
+    device = None if hardware is None else as_device(hardware)
+    kernels = TEXTBOOK
+    if device is not None and not budget:
+        kernels = implementation_for(algorithm, as_call(workload), device, implementation)
+    elif implementation not in (None, TEXTBOOK, TEXTBOOK.name):
+        raise InputError("implementation: given with another budget; allowed: with hardware alone")
+    if not kernels.residency or device is None:
         if launch:
-            raise InputError(f"{next(iter(launch))}: given without a residency; allowed: only with residency='gpu'")
-        solution = solve(algorithm, as_call(workload), hardware, **budget, **options)
+            raise InputError(f"{next(iter(launch))}: given; allowed: only with an implementation, on a device")
+        solution = solve(algorithm, as_call(workload), device, implementation=TEXTBOOK, **budget, **options)
         tally, complete = tally_for(algorithm, solution.cost.workload, options, tiled=True)
         step, amount, unit = (solution.budget.alignment,) * 2, solution.budget.amount, solution.budget.unit
 
@@ -96,20 +103,18 @@ def tile_map(
             return used <= amount, {"SRAM": used / amount}
 
         return _mapped(solution, step, judge, options, ())
-    if hardware is None:
-        raise InputError("hardware: none given; allowed with a residency: a device, such as 'h100-sxm5'")
-    call, device = as_attention(workload), as_device(hardware)
-    solution, lying = _launched(algorithm, call, device, residency, launch, budget, options)
+    call = as_attention(workload)
+    solution, kernel = _launched(algorithm, call, device, kernels, launch, options)
     placed = solution.placed
-    assert placed is not None  # of a solution with a residency
+    assert placed is not None  # of a solution with an implementation
     threads = placed.resources["threads"]
     chosen = {name: placed.tiles[name] for name in _LAUNCH}
 
     def judge_resident(sizes: Mapping[str, int]) -> Judged:
-        checked = check(algorithm, call, device, {**sizes, **chosen}, lying, **options)
+        checked = check(algorithm, call, device, {**sizes, **chosen}, kernel, **options)
         return checked.fits, _shares(checked)
 
-    steps = _steps(algorithm, call, device, lying, chosen["warps"], options)
+    steps = _steps(algorithm, call, device, kernel, chosen["warps"], options)
     notes = (
         f"{chosen['warps']} warps, {chosen['stages']} stage{'s' * (chosen['stages'] > 1)}: "
         f"{threads.used:,} of {threads.limit:,} threads",
@@ -128,27 +133,21 @@ def _launched(
     algorithm: AlgorithmLike,
     call: Attention,
     device: Hardware,
-    residency: str | Residency,
+    kernels: Implementation,
     launch: Mapping[str, int],
-    budget: Mapping[str, Any],
     options: Mapping[str, Any],
-) -> tuple[Solution, Residency]:
-    """Find the tiles of least traffic with the given warps and stages, and their residency."""
-    as_residency(residency)
-    known = find_algorithm(algorithm).residency.get(call.direction, ())
-    candidates = [residency] if isinstance(residency, Residency) else list(known)
-    if not launch or not candidates:  # without candidates, the solver reports the declared residencies
-        solution = solve(algorithm, call, device, residency=residency, **budget, **options)
-        assert solution.placed is not None  # of a solution with a residency
-        return solution, next(candidate for candidate in candidates if candidate.title == solution.placed.residency)
-    fixed = {name: (as_integer(name, size),) for name, size in launch.items()}
+) -> tuple[Solution, Implementation]:
+    """Find the tiles of least traffic with the given warps and stages, and their kernel alone."""
+    fixed: dict[str, Any] = {name: (as_integer(name, size),) for name, size in launch.items()}
     solutions, failure = [], None
-    for candidate in candidates:
-        narrowed = replace(candidate, **fixed)
+    for layout in layouts_for(find_algorithm(algorithm), call, device, kernels):
+        kernel = replace(kernels, residency={call.direction: (replace(layout, **fixed) if fixed else layout,)})
         try:
-            solutions.append((solve(algorithm, call, device, residency=narrowed, **budget, **options), narrowed))
+            solution = solve(algorithm, call, device, implementation=kernel, objective="traffic", **options)
         except (InfeasibleError, InputError) as error:
             failure = error
+        else:
+            solutions.append((solution, kernel))
     if failure is not None and not solutions:
         raise failure
     return min(solutions, key=lambda pair: (pair[0].cost.hbm_bytes, -list(pair[0].tiles.values())[1]))
@@ -158,14 +157,15 @@ def _steps(
     algorithm: AlgorithmLike,
     call: Attention,
     device: Hardware,
-    lying: Residency,
+    kernel: Implementation,
     warps: int,
     options: Mapping[str, Any],
 ) -> tuple[int, int]:
     """Compute the steps that tiles are multiples of in every layout of the warps [rows]."""
     _, complete = tally_for(algorithm, call, options, tiled=True)
-    (placed,) = placements(find_algorithm(algorithm), call, device, lying, dict(structural(complete)), kind_of(call))
-    steps = [placed.steps(Launch(lying, warps, along, min(lying.stages))) for along in placed.layouts(warps)]
+    (placed,) = placements(find_algorithm(algorithm), call, device, kernel, dict(structural(complete)), kind_of(call))
+    layout = placed.residency
+    steps = [placed.steps(Launch(layout, warps, along, min(layout.stages))) for along in placed.layouts(warps)]
     return gcd(*(query for query, _ in steps)), gcd(*(key for _, key in steps))
 
 

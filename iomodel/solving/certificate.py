@@ -50,8 +50,8 @@ class Certificate(Record):
     ----------
     binding : {"sram", "extent", "traffic", "time", "shared memory", "registers", "threads", "MMA shape", ...}
         The limit on the growth of the tiles: the memory; an axis covered by one tile, or by as many tiles as splits; or
-        no saving of traffic, or of time, at the next larger size, which would fit. With a residency, the resource of
-        the device, or "blocks per SM"; "MMA shape" if a larger tile would fit but is no multiple of the instruction
+        no saving of traffic, or of time, at the next larger size, which would fit. With an implementation, the resource
+        of the device, or "blocks per SM"; "MMA shape" if a larger tile would fit but is no multiple of the instruction
         shape of the warps.
     next_step : NextStep
         The smallest step that does not fit, with the excess.
@@ -65,7 +65,13 @@ class Certificate(Record):
         Traffic over the lower bound [-].
     examined : int
         Number of tiles whose traffic was computed; all others are excluded by a bound.
+    any_schedule : Bound
+        The largest lower bound that holds for every schedule of the same products, whatever moves and when.
+    least_traffic : RunnerUp or None
+        With the objective "time": the tiles that request the fewest bytes, and their time.
     """
+
+    unless_none = ("least_traffic",)
 
     binding: Binding
     next_step: NextStep
@@ -74,6 +80,8 @@ class Certificate(Record):
     lower_bound: Bound
     ratio: float
     examined: int
+    any_schedule: Bound
+    least_traffic: RunnerUp | None = None
 
 
 def steps(

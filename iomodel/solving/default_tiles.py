@@ -14,13 +14,14 @@ from iomodel.counting.cost import tally_for
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
-from iomodel.errors import InfeasibleError, InputError, SpecError
+from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import (
     LAUNCH_NAMES,
 )
-from iomodel.nests.execution import Execution
+from iomodel.nests.implementation import Implementation
 from iomodel.placement.budget import budget_of
+from iomodel.placement.implementations import implementations_for
 from iomodel.solving.fastest import solve_fastest
 from iomodel.solving.solve import solve
 from iomodel.timing.clock import clock_for
@@ -28,6 +29,8 @@ from iomodel.timing.parameters import Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 
+Choice = tuple[Mapping[str, int], Mapping[str, Any]]
+"""Tiles, and the options that go with them."""
 STARTS = (1, 2, 4, 8)
 """Multiples of the smallest tiles at which further descents start."""
 LARGEST = 1024
@@ -39,17 +42,18 @@ def fastest_tiles(
     call: Attention | VarlenAttention,
     device: Hardware,
     parameters: Parameters,
-    execution: Execution | None,
+    implementation: str | Implementation | None,
     options: Mapping[str, Any],
-) -> Mapping[str, int]:
-    """Return the default tiles of :func:`iomodel.estimate`.
+) -> Choice:
+    """Return the default tiles of :func:`iomodel.estimate`, with the options that go with them.
 
-    The default is the tiles of least time if kernels of the algorithm are declared for the device, and the tiles of
+    The default is the tiles of least time if an implementation of the algorithm runs on the device, and the tiles of
     least traffic in its on-chip memory otherwise. Standard attention has no default tiles: each operand makes one ideal
     pass. The tiles of an approximation change no traffic, but the number of concurrent blocks: a coordinate descent
     over powers of two starts from the tiles of least traffic and from small tiles.
     """
-    return _remembered(find_algorithm(algorithm), call, device, parameters, execution, tuple(sorted(options.items())))
+    chosen = tuple(sorted(options.items()))
+    return _remembered(find_algorithm(algorithm), call, device, parameters, implementation, chosen)
 
 
 @lru_cache(maxsize=1024)
@@ -58,26 +62,27 @@ def _remembered(
     call: Attention | VarlenAttention,
     device: Hardware,
     parameters: Parameters,
-    execution: Execution | None,
+    implementation: str | Implementation | None,
     options: tuple[tuple[str, Any], ...],
-) -> Mapping[str, int]:
+) -> Choice:
     chosen = dict(options)
     tally, _ = tally_for(algorithm, call, chosen, tiled=False)
     if not tally.tiles:
-        return FrozenDict({})
+        return FrozenDict({}), chosen
     if call.direction == "both":
-        return _both(algorithm, call, device, parameters, execution, chosen)
-    if algorithm.residency.get(call.direction):
+        return _both(algorithm, call, device, parameters, implementation, chosen)
+    for kernels in implementations_for(algorithm, call, device, implementation):
         try:
-            best = solve_fastest(algorithm, call, device, "gpu", None, 1, chosen, parameters, execution)
-        except (InputError, SpecError):  # the kernels do not support the device or the call
-            pass
+            best = solve_fastest(algorithm, call, device, kernels, None, 1, chosen, parameters)
+        except (InfeasibleError, InputError):
+            if implementation is not None:
+                raise
         else:
-            return best.tiles
-    tiles = solve(algorithm, call, device, **chosen).tiles
+            return best.tiles, {**chosen, **{name: best.options[name] for name in best.searched}}
+    tiles = solve(algorithm, call, device, implementation="textbook", **chosen).tiles
     if algorithm.approximates and isinstance(call, Attention):
-        return _quicker(tiles, algorithm, call, device, parameters, execution, chosen)
-    return tiles
+        return _quicker(tiles, algorithm, call, device, parameters, chosen), chosen
+    return tiles, chosen
 
 
 def _quicker(
@@ -86,12 +91,11 @@ def _quicker(
     call: Attention,
     device: Hardware,
     parameters: Parameters,
-    execution: Execution | None,
     options: Mapping[str, Any],
 ) -> Mapping[str, int]:
     """Descend to tiles that no replacement of one tile by a power of two makes faster."""
     tally, complete = tally_for(algorithm, call, options, tiled=True)
-    clock = clock_for(algorithm, call, device, complete, parameters, rates(device, call.dtype), execution)
+    clock = clock_for(algorithm, call, device, complete, parameters, rates(device, call.dtype), "textbook")
 
     def seconds(tiles: Mapping[str, int]) -> float:
         try:
@@ -125,18 +129,19 @@ def _both(
     call: Attention | VarlenAttention,
     device: Hardware,
     parameters: Parameters,
-    execution: Execution | None,
+    implementation: str | Implementation | None,
     options: dict[str, Any],
-) -> Mapping[str, int]:
+) -> Choice:
     """Combine the default tiles of both directions."""
     declaration = find_algorithm(algorithm)
     tiles: dict[str, int] = {}
     for direction in ("forward", "backward"):
         taken = only_taken(declaration, direction, options)
         pass_call = call.model_copy(update={"direction": direction})
-        part = fastest_tiles(algorithm, pass_call, device, parameters, execution, taken)
+        part, searched = fastest_tiles(algorithm, pass_call, device, parameters, implementation, taken)
+        options = {**options, **searched}
         plain = {name: size for name, size in part.items() if name not in LAUNCH_NAMES}
         names = tally_for(algorithm, call, options, tiled=True)[0].tiles
         for name, size in plain.items():
             tiles[f"bwd_{name}" if direction == "backward" and f"bwd_{name}" in names else name] = size
-    return FrozenDict(tiles)
+    return FrozenDict(tiles), options

@@ -17,13 +17,13 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.bounds import best_bound
+from iomodel.counting.bounds import best_bound, unconditional_bound
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.nests.residency import Residency
+from iomodel.nests.implementation import Implementation
 from iomodel.placement.budget import Budget
-from iomodel.placement.check import Check, as_device, as_residency, checked
+from iomodel.placement.check import Check, checked
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
 from iomodel.solving.parts import PartFormulas, most_kv, parts_for, ranges_for
@@ -57,6 +57,7 @@ class LaunchProblems:
 
     algorithm: AlgorithmLike
     device: Hardware
+    implementation: Implementation
     ask: BoundCall
     ways: tuple[LaunchProblem, ...]
     known: dict[Tile, int]
@@ -80,7 +81,7 @@ class LaunchProblems:
         share: float,
         runner_up: RunnerUp | None,
         binding: Binding,
-        seconds: float | None = None,
+        timed: Timed | None = None,
     ) -> Solution:
         """Build the solution of a tile in one launch configuration, with its certificate."""
         check = _check(variant, tile, self.algorithm, as_attention(self.ask.workload.longest))
@@ -97,36 +98,48 @@ class LaunchProblems:
             lower_bound=bound,
             ratio=cost.hbm_bytes / bound.bytes,
             examined=len(self.known),
+            any_schedule=unconditional_bound(self.algorithm, workload, chip),
+            least_traffic=None if timed is None else timed.least_traffic,
         )
         saturated = any(
             w.problem.footprint(w.problem.outer.last, w.problem.inner.last) <= w.problem.budget for w, _ in results
         )
         budget = Budget(on_device.shared_per_block, "B", self.device.name, on_device.rows)
         return Solution(
-            name_of(self.algorithm), check.tiles, cost, certificate, budget, share, saturated, check, seconds
-        )
+            name_of(self.algorithm), check.tiles, cost, certificate, budget, share, saturated, check,
+            self.implementation.name,
+            seconds=None if timed is None else timed.seconds,
+            dram_bytes=None if timed is None else timed.dram_bytes,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Time and DRAM traffic of a solution, and the tiles of least traffic beside it."""
+
+    seconds: float
+    dram_bytes: tuple[int, int]
+    least_traffic: RunnerUp | None
 
 
 def ways_for(
     algorithm: AlgorithmLike,
     workload: Attention | VarlenAttention,
-    hardware: Hardware | str | None,
-    residency: str | Residency,
+    device: Hardware,
+    implementation: Implementation,
     min_block_kv: int | None,
     min_blocks_per_sm: int,
     options: Mapping[str, Any],
 ) -> LaunchProblems:
-    """Build the search problems of a residency, one per launch configuration."""
-    if hardware is None:
-        raise InputError("hardware: none given; residency needs a device, such as hardware('h100-sxm5')")
-    as_residency(residency)
-    device = as_device(hardware)
+    """Build the search problems of an implementation, one per launch configuration."""
     call = BoundCall.bind(algorithm, workload, options)
     longest = as_attention(workload.longest)
-    placed = placements(call.algorithm, longest, device, residency, dict(call.structure), call.kind)
+    placed = placements(call.algorithm, longest, device, implementation, dict(call.structure), call.kind)
     compiled = parts_for(call.algorithm, call.kind, call.structure, call.compiled.numbers, "B")
     if len(compiled.formulas) != 1:
-        raise InputError(f"residency: {algorithm} {workload.direction} has tiles of several kernels; allowed: of one")
+        raise InputError(
+            f"implementation: {algorithm} {workload.direction} has tiles of several kernels; allowed: of one"
+        )
     part = compiled.formulas[0]
     least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
     blocks = as_integer("min_blocks_per_sm", min_blocks_per_sm)
@@ -138,21 +151,21 @@ def ways_for(
             most = most_kv(call, steps[placement.tiles[1]])
             ranges = ranges_for(compiled, call, steps, least_kv, most)
             variants.append(_launch_problem(part, call, placement, launch, ranges, known, blocks))
-    return LaunchProblems(algorithm, device, call, tuple(variants), known)
+    return LaunchProblems(algorithm, device, implementation, call, tuple(variants), known)
 
 
 def solve_resident(
     algorithm: AlgorithmLike,
     workload: Attention | VarlenAttention,
-    hardware: Hardware | str | None,
-    residency: str | Residency,
+    device: Hardware,
+    implementation: Implementation,
     min_block_kv: int | None,
     min_blocks_per_sm: int,
     share: Fraction,
     options: Mapping[str, Any],
 ) -> Solution:
-    """Solve for the least traffic, as :func:`iomodel.solve` with a residency."""
-    variants = ways_for(algorithm, workload, hardware, residency, min_block_kv, min_blocks_per_sm, options)
+    """Solve for the least traffic, as :func:`iomodel.solve` with an implementation and ``objective="traffic"``."""
+    variants = ways_for(algorithm, workload, device, implementation, min_block_kv, min_blocks_per_sm, options)
     results = variants.found()
     least = min(result.least for _, result in results)
     limit = floor(least * (1 + share))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from iomodel.common.display import Result, Table
 from iomodel.counting.cost import Cost
@@ -35,13 +36,21 @@ class Solution(Result):
     saturated : bool
         True if every tile fits, so that more memory has no effect.
     placed : Check or None
-        With a residency: the placement of the tiles, the use of each resource, and the blocks per SM.
+        With an implementation: the placement of the tiles, the use of each resource, and the blocks per SM.
+    implementation : str
+        The kernels that the tiles are of; "textbook" for one memory that holds all live data of a block.
     seconds : float or None
-        With ``objective="time"``: the time of the call with these tiles [s].
+        With the objective "time": the time of the call with these tiles [s].
+    dram_bytes : tuple of int or None
+        With the objective "time": bounds of the DRAM traffic; the requests are ``cost.hbm_bytes`` [B].
+    searched : tuple of str
+        Options that the solver chose.
+    notes : tuple of str
+        Assumptions, such as a textbook's machine in place of a device whose kernels are not known.
     """
 
-    derived = ("footprint",)
-    unless_none = ("placed", "seconds")
+    derived = ("footprint", "options")
+    unless_none = ("placed", "seconds", "dram_bytes")
     enclosing = ("relative",)
 
     algorithm: str
@@ -52,7 +61,16 @@ class Solution(Result):
     epsilon: float
     saturated: bool
     placed: Check | None = None
+    implementation: str = "textbook"
     seconds: float | None = None
+    dram_bytes: tuple[int, int] | None = None
+    searched: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Every option of the algorithm, chosen ones included."""
+        return self.cost.options
 
     @property
     def footprint(self) -> int:
@@ -66,11 +84,16 @@ class Solution(Result):
         unit, why, step = self.budget.unit, self.certificate, self.certificate.next_step
         units = {entry.name: entry.unit for entry in (*TILES, *LAUNCH)}
         rows = [(name, f"{size:,}", units[name]) for name, size in self.tiles.items()]
+        rows += [(name, str(self.options[name]), "") for name in self.searched]
         if self.seconds is not None:
             rows.append(("time", f"{self.seconds * 1e6:,.1f}", "us"))
+        if self.dram_bytes is not None:
+            low, high = self.dram_bytes
+            between = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+            rows.append(("DRAM traffic", between, "B"))
+        rows.append(("requests" if self.placed else "HBM traffic", f"{self.cost.hbm_bytes:,}", "B"))
+        rows += [] if self.placed else [("HBM accesses", f"{self.cost.hbm_elements:,}", "elements")]
         rows += [
-            ("HBM traffic", f"{self.cost.hbm_bytes:,}", "B"),
-            ("HBM accesses", f"{self.cost.hbm_elements:,}", "elements"),
             ("arithmetic intensity", f"{self.cost.intensity:,.1f}", "FLOP/B"),
             *(
                 self.placed.resource_rows()
@@ -85,11 +108,17 @@ class Solution(Result):
             slower = why.runner_up.seconds
             shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else (f"{slower * 1e6:,.1f}", "us")
             rows.append((f"runner-up: {tiles}", *shown))
-        if why.least_hbm_bytes != self.cost.hbm_bytes:
+        if why.least_traffic is not None:
+            tiles = ", ".join(f"{name} = {size:,}" for name, size in why.least_traffic.tiles.items())
+            rows.append((f"fewest requests: {tiles}", f"{why.least_traffic.hbm_bytes:,}", "B"))
+        elif why.least_hbm_bytes != self.cost.hbm_bytes:
             rows.append(("least traffic of all tiles", f"{why.least_hbm_bytes:,}", "B"))
         rows += [
             (f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"),
-            ("traffic / lower bound", f"{why.ratio:,.3f}", "-"),
+            (f"lower bound of any schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
+            (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
+            *((f"assumed: {note}", "", "") for note in self.notes),
         ]
-        return [Table(f"{self.algorithm} on {self.budget.label or self.budget}", ("", ">value", "unit"), rows)]
+        by = "" if self.implementation == "textbook" else f", {self.implementation}"
+        return [Table(f"{self.algorithm}{by} on {self.budget.label or self.budget}", ("", ">value", "unit"), rows)]

@@ -18,6 +18,7 @@ from iomodel.counting.options import check_options, known_options, only_taken
 from iomodel.counting.requirements import met
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
+from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.budget import Budget, budget_of
 from iomodel.placement.check import as_device
 from iomodel.solving.solution import Solution
@@ -161,6 +162,17 @@ def answering(
     return names
 
 
+def having(implementation: str, algorithms: Sequence[AlgorithmLike] | None) -> list[AlgorithmLike]:
+    """Select the algorithms that have an implementation; UnknownNameError if none has."""
+    able: list[AlgorithmLike] = list(list_algorithms() if algorithms is None else _named(algorithms))
+    names = {name: [known.name for known in find_algorithm(name).implementations] for name in able}
+    chosen = [name for name in able if implementation in names[name]]
+    if not chosen:
+        known = sorted({known for each in names.values() for known in each})
+        raise UnknownNameError("implementation", implementation, [*known, TEXTBOOK.name])
+    return chosen
+
+
 def _named(algorithms: object) -> list[str]:
     """Return the names of a sequence of algorithms; InputError if two have the same name."""
     if isinstance(algorithms, str) or not isinstance(algorithms, Sequence) or not algorithms:
@@ -186,25 +198,35 @@ def compare(
     workload: Attention | VarlenAttention,
     hardware: Hardware | str | None = None,
     *,
-    objective: Literal["traffic"] = "traffic",
+    objective: Literal["traffic"],
     algorithms: Sequence[AlgorithmLike] | None = None,
     **options: Any,
 ) -> Comparison: ...
+@overload
 def compare(
     workload: Attention | VarlenAttention,
     hardware: Hardware | str | None = None,
     *,
+    objective: None = None,
+    algorithms: Sequence[AlgorithmLike] | None = None,
+    **options: Any,
+) -> Comparison | TimeComparison: ...
+def compare(
+    workload: Attention | VarlenAttention,
+    hardware: Hardware | str | None = None,
+    *,
+    implementation: str | None = None,
+    objective: Literal["traffic", "time"] | None = None,
     sram_bytes: int | None = None,
     sram_elements: int | None = None,
     alignment: int | None = None,
     min_block_kv: int | None = None,
     epsilon: float = 0.0,
-    objective: Literal["traffic", "time"] = "traffic",
     approximate: bool = False,
     algorithms: Sequence[AlgorithmLike] | None = None,
     **options: Any,
 ) -> Comparison | TimeComparison:
-    """Solve every algorithm under one budget, among those that support the direction and features of the call.
+    """Solve every algorithm that supports the direction and features of a call, on one device or under one budget.
 
     Parameters
     ----------
@@ -214,9 +236,13 @@ def compare(
         Exactly one budget, as :func:`iomodel.solve` takes it.
     alignment, min_block_kv, epsilon
         As in :func:`iomodel.solve`; min_block_kv concerns the algorithms that have a block_kv.
-    objective : {"traffic", "time"}
-        The quantity minimised: bytes, or the time of :func:`iomodel.estimate` on `hardware`. With "time" the result is
-        a :class:`iomodel.TimeComparison`, and other budgets and options of the solver are refused.
+    implementation : str, optional
+        An implementation; the algorithms that have it are compared. By default each algorithm takes the first that runs
+        the call on the device. ``"textbook"`` compares the traffic of all, each in one memory of the same size.
+    objective : {"time", "traffic"}, optional
+        The quantity minimised: the time of :func:`iomodel.estimate` on `hardware`, or the bytes on the textbook's
+        machine. The time by default on a device, where the result is a :class:`iomodel.TimeComparison`, and budgets and
+        options of the solver are refused; the traffic under a bare budget, and with options of the solver.
     approximate : bool
         List approximate algorithms beside the exact ones, marked; they are never the `best`. By default they are left
         out, because they change the outputs of the model.
@@ -239,16 +265,24 @@ def compare(
     >>> [solution.algorithm for solution in c.solutions][0]
     'flash2'
     """
-    if not isinstance(objective, str) or objective not in ("traffic", "time"):
+    if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
+    others: dict[str, Any] = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+    others |= {"min_block_kv": min_block_kv, "epsilon": epsilon or None}
+    typed = [name for name, value in others.items() if value is not None]
+    textbook = implementation == TEXTBOOK.name
+    if objective is None and not textbook and not typed and isinstance(workload, Attention) and hardware is not None:
+        objective = "time"
+    if implementation is not None and not textbook:
+        algorithms = having(implementation, algorithms)
     if objective == "time":
-        others: dict[str, Any] = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
-        others |= {"min_block_kv": min_block_kv, "epsilon": epsilon or None}
-        if (typed := [name for name, value in others.items() if value is not None]) or hardware is None:
-            raise InputError(f"objective: 'time' given with {typed or 'no hardware'}; allowed: with hardware alone")
-        return by_time(
-            _options(workload, options, approximate, algorithms), as_attention(workload), as_device(hardware)
-        )
+        if typed or hardware is None or textbook:
+            obstacle = typed or ("implementation 'textbook'" if textbook else "no hardware")
+            raise InputError(f"objective: 'time' given with {obstacle}; allowed: with hardware alone")
+        chosen_for = _options(workload, options, approximate, algorithms)
+        return by_time(chosen_for, as_attention(workload), as_device(hardware), implementation)
+    if implementation is not None and not textbook:
+        raise InputError(f"implementation: {implementation!r} given for traffic; allowed: 'textbook', or by time")
     budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
     chosen_for = _options(workload, options, approximate, algorithms)
     inexact = approximations(chosen_for)
@@ -261,6 +295,7 @@ def compare(
                     name,
                     workload,
                     hardware,
+                    implementation=TEXTBOOK,
                     sram_bytes=sram_bytes,
                     sram_elements=sram_elements,
                     alignment=alignment,

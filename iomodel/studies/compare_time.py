@@ -111,13 +111,18 @@ class TimeComparison(Result, Tabular):
         ]
 
 
-def by_time(algorithms: Mapping[str, Mapping[str, Any]], workload: Attention, device: Hardware) -> TimeComparison:
+def by_time(
+    algorithms: Mapping[str, Mapping[str, Any]],
+    workload: Attention,
+    device: Hardware,
+    implementation: str | None = None,
+) -> TimeComparison:
     """Estimate each algorithm under its options; InfeasibleError if no exact algorithm fits."""
     estimates, infeasible = [], {}
     least: list[InfeasibleError] = []
     for name, options in algorithms.items():
         try:
-            estimates.append(estimate(name, workload, device, **options))
+            estimates.append(estimate(name, workload, device, implementation=implementation, **options))
         except InfeasibleError as error:
             infeasible[name] = str(error)
             if not find_algorithm(name).approximates:

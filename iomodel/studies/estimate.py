@@ -19,13 +19,14 @@ from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import (
     LAUNCH_NAMES,
 )
-from iomodel.nests.execution import Execution
+from iomodel.nests.implementation import Implementation
 from iomodel.placement.check import as_device
 from iomodel.solving.default_tiles import fastest_tiles
 from iomodel.timing.clock import Clock, TimedLaunch, clock_for
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.result import Estimate
+from iomodel.timing.totals import dram_interval, seconds_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.elementwise import Elementwise
@@ -41,7 +42,7 @@ def estimate(
     tiles: Mapping[str, int] | None = None,
     *,
     parameters: Parameters = DEFAULT,
-    execution: Execution | None = None,
+    implementation: str | Implementation | None = None,
     **options: Any,
 ) -> Estimate:
     """Estimate the time, the limiting resource and the DRAM traffic of a call.
@@ -57,11 +58,12 @@ def estimate(
         A device; its `measured` figures take precedence over those of the datasheet.
     tiles : mapping of tile name to int, optional
         Tiles [rows], optionally with ``warps`` and ``stages``; the fastest launch of these tiles counts. The default
-        is the fastest tiles: ``solve(..., residency="gpu", objective="time")``.
+        is the fastest tiles: ``solve(..., objective="time")``.
     parameters : Parameters
         The assumptions of the model beside the figures of the device.
-    execution : Execution, optional
-        The overlap of phases and the loops that are thread blocks, in place of the algorithm's declaration.
+    implementation : str or Implementation, optional
+        The kernels: one of :func:`iomodel.list_implementations`, by default the first that runs the call there.
+        Without tiles, the options that its kernels choose per call are chosen too.
     **options
         Options of the algorithm, and ``packed=True``.
 
@@ -83,19 +85,18 @@ def estimate(
     device = as_device(hardware)
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
-    if execution is not None and not isinstance(execution, Execution):
-        raise InputError(f"execution: {shown(execution)} given; allowed: an iomodel.Execution")
     known = rates(device, as_workload(workload).dtype)
     if not isinstance(workload, Call):
-        if execution is not None:
+        if implementation is not None:
             raise InputError(
-                f"execution: {shown(execution)} given; allowed: none, with a {workload.operation} workload"
+                f"implementation: {shown(implementation)} given; allowed: none, with a {workload.operation} workload"
             )
         return _of_layer(algorithm, workload, device, tiles, parameters, known, options)
     call = as_call(workload)
     tally_for(algorithm, call, options, tiled=False)  # raises for a wrong input before the search
     if tiles is None:
-        tiles = fastest_tiles(algorithm, call, device, parameters, execution, options)
+        tiles, chosen = fastest_tiles(algorithm, call, device, parameters, implementation, options)
+        options = dict(chosen)
     tile_mapping = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     launch = {name: tile_mapping[name] for name in LAUNCH_NAMES & tile_mapping.keys()}
     for name, size in launch.items():
@@ -104,7 +105,7 @@ def estimate(
     sizes = tile_sizes(algorithm, tally.tiles, tile_mapping)
     check_requirements(find_algorithm(algorithm), call, complete, sizes)
     cost = cost_at(tally, call, sizes, complete)
-    passes = _passes(algorithm, call, device, complete, sizes, parameters, known, execution)
+    passes = _passes(algorithm, call, device, complete, sizes, parameters, known, implementation)
     timed = [clock.fastest(tile, launch) for clock, tile in passes]
     bare = tuple(dict.fromkeys(clock.bare for clock, tile in passes if tile and clock.bare is not None))
     return assembled(algorithm, call, device, cost, timed, known, parameters, sizes, bare)
@@ -147,7 +148,7 @@ def _passes(
     sizes: Mapping[str, int],
     parameters: Parameters,
     known: Rates,
-    execution: Execution | None,
+    implementation: str | Implementation | None,
 ) -> list[tuple[Clock, dict[str, int]]]:
     """Return the clock of each direction under its own options, with its tiles by their plain names."""
     directions = ("forward", "backward") if call.direction == "both" else (call.direction,)
@@ -158,7 +159,7 @@ def _passes(
         if direction == "forward" and call.direction == "both":
             taken |= declaration.saved
         tally, options = tally_for(algorithm, pass_call, taken, tiled=bool(sizes))
-        clock = clock_for(algorithm, pass_call, device, options, parameters, known, execution)
+        clock = clock_for(algorithm, pass_call, device, options, parameters, known, implementation)
         tile = {name: sizes[name] for name in tally.tiles}
         if direction == "backward" and call.direction == "both":
             tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in tally.tiles}
@@ -183,15 +184,12 @@ def assembled(
     for kernel in kernels:
         for name, value in kernel.breakdown.items():
             breakdown[name] = breakdown.get(name, 0.0) + value
-    seconds = sum(kernel.seconds for kernel in kernels)
-    host = parameters.host_launch * len(kernels)
-    if host > seconds:
-        breakdown["launch"], seconds = host, host
+    seconds = seconds_of(kernels, parameters)
+    if seconds > sum(kernel.seconds for kernel in kernels):
+        breakdown["launch"] = seconds
     least = lower_bounds(algorithm, call, 1)["compulsory"].bytes
     requested = cost.hbm_bytes
-    kept = 2 * (known.l2_capacity or 0) * (len(kernels) - 1)  # data that a kernel leaves in the L2 for the next kernel
-    low = max(min(least, requested), sum(kernel.distinct_bytes for kernel in kernels) - kept)
-    high = min(requested, max(low, sum(kernel.dram_bytes[1] for kernel in kernels)))
+    low, high = dram_interval(kernels, least, requested, known.l2_capacity)
     together = [kernel.lock_step_bytes for kernel in kernels]
     launch = {name: size for timed_launch in timed for name, size in timed_launch.tiles.items() if name in LAUNCH_NAMES}
     return Estimate(

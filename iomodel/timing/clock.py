@@ -12,10 +12,12 @@ from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates
-from iomodel.errors import InfeasibleError, InputError, SpecError
+from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
+from iomodel.nests.implementation import Implementation
 from iomodel.placement.check import checked, excess
+from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.timing.kernel_time import KernelTime, Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork
@@ -184,19 +186,24 @@ def clock_for(
     options: Mapping[str, Any],
     parameters: Parameters,
     found: Rates,
-    execution: Execution | None = None,
+    implementation: str | Implementation | None = None,
 ) -> Clock:
-    """Build the timer of one pass, forward or backward; `options` are complete."""
+    """Build the timer of one pass, forward or backward; `options` are complete.
+
+    Without an implementation that runs the call on the device, tiles share one memory.
+    """
     declaration, kind = find_algorithm(algorithm), kind_of(workload)
     chosen = structural(options)
-    how = execution or declaration.execution.get(workload.direction, PIPELINED)
+    kernels = implementation_for(declaration, workload, hardware, implementation)
+    shared = declaration.execution.get(workload.direction, PIPELINED)
+    how = kernels.execution.get(workload.direction, shared)
     placed: list[Placement] = []
     bare: str | None = None
-    if declaration.residency.get(workload.direction) and options.get("tiled", True):
-        try:
-            placed = placements(declaration, workload.longest, hardware, "gpu", dict(chosen), kind)
-        except (InputError, SpecError) as error:  # unsupported GPU or call: fall back to a plain on-chip memory
-            bare = f"registers apart from shared memory ({error})"
+    if options.get("tiled", True):
+        if kernels.residency:
+            placed = placements(declaration, workload.longest, hardware, kernels, dict(chosen), kind)
+        elif implementation is None and declaration.implementations:
+            bare = f"registers apart from shared memory ({no_kernel(declaration, workload, hardware)})"
     return Clock(
         declaration,
         workload,

@@ -98,7 +98,8 @@ def demands(
 
         return compiled_demands(algorithm, kind, options, execution)
 
-    own = execution != algorithm.execution.get(kind.direction, PIPELINED)
+    shared = algorithm.execution.get(kind.direction, PIPELINED)
+    own = execution is not shared and (execution.serial, execution.spread) != (shared.serial, shared.spread)
     return obtain(None if own else algorithm.shipped, "demands", (kind, options), build)
 
 

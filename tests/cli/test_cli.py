@@ -445,7 +445,7 @@ BAD = {
     f"check flash2 {SHAPE} --hardware h100-sxm5 --block-q 128": "block_kv: flash2 needs this tile",
     f"check flash2 {SHAPE} --hardware h100-sxm5 --warps x": "warps: 'x' given; allowed: an integer in digits",
     "check flash2 --q-lens 4,5 --head-dim 8 --hardware h100-sxm5 --block-q 16 --block-kv 16": "workload: Var",
-    f"tiles flash2 {SHAPE} --hardware h100-sxm5 --residency cpu": "residency: ",
+    f"tiles flash2 {SHAPE} --hardware h100-sxm5 --implementation cpu": "implementation of flash2: 'cpu' is unknown",
     f"estimate flash2 {SHAPE}": "hardware: none given; allowed: a device, such as --hardware h100-sxm5",
     "judge": "hardware: none given; allowed: a file of 'iomodel calibrate'",
     "crossover flash1 flash2 --head-dim 8 --q-lens 4,5": "q_lens: given; allowed: --q-len, for sequences of one length",

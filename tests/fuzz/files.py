@@ -71,7 +71,7 @@ def _use_device(device: iomodel.Hardware, rng: Random) -> None:
     str(device), device.to_dict(), device.to_yaml()
     use = rng.randrange(4)
     if use == 0:
-        str(iomodel.solve("flash2", CALL, device, residency="gpu"))
+        str(iomodel.solve("flash2", CALL, device, objective="traffic"))
     elif use == 1:
         iomodel.estimate("flash2", CALL, device, {"block_q": 64, "block_kv": 32}).to_json()
     elif use == 2:

@@ -53,9 +53,9 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: iomodel.least_sram("flash2", W, 10**6, sram_bytes=5000),
         "sram_bytes: given",
     ),
-    "a residency that is an array": (
+    "an implementation that is an array": (
         lambda: iomodel.check("flash2", W, "h100-sxm5", TILES, np.array([[1, 2]])),
-        "residency: ",
+        "implementation: ",
     ),
     "a phase that is an array": (
         lambda: iomodel.crossover_context("llama-3-8b", "h100-sxm5", phase=np.array([1, 2])),
@@ -170,7 +170,7 @@ def test_the_command_line_does_not_repeat_all_that_was_typed(capsys: pytest.Capt
     assert main(["algorithms", "x" * 20_000]) == 2
     said = capsys.readouterr().err
     assert said.startswith("iomodel: ")
-    assert "allowed: what 'iomodel algorithms --help' lists" in said
+    assert "allowed: see 'iomodel algorithms --help'" in said
     assert len(said) < 500
 
 

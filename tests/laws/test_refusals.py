@@ -76,9 +76,9 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: iomodel.explore(algorithms=["flash2", 3]),  # type: ignore[list-item]
         "algorithms: 3 given; allowed: names, such as",
     ),
-    "residency of two kernels": (
-        lambda: iomodel.solve("two_pass", BACKWARD, "h100-sxm5", residency="gpu"),
-        "residency: 'gpu' given; two_pass backward declares none; declared: none",
+    "kernels of an algorithm without any": (
+        lambda: iomodel.solve("two_pass", BACKWARD, "h100-sxm5", objective="time"),
+        "objective: 'time' given with no implementation of two_pass",
     ),
     "pages under a mask": (
         lambda: iomodel.cost("flash2", PAGED, {"block_q": 1, "block_kv": 36}),

@@ -17,10 +17,12 @@ from sympy import Max
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.counting.kinds import kind_of
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import stages
 from iomodel.nests.tensors import K, O, Q, S, V, dK, dP, dQ, dV
 from iomodel.placement.check import Check, as_device, checked
+from iomodel.placement.implementations import implementation_for
 from iomodel.placement.placement import Placement, placements
 from tests.shipped import DEVICES, table
 from tests.support.strategies import fraction_of_examples
@@ -47,11 +49,13 @@ def tiles(row: dict[str, str]) -> dict[str, int]:
     return {name: int(row[name]) for name in ("block_q", "block_kv", "warps", "stages") if name in row}
 
 
-def placed(name: str, w: iomodel.Attention, device: str, residency: str | Residency = "gpu") -> list[Placement]:
+def placed(name: str, w: iomodel.Attention, device: str, residency: Residency | None = None) -> list[Placement]:
     options = {
         key: value for key, value in OPTIONS[w.direction].items() if key in {**algorithm(name).options, "packed": 0}
     }
-    return placements(algorithm(name), w, as_device(device), residency, options, kind_of(w))
+    gpu = as_device(device)
+    kernels = implementation_for(name, w, gpu) if residency is None else Implementation.of(residency)
+    return placements(algorithm(name), w, gpu, kernels, options, kind_of(w))
 
 
 def shown(row: dict[str, str]) -> str:
@@ -142,7 +146,7 @@ def test_what_the_sources_call_too_large_does_not_fit(row: dict[str, str]) -> No
     spoken_of = [p.residency for p in placed(row["algorithm"], w, device) if named in p.residency.title]
     assert spoken_of
     for residency in spoken_of:
-        found = iomodel.check(row["algorithm"], w, device, tiles(row), residency)
+        found = iomodel.check(row["algorithm"], w, device, tiles(row), Implementation.of(residency))
         assert not found.fits
         assert found.slack[row["resource"]] < 0
 
@@ -290,7 +294,7 @@ def test_the_solver_finds_what_exhaustive_search_finds(
     name, direction = case
     device = "h100-sxm5" if name == "flash3" else device
     w = iomodel.Attention(q_len=q_len, kv_len=kv_len, head_dim=head_dim, mask=mask, direction=direction)
-    solution = iomodel.solve(name, w, device, residency="gpu", min_block_kv=least_kv)
+    solution = iomodel.solve(name, w, device, objective="traffic", min_block_kv=least_kv)
     (least, *more), ways = exhaustive(name, w, device, least_kv)
     why = solution.certificate
     assert solution.cost.hbm_bytes == why.least_hbm_bytes == least
@@ -309,11 +313,13 @@ def test_the_solver_finds_what_exhaustive_search_finds(
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_the_next_step_does_not_fit(direction: str, head_dim: int) -> None:
     w = iomodel.Attention(q_len=8192, head_dim=head_dim, direction=direction)
-    s = iomodel.solve("flash2", w, "a100-sxm4-80gb", residency="gpu")
+    s = iomodel.solve("flash2", w, "a100-sxm4-80gb", objective="traffic")
     step = s.certificate.next_step
     assert s.placed is not None
     residency = next(r for r in algorithm("flash2").residency[direction] if r.title == s.placed.residency)
-    larger = iomodel.check("flash2", w, "a100-sxm4-80gb", {**s.tiles, step.tile: step.size}, residency)
+    larger = iomodel.check(
+        "flash2", w, "a100-sxm4-80gb", {**s.tiles, step.tile: step.size}, Implementation.of(residency)
+    )
     assert not larger.fits
     assert larger.slack[step.resource] == -step.excess
     assert s.certificate.binding in {"shared memory", "registers", "MMA shape"}
@@ -321,14 +327,14 @@ def test_the_next_step_does_not_fit(direction: str, head_dim: int) -> None:
 
 
 def test_one_tile_covers_a_short_sequence() -> None:
-    s = iomodel.solve("flash2", iomodel.Attention(q_len=60, head_dim=64), "h100-sxm5", residency="gpu")
+    s = iomodel.solve("flash2", iomodel.Attention(q_len=60, head_dim=64), "h100-sxm5", objective="traffic")
     assert s.certificate.binding == "extent"
     assert s.saturated
 
 
 def test_more_traffic_may_be_given_up_for_a_larger_key_tile() -> None:
     w = iomodel.Attention(q_len=8192, head_dim=64)
-    exact, loose = (iomodel.solve("flash2", w, "h100-sxm5", residency="gpu", epsilon=e) for e in (0, 0.3))
+    exact, loose = (iomodel.solve("flash2", w, "h100-sxm5", objective="traffic", epsilon=e) for e in (0, 0.3))
     assert loose.tiles["block_kv"] > exact.tiles["block_kv"]
     assert exact.cost.hbm_bytes < loose.cost.hbm_bytes <= 1.3 * exact.cost.hbm_bytes
 
@@ -343,14 +349,14 @@ def test_shipped_tiles_have_the_least_traffic_at_their_occupancy() -> None:
             w = iomodel.Attention(q_len=8192, head_dim=int(row["head_dim"]), mask=mask)
             device, tile = DEVICES[row["architecture"]], tiles(row)
             blocks = iomodel.check("flash2", w, device, tile).blocks_per_sm
-            wish: dict[str, Any] = {"residency": "gpu", "min_block_kv": tile["block_kv"]}
+            wish: dict[str, Any] = {"objective": "traffic", "min_block_kv": tile["block_kv"]}
             ours = iomodel.solve("flash2", w, device, min_blocks_per_sm=blocks, **wish)
             theirs = iomodel.cost("flash2", w, tile)
             assert ours.cost.hbm_bytes <= theirs.hbm_bytes
             assert ours.placed is not None
             assert ours.placed.blocks_per_sm >= blocks
             equal[row["architecture"], w.head_dim, mask] = ours.cost.hbm_bytes == theirs.hbm_bytes
-            unbound = iomodel.solve("flash2", w, device, min_blocks_per_sm=blocks, residency="gpu")
+            unbound = iomodel.solve("flash2", w, device, min_blocks_per_sm=blocks, objective="traffic")
             free += unbound.cost.hbm_bytes == theirs.hbm_bytes
     # Two are measured choices: 64 x 64 where 128 x 64 would leave an SM as many blocks.
     assert {case for case, same in equal.items() if not same} == {("sm_86", 96, "causal"), ("sm_89", 96, "causal")}
@@ -423,7 +429,7 @@ def test_the_steps_of_tiles() -> None:
 def test_what_binds_is_named(head_dim: int, least_kv: int, blocks: int, binding: str, step: tuple[Any, ...]) -> None:
     w = iomodel.Attention(q_len=8192, head_dim=head_dim)
     wish: dict[str, Any] = {"min_block_kv": least_kv, "min_blocks_per_sm": blocks}
-    why = iomodel.solve("flash2", w, "h100-sxm5", residency="gpu", **wish).certificate
+    why = iomodel.solve("flash2", w, "h100-sxm5", objective="traffic", **wish).certificate
     assert why.binding == binding
     assert (why.next_step.tile, why.next_step.size, why.next_step.resource, why.next_step.excess) == step
 
@@ -438,29 +444,27 @@ def test_a_misfit_of_the_matrix_instruction() -> None:
     ("change", "message"),
     [
         ({"head_dim": 300}, "head_dim: 300 given; allowed: up to 256"),
-        ({"dtype": "fp32"}, "dtype: 'fp32' given; allowed: fp16, bf16, for flash2 on a GPU"),
-        ({"direction": "both"}, "residency: 'gpu' given; flash2 both declares none; declared: forward, backward"),
+        ({"dtype": "fp32"}, "dtype: 'fp32' given; allowed: fp16, bf16, for flash-attention-2 of flash2"),
+        ({"direction": "both"}, "it lays out no both pass of flash2; laid out: forward, backward"),
     ],
 )
 def test_what_no_kernel_supports(change: dict[str, Any], message: str) -> None:
     w = iomodel.Attention(**{"q_len": 1024, "head_dim": 64, **change})
     block = {"block_q": 64, "block_kv": 64}
+    kernels: dict[str, Any] = {"implementation": "flash-attention-2"}
     with pytest.raises(iomodel.InputError, match=message):
-        iomodel.check("flash2", w, "a100-sxm4-80gb", block)
-    with pytest.raises(iomodel.InputError, match=message):
-        iomodel.solve("flash2", w, "a100-sxm4-80gb", residency="gpu")
+        iomodel.check("flash2", w, "a100-sxm4-80gb", block, **kernels)
+    with pytest.raises(iomodel.InputError, match=f"{message}.*; implementations that run: .*textbook"):
+        iomodel.solve("flash2", w, "a100-sxm4-80gb", **kernels)
 
 
 @pytest.mark.parametrize(
     ("name", "device", "tile", "message"),
     [
-        ("flash3", "a100-sxm4-80gb", {}, "hardware: compute capability 8.0 given; allowed: 9.0, for FlashAttention-3"),
-        ("flash2", "v100-sxm2-32gb", {}, "compute.mma.rows: v100-sxm2-32gb lacks it"),
         ("flash3", "h100-sxm5", {"warps": 6}, "warps: 6 given; allowed: a multiple of 4"),
         ("flash2", "h100-sxm5", {"warps": 0}, "warps: 0 given; allowed: an integer from 1"),
         ("flash2", "h100-sxm5", {"block": 1}, "tile of flash2: 'block' is unknown"),
         ("standard", "h100-sxm5", {}, "tile of standard: 'block_q' is unknown"),
-        ("tiled_query", "h100-sxm5", {}, "tiled_query forward declares none; declared: none"),
     ],
 )
 def test_bad_questions(name: str, device: str, tile: dict[str, int], message: str) -> None:
@@ -468,20 +472,46 @@ def test_bad_questions(name: str, device: str, tile: dict[str, int], message: st
         iomodel.check(name, iomodel.Attention(q_len=512, head_dim=64), device, {"block_q": 64, "block_kv": 64, **tile})
 
 
-def test_a_residency_needs_a_device() -> None:
+@pytest.mark.parametrize(
+    ("name", "device", "reason"),
+    [
+        ("flash3", "a100-sxm4-80gb", "hardware: compute capability 8.0 given; allowed: 9.0, for flash-attention-3"),
+        ("flash2", "v100-sxm2-32gb", "compute.mma.rows: v100-sxm2-32gb lacks it"),
+        ("small_cache", "h100-sxm5", "small_cache declares no kernel"),
+    ],
+)
+def test_the_textbook_stands_in_where_no_kernel_is_known(name: str, device: str, reason: str) -> None:
+    """Its answer says so, and `check` takes the tiles that `solve` answers."""
     w = iomodel.Attention(q_len=512, head_dim=64)
-    with pytest.raises(iomodel.InputError, match="hardware: none given"):
-        iomodel.solve("flash2", w, residency="gpu")
-    with pytest.raises(iomodel.InputError, match="residency: given with sram_bytes"):
-        iomodel.solve("flash2", w, sram_bytes=10**5, residency="gpu")
-    with pytest.raises(iomodel.InputError, match="min_blocks_per_sm: 2 given; allowed: with a residency"):
-        iomodel.solve("flash2", w, "h100-sxm5", min_blocks_per_sm=2)
+    solution = iomodel.solve(name, w, device)
+    assert (solution.implementation, solution.placed, solution.seconds) == ("textbook", None, None)
+    assert reason in solution.notes[0]
+    checked = iomodel.check(name, w, device, solution.tiles)
+    assert checked.fits
+    assert reason in checked.residency
+    assert checked.resources["shared memory"].used == solution.footprint
+    same = iomodel.solve(name, w, device, implementation="textbook")
+    assert (same.tiles, same.notes) == (solution.tiles, ())
+    larger = {tile: 64 * size for tile, size in solution.tiles.items()}
+    assert not iomodel.check(name, w, device, larger, "textbook").fits
+
+
+def test_an_implementation_needs_a_device() -> None:
+    w = iomodel.Attention(q_len=512, head_dim=64)
+    with pytest.raises(iomodel.InputError, match="0 values given"):
+        iomodel.solve("flash2", w, objective="traffic")
+    with pytest.raises(iomodel.InputError, match="objective: 'time' given with no implementation"):
+        iomodel.solve("flash2", w, sram_bytes=10**5, objective="time")
+    with pytest.raises(iomodel.InputError, match="implementation: given with sram_bytes"):
+        iomodel.solve("flash2", w, "h100-sxm5", sram_bytes=10**5, implementation="flash-attention-2")
+    with pytest.raises(iomodel.InputError, match="min_blocks_per_sm: 2 given; allowed: with an implementation"):
+        iomodel.solve("flash2", w, "h100-sxm5", implementation="textbook", min_blocks_per_sm=2)
     with pytest.raises(iomodel.InfeasibleError, match=r"no tile fits.*the smallest, 64 x 16, exceeds: blocks per SM"):
-        iomodel.solve("flash2", w, "h100-sxm5", residency="gpu", min_blocks_per_sm=30)
-    with pytest.raises(iomodel.UnknownNameError, match="residency"):
-        iomodel.check("flash2", w, "h100-sxm5", {"block_q": 64, "block_kv": 64}, residency="cpu")
-    with pytest.raises(iomodel.UnknownNameError, match="residency"):
-        iomodel.solve("flash2", w, "h100-sxm5", residency="cpu")
+        iomodel.solve("flash2", w, "h100-sxm5", objective="traffic", min_blocks_per_sm=30)
+    with pytest.raises(iomodel.UnknownNameError, match="implementation of flash2: 'cpu' is unknown"):
+        iomodel.check("flash2", w, "h100-sxm5", {"block_q": 64, "block_kv": 64}, "cpu")
+    with pytest.raises(iomodel.UnknownNameError, match="implementation of flash2: 'cpu' is unknown"):
+        iomodel.solve("flash2", w, "h100-sxm5", implementation="cpu")
 
 
 def test_every_way_to_launch_is_judged_alike() -> None:

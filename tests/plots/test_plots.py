@@ -152,10 +152,12 @@ FAULTS = {
     "sram: more than 2,000 sizes": lambda: plots.traffic_against_sram("flash2", W, sram=range(1, 10**9)),
     "no tile fits 9 B": lambda: plots.traffic_against_sram("flash2", W, sram=[8, 9]),
     "hardware: 'h1' is unknown": lambda: plots.feasible_tiles("flash2", W, "h1"),
-    "allowed with a residency: a device": lambda: plots.feasible_tiles("flash2", W, residency="gpu"),
-    "residency: 'cpu' is unknown": lambda: plots.feasible_tiles("flash2", W, GPU, "cpu"),
-    "warps: given without a residency": lambda: plots.feasible_tiles("flash2", W, GPU, warps=4),
-    "warps: 0 given": lambda: plots.feasible_tiles("flash2", W, GPU, "gpu", warps=0),
+    "allowed: with hardware alone": lambda: plots.feasible_tiles("flash2", W, GPU, "flash-attention-2", sram_bytes=9),
+    "implementation of flash2: 'cpu' is unknown": lambda: plots.feasible_tiles("flash2", W, GPU, "cpu"),
+    "warps: given; allowed: only with an implementation": lambda: plots.feasible_tiles(
+        "flash2", W, GPU, "textbook", warps=4
+    ),
+    "warps: 0 given": lambda: plots.feasible_tiles("flash2", W, GPU, warps=0),
     "0 values given": lambda: plots.feasible_tiles("flash2", W),
     "marks: 'mine' has no block_kv": lambda: plots.feasible_tiles("flash2", W, GPU, marks={"mine": {"block_q": 4}}),
     "marks: 3 given": lambda: plots.feasible_tiles("flash2", W, GPU, marks=3),  # type: ignore[arg-type]
@@ -252,19 +254,25 @@ def cells(figure: Any) -> Any:
 
 
 MAPS = [
-    ("flash2", W, GPU, "gpu", {}),
-    ("flash2", W, GPU, "gpu", {"warps": 4}),
-    ("flash2", W.model_copy(update={"direction": "backward"}), GPU, "gpu", {}),
-    ("flash3", W.model_copy(update={"head_dim": 128, "value_dim": 128}), "h100-sxm5", "gpu", {"stages": 2}),
+    ("flash2", W, GPU, "flash-attention-2", {}),
+    ("flash2", W, GPU, "flash-attention-2", {"warps": 4}),
+    ("flash2", W.model_copy(update={"direction": "backward"}), GPU, "flash-attention-2", {}),
+    (
+        "flash3",
+        W.model_copy(update={"head_dim": 128, "value_dim": 128}),
+        "h100-sxm5",
+        "flash-attention-3",
+        {"stages": 2},
+    ),
 ]
 
 
-@pytest.mark.parametrize(("name", "w", "device", "residency", "launch"), MAPS, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize(("name", "w", "device", "kernels", "launch"), MAPS, ids=lambda value: str(value)[:20])
 def test_a_tile_is_coloured_where_check_says_that_it_fits(
-    name: str, w: iomodel.Attention, device: str, residency: str, launch: dict[str, int]
+    name: str, w: iomodel.Attention, device: str, kernels: str | None, launch: dict[str, int]
 ) -> None:
-    figure = plots.feasible_tiles(name, w, device, residency, **launch)
-    found = tile_map(name, w, iomodel.hardware(device), residency, launch, {}, {})
+    figure = plots.feasible_tiles(name, w, device, kernels, **launch)
+    found = tile_map(name, w, iomodel.hardware(device), kernels, launch, {}, {})
     placed = found.solution.placed
     assert placed is not None
     assert launch.items() <= placed.tiles.items()
@@ -276,7 +284,7 @@ def test_a_tile_is_coloured_where_check_says_that_it_fits(
     for u, row in enumerate(found.rows):
         for v, column in enumerate(found.columns):
             tiles = {"block_q": row, "block_kv": column, **{n: placed.tiles[n] for n in ("warps", "stages")}}
-            fits = iomodel.check(name, w, device, tiles, way).fits
+            fits = iomodel.check(name, w, device, tiles, iomodel.Implementation.of(way)).fits
             assert fits == (not np.ma.getmaskarray(colours)[u, v])
             if len(ways) == 1:
                 assert fits == iomodel.check(name, w, device, tiles).fits
@@ -286,13 +294,13 @@ def test_a_tile_is_coloured_where_check_says_that_it_fits(
 
 
 @pytest.mark.parametrize(
-    ("name", "w", "device", "residency", "launch"), MAPS[:1] + MAPS[2:3], ids=["forward", "backward"]
+    ("name", "w", "device", "kernels", "launch"), MAPS[:1] + MAPS[2:3], ids=["forward", "backward"]
 )
 def test_the_star_is_the_solution(
-    name: str, w: iomodel.Attention, device: str, residency: str, launch: dict[str, int]
+    name: str, w: iomodel.Attention, device: str, kernels: str | None, launch: dict[str, int]
 ) -> None:
-    solution = iomodel.solve(name, w, device, residency=residency)
-    figure = plots.feasible_tiles(name, w, device, residency, **launch)
+    solution = iomodel.solve(name, w, device, implementation=kernels, objective="traffic")
+    figure = plots.feasible_tiles(name, w, device, kernels, **launch)
     assert points(drawn(figure, "optimum")) == {solution.tiles["block_kv"]: solution.tiles["block_q"]}
     assert any(text.endswith(words.short(solution.cost.hbm_bytes, "B")) for text in labels(figure))
 
@@ -332,8 +340,8 @@ def test_a_bare_budget_is_kept_to(name: str, q_len: int, kv_len: int, budget: in
 
 
 def test_a_limit_lies_between_what_there_is_room_for_and_what_there_is_not() -> None:
-    found = tile_map("flash2", W, iomodel.hardware(GPU), "gpu", {}, {}, {})
-    figure = plots.feasible_tiles("flash2", W, GPU, "gpu")
+    found = tile_map("flash2", W, iomodel.hardware(GPU), None, {}, {}, {})
+    figure = plots.feasible_tiles("flash2", W, GPU)
     for name, share in found.shares.items():
         vertices = np.concatenate([path.vertices for path in drawn(figure, f"limit {name}").get_paths()])
         for u, row in enumerate(found.rows):
@@ -349,7 +357,7 @@ def test_a_limit_lies_between_what_there_is_room_for_and_what_there_is_not() -> 
 def test_shipped_tiles_are_marked() -> None:
     row = next(row for row in table("flash2") if (row["architecture"], row["head_dim"]) == ("sm_80", "128"))
     tiles = {name: int(row[name]) for name in ("block_q", "block_kv", "warps", "stages")}
-    figure = plots.feasible_tiles("flash2", W, DEVICES["sm_80"], "gpu", warps=tiles["warps"], marks={"shipped": tiles})
+    figure = plots.feasible_tiles("flash2", W, DEVICES["sm_80"], warps=tiles["warps"], marks={"shipped": tiles})
     assert points(drawn(figure, "mark shipped")) == {tiles["block_kv"]: tiles["block_q"]}
     far = plots.feasible_tiles("flash2", W, GPU, marks={"far $off": {"block_q": 4000, "block_kv": 4}})
     low, high = far.axes[0].get_ylim()
@@ -405,7 +413,7 @@ def pictures() -> list[Any]:
     return [
         plots.roofline([Stub()], GPU),
         plots.traffic_against_sram("flash2", W, GPU, sram=[2**16, 2**18]),
-        plots.feasible_tiles("flash2", W, GPU, "gpu"),
+        plots.feasible_tiles("flash2", W, GPU),
         plots.breakdown(Stub()),
     ]
 
@@ -494,7 +502,7 @@ def test_a_device_of_the_users_own_may_have_any_name(tmp_path: Path, style: dict
         for figure in (
             plots.roofline([plots.Point("$^$", 9.0, 1e12)], mine),
             plots.traffic_against_sram("flash2", W, mine, sram=[2**18]),
-            plots.feasible_tiles("flash2", W, mine, "gpu"),
+            plots.feasible_tiles("flash2", W, mine),
         ):
             plots.save(figure, tmp_path / "x.svg")
             assert figure.axes[0].get_facecolor()[:3] != (0, 0, 0)
@@ -504,7 +512,7 @@ SHAPE = "--q-len 1024 --head-dim 64 --heads 4"
 LINES = {
     f"plot traffic flash2 flash1 {SHAPE} --hardware {GPU},h100-sxm5 --sram '32 KiB,262144'": "HBM traffic against SRAM",
     f"plot traffic flash2 {SHAPE} --alignment 16 --min-block-kv 16 --sram '64 KiB' --no-lse": "HBM traffic",
-    f"plot feasible flash2 {SHAPE} --hardware {GPU} --residency gpu --warps 4 --block-q 128 --block-kv 64": "Feasible",
+    f"plot feasible flash2 {SHAPE} --hardware {GPU} --warps 4 --block-q 128 --block-kv 64": "Feasible",
     f"plot feasible flash2 {SHAPE} --sram-bytes '64 KiB' --alignment 16": "Feasible tiles of flash2",
     f"plot roofline flash2 {SHAPE} --hardware {GPU} --block-q 128 --block-kv 64 --warps 4": "Roofline of NVIDIA A100",
     f"plot breakdown flash2 {SHAPE} --hardware {GPU} --block-q 128 --block-kv 64 --warps 4": "Time per resource",

@@ -55,7 +55,7 @@ def test_the_fastest_tiles_are_those_of_an_exhaustive_search(call: Small) -> Non
             if fits(call, tiles):
                 found = iomodel.estimate(call.algorithm, w, call.device, tiles, **call.options)
                 best = min(best, found.seconds)
-    solved = iomodel.solve(call.algorithm, w, call.device, residency="gpu", objective="time", **call.options)
+    solved = iomodel.solve(call.algorithm, w, call.device, objective="time", **call.options)
     assert solved.seconds == pytest.approx(best, rel=1e-12)
     assert solved.placed is not None
     assert solved.placed.fits
@@ -90,11 +90,11 @@ def test_without_tiles_it_takes_the_fastest(asked: Asked) -> None:
 
 def test_the_fastest_tiles_of_a_long_call_are_taken() -> None:
     w = iomodel.Attention(batch=4, heads=16, q_len=4096, head_dim=64)
-    best = iomodel.solve("flash2", w, A100, residency="gpu", objective="time")
+    best = iomodel.solve("flash2", w, A100, objective="time")
     found = iomodel.estimate("flash2", w, A100)
     assert found.tiles == best.tiles
     assert found.seconds == best.seconds
     assert best.tiles["block_q"] > 64
-    least = iomodel.solve("flash2", w, A100, residency="gpu")
+    least = iomodel.solve("flash2", w, A100, objective="traffic")
     assert iomodel.estimate("flash2", w, A100, least.tiles).seconds > found.seconds
     assert least.cost.hbm_bytes <= best.cost.hbm_bytes

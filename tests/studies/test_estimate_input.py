@@ -42,7 +42,7 @@ TILES = {"block_q": 64, "block_kv": 64}
         (UnknownNameError, "tile of flash2: 'block_z' is unknown", {"tiles": {**TILES, "block_z": 64}}),
         (InputError, "tiles: 7 given", {"tiles": 7}),
         (InputError, "parameters: 'fast' given", {"parameters": "fast"}),
-        (InputError, "execution: 'fast' given", {"execution": "fast"}),
+        (UnknownNameError, "implementation of flash2: 'fast' is unknown", {"implementation": "fast"}),
         (UnknownNameError, "option of flash2: 'speed' is unknown", {"speed": 1}),
         (InputError, "lse: \\[1\\] given", {"lse": [1]}),
         (InputError, "lse: 2 given", {"lse": 2}),

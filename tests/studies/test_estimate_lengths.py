@@ -51,5 +51,5 @@ def test_both_directions_and_the_fastest_tiles() -> None:
     found = iomodel.estimate("flash2", w, "a100-sxm4-80gb")
     assert {"block_q", "bwd_block_q"} <= set(found.tiles)
     one = w.model_copy(update={"direction": "forward"})
-    best = iomodel.solve("flash2", one, "a100-sxm4-80gb", residency="gpu", objective="time")
+    best = iomodel.solve("flash2", one, "a100-sxm4-80gb", objective="time")
     assert iomodel.estimate("flash2", one, "a100-sxm4-80gb").seconds == best.seconds

@@ -93,7 +93,7 @@ def kinds(found: Algorithm) -> Iterator[tuple[FormulaKind, bool, bool]]:
 def digests(module: str) -> dict[str, int]:
     """A check sum of the nest of every kind that ships, and of what is declared beside nests."""
     found = declarations()[module]
-    beside = (found.residency, found.execution, found.requires)
+    beside = (found.implementations, found.execution, found.requires)
     sums = {"": zlib.crc32(repr(beside).encode())}
     for kind, packed, tiled in kinds(found):
         options = dict(structural(check_options(found, {}, tiled, kind.direction)))

@@ -125,7 +125,7 @@ class AttentionClock:
             options = {**options, "splits": min(options["splits"], 4)}
         try:
             typical = call.model_copy(update={"q_len": queries, "kv_len": length, "batch": batch, "mask": mask})
-            return fastest_tiles(name, typical, self.device, self.parameters, None, options)
+            return fastest_tiles(name, typical, self.device, self.parameters, None, options)[0]
         except IOModelError:
             return None
 

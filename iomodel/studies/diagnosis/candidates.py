@@ -79,7 +79,7 @@ def best_tiles(change: Change, device: Hardware) -> Iterator[tuple[dict[str, int
     tally, _ = tally_for(change.algorithm, call, change.options, tiled=True)
     try:
         if placed:
-            least = solve(change.algorithm, call, device, residency="gpu", **dict(change.options))
+            least = solve(change.algorithm, call, device, objective="traffic", **dict(change.options))
             yield dict(least.tiles), "least traffic"
         else:  # without matrix instructions, tiles need no alignment to them
             budget = device.sram_per_block

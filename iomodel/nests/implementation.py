@@ -1,0 +1,105 @@
+"""Implementations: the kernels of a library that run an algorithm, with their layout, execution and shipped tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iomodel.common.results import Record
+from iomodel.errors import InputError, shown
+from iomodel.nests.execution import Execution
+from iomodel.nests.residency import Residency
+
+DIRECTIONS = ("forward", "backward")
+
+
+@dataclass(frozen=True)
+class ShippedTile(Record):
+    """A tile that an implementation ships, and the calls that it is shipped for.
+
+    Attributes
+    ----------
+    tiles : mapping of str to int
+        Tiles [rows], with ``warps`` and ``stages`` [-].
+    head_dim, value_dim : int
+        The largest width of a row that the tile is compiled for [elements].
+    direction, masks, dtypes, capability
+        The direction; kinds of mask ("full", "causal", "window"); types; compute capabilities. Empty for any.
+    """
+
+    tiles: Mapping[str, int]
+    head_dim: int
+    value_dim: int
+    direction: str = "forward"
+    masks: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    capability: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Implementation(Record):
+    """How the kernels of a library lay an algorithm out on a device, and run it.
+
+    Attributes
+    ----------
+    name, title, cite : str
+        Name of the library, as ``"flash-attention-2"``; description; source.
+    residency : mapping of direction to tuple of Residency
+        Layouts of the tiles in shared memory and registers, one per kernel. Empty for one memory that holds all live
+        data of a thread block, the M of the papers.
+    execution : mapping of direction to Execution
+        Overlap of resources and order of blocks, where they differ from those of the algorithm.
+    searched : mapping of str to tuple
+        Options of the algorithm that the kernels choose per call, each with its candidates: ``{"packed": (False,
+        True)}``. A solver chooses those that are not given.
+    tiles : tuple of ShippedTile
+        Tiles that the library ships, most specific first.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> iomodel.implementation("flash2", "flash-attention-2").title
+    'FlashAttention-2 (CUDA)'
+    """
+
+    name: str
+    title: str = ""
+    cite: str = ""
+    residency: Mapping[str, tuple[Residency, ...]] = field(default_factory=dict)
+    execution: Mapping[str, Execution] = field(default_factory=dict)
+    searched: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    tiles: tuple[ShippedTile, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"name: {shown(self.name)} given; allowed: the name of an implementation")
+        for part, kind in (("residency", tuple), ("execution", Execution)):
+            entries = getattr(self, part)
+            if not isinstance(entries, Mapping) or not all(
+                direction in DIRECTIONS and isinstance(entry, kind) for direction, entry in entries.items()
+            ):
+                allowed = "a tuple of Residency" if kind is tuple else "an Execution"
+                raise InputError(f"{part}: {shown(entries)} given; allowed: {allowed} per direction")
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.title))
+
+    @classmethod
+    def of(cls, *residencies: Residency, execution: Execution | None = None) -> Implementation:
+        """Return an implementation of one's own kernel, with the same layouts in either direction.
+
+        >>> import iomodel
+        >>> Implementation.of(iomodel.implementation("flash2", "flash-attention-2").residency["forward"][0]).name
+        'own'
+        """
+        ways = {} if execution is None else dict.fromkeys(DIRECTIONS, execution)
+        return cls("own", residencies[0].title, residencies[0].cite, dict.fromkeys(DIRECTIONS, residencies), ways)
+
+
+TEXTBOOK = Implementation(
+    "textbook",
+    "one on-chip memory for all live data of a thread block",
+    "Dao et al. 2022, FlashAttention, arXiv:2205.14135, section 2.1: M elements of SRAM",
+)
+"""The papers' machine: no registers, warps or stages."""

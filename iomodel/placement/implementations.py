@@ -1,0 +1,135 @@
+"""The implementations of an algorithm: those that a device can run, and the one that is taken by default."""
+
+from __future__ import annotations
+
+from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.devices.device import Hardware
+from iomodel.devices.device import hardware as find_hardware
+from iomodel.errors import InputError, SpecError, UnknownNameError, shown
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.implementation import TEXTBOOK, Implementation
+from iomodel.placement.placement import layouts_for
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.workload import Workload
+
+
+def implementation(algorithm: AlgorithmLike, name: str) -> Implementation:
+    """Look up an implementation of an algorithm by name.
+
+    Raises
+    ------
+    UnknownNameError
+        The algorithm has no implementation of this name.
+
+    Examples
+    --------
+    >>> sorted(implementation("flash3", "flash-attention-3").residency)
+    ['backward', 'forward']
+    """
+    declaration = find_algorithm(algorithm)
+    known = {known.name: known for known in (*declaration.implementations, TEXTBOOK)}
+    if not isinstance(name, str) or name not in known:
+        raise UnknownNameError(f"implementation of {declaration}", name, list(known))
+    return known[name]
+
+
+def list_implementations(
+    algorithm: AlgorithmLike, hardware: Hardware | str | None = None, workload: Attention | None = None
+) -> list[str]:
+    """List the implementations of an algorithm, in the order of preference.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        One of :func:`iomodel.list_algorithms`.
+    hardware : Hardware or str, optional
+        A device; only what it can run is listed.
+    workload : Attention, optional
+        A call; only what supports its direction, dtype and widths is listed. By default a call of 128-wide rows in
+        bf16.
+
+    Raises
+    ------
+    UnknownNameError
+        An unknown algorithm or device.
+
+    Examples
+    --------
+    >>> list_implementations("flash3", "h100-sxm5")
+    ['flash-attention-3', 'textbook']
+    >>> list_implementations("flash3", "a100-sxm4-80gb")
+    ['textbook']
+    """
+    declaration = find_algorithm(algorithm)
+    if hardware is None:
+        return [known.name for known in (*declaration.implementations, TEXTBOOK)]
+    device = find_hardware(hardware) if isinstance(hardware, str) else hardware
+    call = Attention(q_len=1, head_dim=128) if workload is None else workload
+    able = [known.name for known in declaration.implementations if refusal(declaration, call, device, known) is None]
+    return [*able, TEXTBOOK.name]
+
+
+def refusal(
+    algorithm: Algorithm, workload: Attention, hardware: Hardware, implementation: Implementation
+) -> InputError | SpecError | None:
+    """Return the reason for which an implementation does not run a workload on a device; None if it does."""
+    try:
+        layouts_for(algorithm, workload, hardware, implementation)
+    except (InputError, SpecError) as error:
+        return error
+    return None
+
+
+def implementations_for(
+    algorithm: AlgorithmLike, workload: Workload, hardware: Hardware, requested: object = None
+) -> list[Implementation]:
+    """Return the implementations to try for a workload on a device, in order; none for the textbook's.
+
+    A requested implementation that does not run there is refused in an error that names those that do.
+    """
+    declaration, longest = find_algorithm(algorithm), workload.longest
+    chosen = _requested(declaration, requested)
+    if chosen is None:
+        if not isinstance(longest, Attention):
+            return []
+        known = declaration.implementations
+        return [able for able in known if refusal(declaration, longest, hardware, able) is None]
+    if not chosen.residency:
+        return []
+    if not isinstance(longest, Attention):
+        raise InputError(f"implementation: {chosen.name!r} given; allowed: 'textbook', for {declaration}")
+    reason = refusal(declaration, longest, hardware, chosen)
+    if reason is not None:
+        others = ", ".join(list_implementations(declaration, hardware, longest))
+        raise type(reason)(f"{reason}; implementations that run: {others}")
+    return [chosen]
+
+
+def _requested(algorithm: Algorithm, requested: object) -> Implementation | None:
+    if requested is None or isinstance(requested, Implementation):
+        return requested
+    if not isinstance(requested, str):
+        allowed = "a name, as 'textbook', or an iomodel.Implementation"
+        raise InputError(f"implementation: {shown(requested)} given; allowed: {allowed}")
+    return implementation(algorithm, requested)
+
+
+def implementation_for(
+    algorithm: AlgorithmLike, workload: Workload, hardware: Hardware, requested: object = None
+) -> Implementation:
+    """Return the requested implementation, by default the first that runs a workload on a device.
+
+    The textbook's is taken where no kernel is known.
+    """
+    return next(iter(implementations_for(algorithm, workload, hardware, requested)), TEXTBOOK)
+
+
+def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) -> str:
+    """State the reason for which the textbook's machine stands in for a device."""
+    declaration, longest = find_algorithm(algorithm), workload.longest
+    reason = f"{declaration} declares no kernel"
+    if declaration.implementations and isinstance(longest, Attention):
+        reasons = (refusal(declaration, longest, hardware, known) for known in declaration.implementations)
+        reason = str(next(filter(None, reasons), reason))
+    return f"one memory for all live data of a block ({reason})"

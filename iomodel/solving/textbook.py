@@ -1,0 +1,106 @@
+"""Tiles of least traffic under one memory budget, with proof: the textbook's machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_integer
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.bounds import best_bound, unconditional_bound
+from iomodel.errors import InfeasibleError, UnknownNameError
+from iomodel.placement.budget import Budget
+from iomodel.solving.certificate import Certificate, RunnerUp, binding, steps
+from iomodel.solving.parts import PartFormulas, most_kv, parts_for, ranges_for
+from iomodel.solving.problem import SearchResult
+from iomodel.solving.search import search
+from iomodel.solving.solution import Solution
+from iomodel.workloads.workload import Workload, as_workload
+
+
+def solve_textbook(
+    algorithm: AlgorithmLike,
+    workload: Workload,
+    budget: Budget,
+    min_block_kv: int | None,
+    share: Fraction,
+    options: Mapping[str, Any],
+    notes: tuple[str, ...] = (),
+) -> Solution:
+    """Solve for the least traffic in one memory, as :func:`iomodel.solve` with the textbook's implementation."""
+    bound = BoundCall.bind(algorithm, as_workload(workload), options)
+    if min_block_kv is not None and "block_kv" not in bound.compiled.tiles:
+        raise UnknownNameError(f"tile of {algorithm}", "block_kv", bound.compiled.tiles)
+    least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
+    compiled = parts_for(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers, budget.unit)
+    formulas, order = compiled.formulas, bound.compiled.tiles
+    ranges = ranges_for(compiled, bound, budget.alignment, least_kv, most_kv(bound, budget.alignment))
+    problems = [formula.problem(bound, ranges, budget.amount) for formula in formulas]
+    rest = compiled.rest.scalars(workload.longest, bound.numbers, ())
+    least = max(*(problem.least_footprint for problem in problems), *rest)
+    if least > budget.amount:
+        raise InfeasibleError(
+            f"{algorithm}: no tile fits {budget}; the smallest feasible budget is {least:,} {budget.unit}",
+            least=least,
+            unit=budget.unit,
+        )
+    results = [result for problem in problems if (result := search(problem, share)) is not None]
+    fixed = {name: ranges[name].first for formula in formulas for name in formula.least}
+    chosen = _named(formulas, results, order)
+    cost = bound.cost({**chosen, **fixed})
+    total_least = cost.hbm_bytes - sum(result.bytes - result.least for result in results)
+
+    def footprint(at: Mapping[str, int]) -> int:
+        at = {"no_tile": 1, **fixed, **at}
+        return max(formula.occupied(bound, at) for formula in formulas)
+
+    too_large = steps(chosen, ranges, footprint, budget.amount)
+    room = budget.elements(workload.narrowest)
+    lower = best_bound(algorithm, workload, room)
+    certificate = Certificate(
+        binding=binding(chosen, ranges, too_large),
+        next_step=too_large[0],
+        runner_up=_runner_up(formulas, results, order, total_least, fixed),
+        least_hbm_bytes=total_least,
+        lower_bound=lower,
+        ratio=cost.hbm_bytes / lower.bytes,
+        examined=sum(f.examined for f in results),
+        any_schedule=unconditional_bound(algorithm, workload, room),
+    )
+    largest = {name: sizes.last for name, sizes in ranges.items() if name not in fixed}
+    saturated = footprint(largest) <= budget.amount
+    return Solution(name_of(algorithm), cost.tiles, cost, certificate, budget, float(share), saturated, notes=notes)
+
+
+def _named(formulas: Sequence[PartFormulas], results: list[SearchResult], order: tuple[str, ...]) -> dict[str, int]:
+    """Return the tiles of all searched parts, in the order of the alphabet."""
+    sizes: dict[str, int] = {}
+    for formula, result in zip(formulas, results, strict=True):
+        sizes |= dict(zip(formula.names, result.tile, strict=True))
+    return {name: sizes[name] for name in order if name in sizes}
+
+
+def _runner_up(
+    formulas: Sequence[PartFormulas],
+    results: list[SearchResult],
+    order: tuple[str, ...],
+    total: int,
+    fixed: Mapping[str, int],
+) -> RunnerUp | None:
+    """Return the cheapest tiles above the least traffic: one part takes its runner-up, the others their least."""
+    steps_up = [
+        (result.runner_up_bytes - result.least, i, result.runner_up)
+        for i, result in enumerate(results)
+        if result.runner_up is not None and result.runner_up_bytes is not None
+    ]
+    if not steps_up:
+        return None
+    more, which, tile = min(steps_up)
+    chosen = [
+        SearchResult(tile if i == which else result.least_tile, 0, 0, result.least_tile, None, None, 0)
+        for i, result in enumerate(results)
+    ]
+    return RunnerUp(FrozenDict({**_named(formulas, chosen, order), **fixed}), total + more)
