@@ -34,7 +34,7 @@ def tiles(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     """Find the fastest tiles on a device, or those with the least traffic in a memory, with a proof.
 
     Example:
-      iomodel tiles flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128
+      iomodel tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128
     """
     from iomodel.solving.solve import solve
 

@@ -20,7 +20,7 @@ from tests.support import shipped_formulas as shipped
 STALE = f"stale; run: {shipped.COMMAND}"
 COMMANDS = {
     "cost": "cost flash2 --q-len 8192 --head-dim 128 --mask causal --block-q 128 --block-kv 64",
-    "tiles": "tiles flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --heads 32 --kv-heads 8 --mask causal",
+    "tiles": "tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --heads 32 --kv-heads 8 --mask causal",
     "estimate": "estimate flash2 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --heads 32 --kv-heads 8",
     "plan": "plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5",
     "version": "--version",

@@ -201,4 +201,4 @@ def solve_at(
 ) -> Solution:
     """Solve one of many problems by :func:`iomodel.solve`."""
     scalars = {name: at_place(value, place, shape) for name, value in arguments.items()}
-    return solve(algorithm, calls.call(place, shape), **scalars)
+    return solve(algorithm, calls.call(place, shape), implementation="textbook", **scalars)

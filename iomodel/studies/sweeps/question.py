@@ -50,7 +50,7 @@ class Question:
         if self.budget is None:
             return _named(cost(self.algorithm, self.workload, self.tiles or None, **self.options))
         try:
-            solution = solve(self.algorithm, self.workload, **self.budget, **self.options)
+            solution = solve(self.algorithm, self.workload, implementation="textbook", **self.budget, **self.options)
             return {**_named(solution.cost), **solution.tiles}
         except InfeasibleError:
             chosen = tally_for(self.algorithm, self.workload, self.options, tiled=True)[0]

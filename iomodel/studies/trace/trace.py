@@ -231,7 +231,7 @@ def trace(
     if tiles is None and tally_for(algorithm, call, options, tiled=False)[0].tiles:
         if device is None:
             raise InputError("tiles: none given; allowed: tiles, or a hardware whose best tiles are traced")
-        tile_mapping = dict(solve(algorithm, call, device, **options).tiles)
+        tile_mapping = dict(solve(algorithm, call, device, implementation="textbook", **options).tiles)
     tally, complete = tally_for(
         algorithm, call, options, tiled=bool(tile_mapping.keys() - {entry.name for entry in LAUNCH})
     )
