@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 COMMANDS = {
     "tiles": "tiles",
@@ -60,7 +60,22 @@ class Commands(MutableMapping[str, Any]):
         return name in COMMANDS or name in self._built
 
 
-class LazyGroup(TyperGroup):
+class PlainText:
+    """A parser whose options take text and switches unchanged.
+
+    The library validates them all, and the validators that Typer builds for a parameter on its first use load slowly.
+    """
+
+    def get_params(self, context: Any) -> list[Any]:
+        """Return the parameters, the option --help included."""
+        parameters: list[Any] = super().get_params(context)  # type: ignore[misc]
+        for parameter in parameters:
+            if parameter.nargs == 1 and not parameter.multiple and "process_value" not in vars(parameter):
+                parameter.process_value = _as_typed(parameter)
+        return parameters
+
+
+class LazyGroup(PlainText, TyperGroup):
     """The root command, which imports its subcommands one at a time."""
 
     def __init__(self, **settings: Any) -> None:
@@ -68,19 +83,25 @@ class LazyGroup(TyperGroup):
         self.commands = Commands()
 
 
+class PlainCommand(PlainText, TyperCommand):
+    """One command."""
+
+
 def _parser(name: str, command: Any) -> Any:
     app = command
     if not isinstance(command, typer.Typer):
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-        app.command(name)(command)
+        app.command(name, cls=PlainCommand)(command)
     parser = typer.main.get_command(app)
     parser.name = name
-    for parameter in getattr(parser, "params", ()):
-        if not parameter.required and parameter.callback is None and parameter.nargs == 1 and not parameter.multiple:
-            parameter.process_value = _if_given(parameter.process_value)
     return parser
 
 
-def _if_given(process: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Convert only the values that are given: Typer builds the validator of a parameter on its first use."""
-    return lambda context, value: None if value is None else process(context, value)
+def _as_typed(parameter: Any) -> Callable[[Any, Any], Any]:
+    process = parameter.process_value
+
+    def value_of(context: Any, value: Any) -> Any:
+        plain = not parameter.required if value is None else isinstance(value, str | bool) and not parameter.callback
+        return value if plain else process(context, value)
+
+    return value_of

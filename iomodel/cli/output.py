@@ -33,7 +33,7 @@ def _drawn(answer: Any) -> str:
 
     terminal = sys.stdout.isatty()
     width = None if terminal or "COLUMNS" in os.environ else PIPE_WIDTH
-    console = Console(width=width, color_system="auto" if terminal else None, force_terminal=terminal)
+    console = Console(emoji=False, width=width, color_system="auto" if terminal else None, force_terminal=terminal)
     with console.capture() as capture:
         console.print(answer)
     return "\n".join(line if terminal else line.rstrip() for line in capture.get().rstrip().splitlines())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from io import StringIO
 from typing import Any
 
@@ -77,6 +76,8 @@ def as_text(renderable: Any, width: int = 120) -> str:
 
 def as_html(renderable: Any) -> str:
     """Wrap the text in a `<pre>` block for notebooks."""
+    from html import escape
+
     return f"<pre>{escape(as_text(renderable))}</pre>"
 
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
+from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -71,12 +72,14 @@ class Record(PlainData):
     """A dataclass whose plain form follows from its fields.
 
     `derived` names the properties that the plain form lists beside the fields, `unless_none` the fields that it leaves
-    out where they are None, and `enclosing` the keys that an enclosing result adds.
+    out where they are None, and `enclosing` the keys that an enclosing result adds. `later` holds the modules of types
+    of fields that are imported for type checkers alone.
     """
 
     derived: ClassVar[tuple[str, ...]] = ()
     unless_none: ClassVar[tuple[str, ...]] = ()
     enclosing: ClassVar[tuple[str, ...]] = ()
+    later: ClassVar[Mapping[str, str]] = {"Expr": "sympy", "Symbol": "sympy"}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, and what follows from them, as plain data, ready for JSON."""
@@ -304,10 +307,11 @@ def _hints(kind: Any) -> Mapping[str, Any]:
     """Return the type of each field, positional fields first."""
     try:
         hints = get_type_hints(kind, include_extras=True)
-    except NameError:  # the module imports the types of expressions for type checkers alone
-        from sympy import Expr, Symbol
-
-        hints = get_type_hints(kind, localns={"Expr": Expr, "Symbol": Symbol}, include_extras=True)
+    except NameError:  # the module imports some types for type checkers alone
+        later = {
+            name: getattr(import_module(module), name) for name, module in getattr(kind, "later", Record.later).items()
+        }
+        hints = get_type_hints(kind, localns=later, include_extras=True)
     bound = {
         variable: value
         for base in getattr(kind, "__orig_bases__", ())

@@ -62,7 +62,8 @@ def no_endless(data: Mapping[Any, Any]) -> None:
 class Model(BaseModel, PlainData):
     """A frozen model whose constructor raises InputError, with one line for all invalid fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    # A validator is built on first use: no process needs those of all the models that it imports.
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", defer_build=True)
 
     def __init__(self, /, **data: Any) -> None:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from iomodel.common.display import as_text
@@ -58,6 +57,8 @@ def plain_table(device: Hardware, width: int = 120) -> str:
 
 def html_table(device: Hardware) -> str:
     """Format the table as HTML for a notebook."""
+    from html import escape
+
     lines = [f"<table><caption>{escape(_title(device))}</caption>"]
     lines.append("<tr>" + "".join(f"<th>{name}</th>" for name in HEADER) + "</tr>")
     for row in rows(device):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from iomodel.common.display import Result, Table
 from iomodel.counting.cost import Cost
@@ -13,8 +13,10 @@ from iomodel.nests.alphabet import (
     TILES,
 )
 from iomodel.placement.budget import Budget
-from iomodel.placement.check import Check
 from iomodel.solving.certificate import Certificate
+
+if TYPE_CHECKING:
+    from iomodel.placement.check import Check
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Solution(Result):
         Assumptions, such as a textbook's machine in place of a device whose kernels are not known.
     """
 
+    later: ClassVar[Mapping[str, str]] = {"Check": "iomodel.placement.check"}
     derived = ("footprint", "options")
     unless_none = ("placed", "seconds", "dram_bytes")
     enclosing = ("relative",)
