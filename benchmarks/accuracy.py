@@ -35,6 +35,8 @@ MEASURED = ROOT / "tests" / "measured"
 EAGER = replace(DEFAULT, host_launch=7e-5)
 """Calls through an autograd framework: what it takes to launch a kernel shows at short lengths."""
 FRAMEWORK = {"pytorch-eager", "megatron"}
+IMPLEMENTATION = {"flash1": "flash-attention-1", "flash2": "flash-attention-2", "split_kv": "flash-attention-2"}
+"""The table of shipped tiles of each algorithm."""
 FUSED = {"flash-attn-1", "flash-attn-2", "flash-attn-3"}
 
 
@@ -94,7 +96,7 @@ def tiles(row: dict[str, str], direction: str) -> dict[str, int]:
         variant = "causal" if row["mask"] == "causal" else "plain"
         dtype = "fp8" if row["dtype"] == "fp8" else "bf16"
         found = [
-            r for r in shipped("flash3")
+            r for r in shipped("flash-attention-3")
             if (r["head_dim"], r["value_dim"], r["dtype"]) == (head_dim, row["value_dim"], dtype)
             and any(word in r["variant"].split() for word in (variant, "any"))
         ]  # fmt: skip
@@ -102,7 +104,7 @@ def tiles(row: dict[str, str], direction: str) -> dict[str, int]:
     architecture = "sm_90" if "h100" in row["device"] and name == "flash2" else "sm_80"
     found = [
         r
-        for r in shipped(name)
+        for r in shipped(IMPLEMENTATION[name])
         if (r["algorithm"], r["direction"], r["architecture"], r["head_dim"])
         == (name, direction, architecture, head_dim)
         and r["mask"] in ("any", row["mask"])

@@ -9,9 +9,10 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
+from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import Execution
-from iomodel.nests.implementation import Implementation, ShippedTile
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
 
 LISTED = (
@@ -86,7 +87,7 @@ class ShippedAlgorithm(Algorithm):
                 direction: ShippedExecution.of(self, direction, execution, entry["name"])
                 for direction, execution in executions
             },
-            tiles=tuple(ShippedTile(*row) for row in entry["tiles"]),
+            tiles=shipped_tiles(entry["name"], self.name),
         )
 
     @cached_property
@@ -247,10 +248,6 @@ def _kernels(algorithm: Algorithm, implementation: Implementation) -> dict[str, 
             for direction, layouts in implementation.residency.items()
         },
         "executions": {direction: _overlap(execution) for direction, execution in implementation.execution.items()},
-        "tiles": tuple(
-            tuple(dict(value) if name == "tiles" else value for name, value in vars(row).items())
-            for row in implementation.tiles
-        ),
     }
 
 

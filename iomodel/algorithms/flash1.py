@@ -10,6 +10,7 @@ from dataclasses import replace
 from sympy import Integer, ceiling
 
 from iomodel.algorithms._gradients import stores, summed, zeros
+from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import BARRIERS
 from iomodel.nests.implementation import Implementation
@@ -102,6 +103,7 @@ FLASH_ATTENTION_1 = Implementation(
     "FlashAttention of 2022 (CUDA): one thread block per head",
     "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn",
     residency={"forward": (FORWARD, V_IN_SHARED), "backward": (BACKWARD,)},
+    tiles=shipped_tiles("flash-attention-1", "flash1"),
 )
 
 _T_c = ceiling(N_k / B_c)

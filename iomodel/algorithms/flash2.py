@@ -10,6 +10,7 @@ from dataclasses import replace
 from sympy import Expr, Integer, ceiling
 
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
+from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
@@ -155,6 +156,7 @@ FLASH_ATTENTION_2 = Implementation(
     "FlashAttention-2 (CUDA)",
     _KERNELS,
     residency={"forward": (FORWARD,), "backward": (BACKWARD, V_IN_REGISTERS)},
+    tiles=shipped_tiles("flash-attention-2", "flash2"),
 )
 
 _T_c = ceiling(N_k / B_c)

@@ -11,6 +11,7 @@ from sympy import Integer, ceiling
 
 from iomodel.algorithms._flash3_residency import ADDED_BESIDE, BACKWARD, FORWARD
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
+from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
@@ -118,6 +119,7 @@ FLASH_ATTENTION_3 = Implementation(
     "github.com/Dao-AILab/flash-attention, hopper",
     residency={"forward": FORWARD, "backward": BACKWARD},
     searched={"packed": (False, True)},
+    tiles=shipped_tiles("flash-attention-3", "flash3"),
 )
 
 _T_c = ceiling(N_k / B_c)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Expr, Integer, Min, ceiling
 
+from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.algorithms.flash2 import FORWARD
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.execution import PIPELINED
@@ -61,6 +62,7 @@ FLASH_ATTENTION_2 = Implementation(
     "github.com/Dao-AILab/flash-attention, csrc/flash_attn: flash_fwd_kernel.h, flash_api.cpp",
     residency={"forward": (FORWARD,)},
     searched={"splits": SPLITS, "packed": (False, True)},
+    tiles=shipped_tiles("flash-attention-2", "split_kv"),
 )
 
 _T_c = ceiling(N_k / B_c)

@@ -12,6 +12,8 @@ from iomodel.nests.execution import Execution
 from iomodel.nests.residency import Residency
 
 DIRECTIONS = ("forward", "backward")
+FEATURES = ("paged", "softcap")
+"""Words of a table for features of a call."""
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,32 @@ class ShippedTile(Record):
         Tiles [rows], with ``warps`` and ``stages`` [-].
     head_dim, value_dim : int
         The largest width of a row that the tile is compiled for [elements].
-    direction, masks, dtypes, capability
-        The direction; kinds of mask ("full", "causal", "window"); types; compute capabilities. Empty for any.
+    direction : {"forward", "backward"}
+        The pass.
+    dtypes : tuple of str
+        Types of Q, K and V; empty for any.
+    capability : str
+        The compute capability, as "9.0"; empty for any.
+    variants : tuple of tuples of str
+        Kinds of call, each by the words that must hold together: "full", "causal" or "window", "paged", "softcap",
+        "dropout" or "no dropout", "one split" or "several splits".
     """
 
     tiles: Mapping[str, int]
     head_dim: int
     value_dim: int
     direction: str = "forward"
-    masks: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
-    capability: tuple[str, ...] = ()
+    capability: str = ""
+    variants: tuple[tuple[str, ...], ...] = ((),)
+
+    def match(self, words: frozenset[str]) -> int | None:
+        """Count the words of the most specific variant that a call has; None if it has no variant.
+
+        A table names pages and caps only where a kernel for them differs, so that they outweigh the other words.
+        """
+        held = [variant for variant in self.variants if words.issuperset(variant)]
+        return max((sum(10 if word in FEATURES else 1 for word in variant) for variant in held), default=None)
 
 
 @dataclass(frozen=True)
@@ -54,7 +71,7 @@ class Implementation(Record):
         Options of the algorithm that the kernels choose per call, each with its candidates: ``{"packed": (False,
         True)}``. A solver chooses those that are not given.
     tiles : tuple of ShippedTile
-        Tiles that the library ships, most specific first.
+        Tiles that the library ships.
 
     Examples
     --------

@@ -69,9 +69,11 @@ class Certificate(Record):
         The largest lower bound that holds for every schedule of the same products, whatever moves and when.
     least_traffic : RunnerUp or None
         With the objective "time": the tiles that request the fewest bytes, and their time.
+    shipped : RunnerUp or None
+        With the objective "time": the tile that the implementation ships for the call, and its time by the model.
     """
 
-    unless_none = ("least_traffic",)
+    unless_none = ("least_traffic", "shipped")
 
     binding: Binding
     next_step: NextStep
@@ -82,6 +84,7 @@ class Certificate(Record):
     examined: int
     any_schedule: Bound
     least_traffic: RunnerUp | None = None
+    shipped: RunnerUp | None = None
 
 
 def steps(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import inf
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.counting.cost import tally_for
+from iomodel.counting.cost import check_requirements, tally_for
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
@@ -22,7 +22,8 @@ from iomodel.nests.alphabet import (
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.budget import budget_of
 from iomodel.placement.implementations import implementations_for
-from iomodel.solving.fastest import solve_fastest
+from iomodel.placement.shipped_tile import shipped_tile
+from iomodel.solving.fastest import choices, solve_fastest
 from iomodel.solving.solve import solve
 from iomodel.timing.clock import clock_for
 from iomodel.timing.parameters import Parameters
@@ -47,10 +48,10 @@ def fastest_tiles(
 ) -> Choice:
     """Return the default tiles of :func:`iomodel.estimate`, with the options that go with them.
 
-    The default is the tiles of least time if an implementation of the algorithm runs on the device, and the tiles of
-    least traffic in its on-chip memory otherwise. Standard attention has no default tiles: each operand makes one ideal
-    pass. The tiles of an approximation change no traffic, but the number of concurrent blocks: a coordinate descent
-    over powers of two starts from the tiles of least traffic and from small tiles.
+    The default is the tile that the implementation ships for the call, else the tiles of least time on it; the tiles of
+    least traffic in one memory where no implementation runs on the device. Standard attention has no default tiles:
+    each operand makes one ideal pass. The tiles of an approximation change no traffic, but the number of concurrent
+    blocks: a coordinate descent over powers of two starts from the tiles of least traffic and from small tiles.
     """
     chosen = tuple(sorted(options.items()))
     return _remembered(find_algorithm(algorithm), call, device, parameters, implementation, chosen)
@@ -72,6 +73,9 @@ def _remembered(
     if call.direction == "both":
         return _both(algorithm, call, device, parameters, implementation, chosen)
     for kernels in implementations_for(algorithm, call, device, implementation):
+        shipped = shipped_choice(algorithm, call, device, kernels, chosen, parameters)
+        if shipped is not None:
+            return shipped
         try:
             best = solve_fastest(algorithm, call, device, kernels, None, 1, chosen, parameters)
         except (InfeasibleError, InputError):
@@ -83,6 +87,52 @@ def _remembered(
     if algorithm.approximates and isinstance(call, Attention):
         return _quicker(tiles, algorithm, call, device, parameters, chosen), chosen
     return tiles, chosen
+
+
+def shipped_choice(
+    algorithm: Algorithm,
+    call: Attention | VarlenAttention,
+    device: Hardware,
+    kernels: Implementation,
+    options: Mapping[str, Any],
+    parameters: Parameters,
+) -> Choice | None:
+    """Return the shipped tile of a call with the fastest of the options that the kernels choose; None if none fits."""
+
+    def tile(chosen: Mapping[str, Any]) -> Mapping[str, int] | None:
+        return shipped_tile(kernels, call, device, chosen)
+
+    return best_choice(algorithm, call, device, kernels, options, parameters, tile)
+
+
+def best_choice(
+    algorithm: Algorithm,
+    call: Attention | VarlenAttention,
+    device: Hardware,
+    kernels: Implementation,
+    options: Mapping[str, Any],
+    parameters: Parameters,
+    tile: Callable[[Mapping[str, Any]], Mapping[str, int] | None],
+) -> Choice | None:
+    """Return the fastest of the options that the kernels choose, at the tile under each; None if no tile fits."""
+    known = rates(device, call.dtype)
+    best: tuple[float, Choice | None] = (inf, None)
+    for searched in choices(kernels, call, algorithm.takes(call.direction), options):
+        chosen = {**options, **searched}
+        sizes = tile(chosen)
+        if sizes is None:
+            continue
+        launch = {name: sizes[name] for name in LAUNCH_NAMES & sizes.keys()}
+        try:
+            tally, complete = tally_for(algorithm, call, chosen, tiled=True)
+            plain = {name: sizes[name] for name in tally.tiles}
+            check_requirements(algorithm, call, complete, plain)
+            timed = clock_for(algorithm, call, device, complete, parameters, known, kernels).fastest(plain, launch)
+        except (InfeasibleError, InputError):
+            continue
+        if timed.seconds < best[0]:
+            best = timed.seconds, (FrozenDict(timed.tiles), chosen)
+    return best[1]
 
 
 def _quicker(

@@ -100,6 +100,7 @@ class LaunchProblems:
             examined=len(self.known),
             any_schedule=unconditional_bound(self.algorithm, workload, chip),
             least_traffic=None if timed is None else timed.least_traffic,
+            shipped=None if timed is None else timed.shipped,
         )
         saturated = any(
             w.problem.footprint(w.problem.outer.last, w.problem.inner.last) <= w.problem.budget for w, _ in results
@@ -115,11 +116,12 @@ class LaunchProblems:
 
 @dataclass(frozen=True)
 class Timed:
-    """Time and DRAM traffic of a solution, and the tiles of least traffic beside it."""
+    """Time and DRAM traffic of a solution, with the tiles of least traffic and the shipped ones beside it."""
 
     seconds: float
     dram_bytes: tuple[int, int]
-    least_traffic: RunnerUp | None
+    least_traffic: RunnerUp
+    shipped: RunnerUp | None
 
 
 def ways_for(

@@ -111,6 +111,9 @@ class Solution(Result):
             slower = why.runner_up.seconds
             shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else (f"{slower * 1e6:,.1f}", "us")
             rows.append((f"runner-up: {tiles}", *shown))
+        if why.shipped is not None:
+            tiles = ", ".join(f"{name} = {size:,}" for name, size in why.shipped.tiles.items())
+            rows.append((f"shipped: {tiles}", f"{(why.shipped.seconds or 0) * 1e6:,.1f}", "us"))
         if why.least_traffic is not None:
             tiles = ", ".join(f"{name} = {size:,}" for name, size in why.least_traffic.tiles.items())
             rows.append((f"fewest requests: {tiles}", f"{why.least_traffic.hbm_bytes:,}", "B"))

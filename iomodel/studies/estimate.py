@@ -21,7 +21,8 @@ from iomodel.nests.alphabet import (
 )
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.check import as_device
-from iomodel.solving.default_tiles import fastest_tiles
+from iomodel.placement.implementations import implementation_for
+from iomodel.solving.default_tiles import best_choice, fastest_tiles
 from iomodel.timing.clock import Clock, TimedLaunch, clock_for
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.parameters import DEFAULT, Parameters
@@ -101,6 +102,8 @@ def estimate(
     launch = {name: tile_mapping[name] for name in LAUNCH_NAMES & tile_mapping.keys()}
     for name, size in launch.items():
         as_integer(name, size)
+    if tile_mapping and call.direction != "both":
+        options = _with_searched(algorithm, call, device, implementation, options, parameters, tile_mapping)
     tally, complete = tally_for(algorithm, call, options, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
     sizes = tile_sizes(algorithm, tally.tiles, tile_mapping)
     check_requirements(find_algorithm(algorithm), call, complete, sizes)
@@ -109,6 +112,23 @@ def estimate(
     timed = [clock.fastest(tile, launch) for clock, tile in passes]
     bare = tuple(dict.fromkeys(clock.bare for clock, tile in passes if tile and clock.bare is not None))
     return assembled(algorithm, call, device, cost, timed, known, parameters, sizes, bare)
+
+
+def _with_searched(
+    algorithm: AlgorithmLike,
+    call: Attention | VarlenAttention,
+    device: Hardware,
+    implementation: str | Implementation | None,
+    options: dict[str, Any],
+    parameters: Parameters,
+    tiles: Mapping[str, int],
+) -> dict[str, Any]:
+    """Add the fastest of the options that the kernels choose per call and that are not given."""
+    kernels, declaration = implementation_for(algorithm, call, device, implementation), find_algorithm(algorithm)
+    if set(kernels.searched) <= options.keys():
+        return options
+    best = best_choice(declaration, call, device, kernels, options, parameters, lambda _: tiles)
+    return options if best is None else dict(best[1])
 
 
 def _of_layer(

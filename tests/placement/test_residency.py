@@ -62,7 +62,7 @@ def shown(row: dict[str, str]) -> str:
     return "-".join(row.values())
 
 
-FLASH2 = table("flash2")
+FLASH2 = table("flash-attention-2")
 
 
 @pytest.mark.parametrize("row", FLASH2, ids=shown)
@@ -77,12 +77,12 @@ def test_what_flashattention_2_ships_fits(row: dict[str, str]) -> None:
     assert int(row["shared_bytes"]) in sizes
 
 
-@pytest.mark.parametrize("row", table("flash3"), ids=shown)
+@pytest.mark.parametrize("row", table("flash-attention-3"), ids=shown)
 def test_what_flashattention_3_ships_fits(row: dict[str, str]) -> None:
     assert iomodel.check("flash3", call(row), "h100-sxm5", {**tiles(row), "stages": 2}).fits
 
 
-FLASH3_BACKWARD = table("flash3_backward")
+FLASH3_BACKWARD = table("flash-attention-3-backward")
 
 
 @pytest.mark.parametrize("row", FLASH3_BACKWARD, ids=shown)

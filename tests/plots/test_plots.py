@@ -355,7 +355,7 @@ def test_a_limit_lies_between_what_there_is_room_for_and_what_there_is_not() -> 
 
 
 def test_shipped_tiles_are_marked() -> None:
-    row = next(row for row in table("flash2") if (row["architecture"], row["head_dim"]) == ("sm_80", "128"))
+    row = next(row for row in table("flash-attention-2") if (row["architecture"], row["head_dim"]) == ("sm_80", "128"))
     tiles = {name: int(row[name]) for name in ("block_q", "block_kv", "warps", "stages")}
     figure = plots.feasible_tiles("flash2", W, DEVICES["sm_80"], warps=tiles["warps"], marks={"shipped": tiles})
     assert points(drawn(figure, "mark shipped")) == {tiles["block_kv"]: tiles["block_q"]}

@@ -7,9 +7,11 @@ from pathlib import Path
 
 DEVICES = {"sm_80": "a100-sxm4-80gb", "sm_86": "rtx3090", "sm_89": "rtx4090", "sm_90": "h100-sxm5"}
 """A device of each architecture."""
+SHIPPED = Path(__file__).resolve().parents[2] / "specs" / "tiles"
 
 
 def table(name: str) -> list[dict[str, str]]:
     """The rows of a file, without its comments."""
-    text = Path(__file__).with_name(f"{name}.csv").read_text(encoding="utf-8")
+    own = Path(__file__).with_name(f"{name}.csv")
+    text = (own if own.is_file() else SHIPPED / f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))

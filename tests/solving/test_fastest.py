@@ -11,7 +11,7 @@ from tests.shipped import DEVICES, table
 def shipped() -> list[tuple[str, str, iomodel.Attention, dict[str, int]]]:
     """The forward tiles without dropout, for a call that fills the device."""
     found = []
-    for row in table("flash2") + table("flash3"):
+    for row in table("flash-attention-2") + table("flash-attention-3"):
         name = row.get("algorithm", "flash3")
         plain = row.get("variant", "plain") in ("plain", "any", "plain or causal", "plain or causal or paged")
         if (
@@ -53,7 +53,9 @@ def test_shipped_tiles_are_nearly_the_fastest(ratios: list[float]) -> None:
     assert len(within) >= 0.9 * len(ratios)
 
 
-@pytest.mark.parametrize("row", [row for row in table("flash3_backward") if "softcap" not in row["variant"]], ids=str)
+@pytest.mark.parametrize(
+    "row", [row for row in table("flash-attention-3-backward") if "softcap" not in row["variant"]], ids=str
+)
 def test_what_flashattention_3_ships_for_the_backward_pass_is_nearly_the_fastest(row: dict[str, str]) -> None:
     width = int(row["head_dim"])
     w = iomodel.Attention(batch=4, heads=2048 // width, q_len=4096, head_dim=width, direction="backward")

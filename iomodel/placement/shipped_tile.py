@@ -1,0 +1,61 @@
+"""The tile that an implementation ships for a call on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from iomodel.devices.device import Hardware
+from iomodel.nests.implementation import Implementation
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.masks.block_mask import BlockMask
+from iomodel.workloads.masks.documents import Documents
+from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.window import Window
+
+
+def shipped_tile(
+    implementation: Implementation,
+    call: Attention | VarlenAttention,
+    hardware: Hardware,
+    options: Mapping[str, Any],
+) -> Mapping[str, int] | None:
+    """Return the tile that an implementation ships for a call; None where its table has none."""
+    words = _words(call, options)
+    if words is None:
+        return None
+    rows = [
+        row
+        for row in implementation.tiles
+        if row.direction == call.direction
+        and row.head_dim >= call.head_dim
+        and row.value_dim >= call.value_dim
+        and (not row.dtypes or call.dtype in row.dtypes)
+        and row.capability in ("", hardware.compute_capability)
+    ]
+    narrowest = min(((row.head_dim, row.value_dim) for row in rows), default=None)
+    matched = [(row.match(words), row) for row in rows if (row.head_dim, row.value_dim) == narrowest]
+    scores = [score for score, _ in matched if score is not None]
+    return next(row.tiles for score, row in matched if score == max(scores)) if scores else None
+
+
+def _words(call: Attention | VarlenAttention, options: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the words for a call in tables of tiles; None for a mask given by data, of which no table speaks."""
+    mask = call.mask
+    if isinstance(mask, BlockMask):
+        return None
+    if isinstance(mask, Documents):
+        kind = "causal" if mask.causal else "full"
+    elif isinstance(mask, Window):
+        kind = "window" if mask.left is not None else "full" if mask.right is None else "causal"
+    else:
+        kind = str(mask)
+    return frozenset(
+        {
+            kind,
+            "dropout" if call.dropout else "no dropout",
+            "several splits" if options.get("splits", 1) > 1 else "one split",
+            *(["paged"] if call.page_size else []),
+            *(["softcap"] if call.softcap else []),
+        }
+    )
