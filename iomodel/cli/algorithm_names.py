@@ -10,6 +10,8 @@ from iomodel import algorithms
 
 TAKING = ("cost", "formula", "tiles", "check", "compare", "estimate", "trace", "diagnose", "crossover", "plot")
 """Commands with an algorithm for an argument."""
+OPERATIONS = ("attention", "linear")
+"""Kinds of workload that options describe."""
 
 
 def list_algorithms() -> list[str]:
@@ -18,8 +20,9 @@ def list_algorithms() -> list[str]:
     A command for a shipped algorithm looks for no installed package.
     """
     if _may_be_announced(sys.argv[1:]):
-        return algorithms.list_algorithms()
-    return [name for name, found in algorithms.discovered().items() if found.answers == "attention"]
+        return [name for operation in OPERATIONS for name in algorithms.list_algorithms(operation)]
+    shipped = algorithms.discovered()
+    return [name for operation in OPERATIONS for name in shipped if shipped[name].answers == operation]
 
 
 def _may_be_announced(words: Sequence[str]) -> bool:

@@ -9,12 +9,13 @@ import typer
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.masks import mask as typed_mask
-from iomodel.cli.options import ALGORITHM, KIND, TILE, WORKLOAD, Algorithm, Json
+from iomodel.cli.options import ALGORITHM, KIND, OF_LAYER, TILE, WORKLOAD, Algorithm, Json
 from iomodel.cli.output import emit
 from iomodel.cli.signature import with_options
 from iomodel.nests.feature_names import FEATURE_NAMES
 
 TILE_NAMES = [parameter.name for parameter in TILE]
+LAYER_FEATURES = [parameter.name for parameter in OF_LAYER]
 
 
 @with_options(WORKLOAD, TILE, ALGORITHM)
@@ -27,7 +28,7 @@ def cost(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.counting.cost import cost as count
 
     sizes, chosen = values.tiles(arguments, TILE_NAMES), values.options(arguments, list_algorithms())
-    emit(count(algorithm, values.workload(arguments), sizes, **chosen), json)
+    emit(count(algorithm, values.workload(arguments, algorithm), sizes, **chosen), json)
 
 
 @with_options(KIND, ALGORITHM)
@@ -47,7 +48,10 @@ def formula(
     from iomodel.counting.expressions_text import readable
 
     direction = arguments["direction"] or "forward"
-    chosen = {**values.options(arguments, list_algorithms()), **values.features(arguments, FEATURE_NAMES)}
+    chosen = {
+        **values.options(arguments, list_algorithms()),
+        **values.features(arguments, (*FEATURE_NAMES, *LAYER_FEATURES)),
+    }
     formulas = expressions(algorithm, typed_mask(arguments), direction, **chosen)
     if json:
         emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True)

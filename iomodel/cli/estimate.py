@@ -33,7 +33,7 @@ def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     sizes, chosen = values.tiles(arguments, names), values.options(arguments, list_algorithms())
     parameters = Parameters(**values.durations(arguments, [entry.name for entry in PARAMETERS]))
     more = {"parameters": parameters, "implementation": arguments["implementation"], **chosen}
-    emit(run(algorithm, values.workload(arguments), arguments["hardware"], sizes or None, **more), json)
+    emit(run(algorithm, values.workload(arguments, algorithm), arguments["hardware"], sizes or None, **more), json)
 
 
 @with_options([DEVICE], PARAMETERS)

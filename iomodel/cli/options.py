@@ -17,9 +17,10 @@ from iomodel.cli.signature import option, switch
 from iomodel.common.display import escape_markup
 from iomodel.counting.options import known_options
 from iomodel.devices.device import list_hardware
-from iomodel.nests.alphabet import GEMM_TILES, LAUNCH, OPTIONS, TILES, Entry
+from iomodel.nests.alphabet import LAUNCH, OPTIONS, TILES, Entry
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.workloads.call import Call, Direction, DType
+from iomodel.workloads.linear import WEIGHT_QUARTERS
 from iomodel.workloads.window import Align
 
 
@@ -119,7 +120,7 @@ SHAPE = [
     option("dtype", f"{', '.join(DTYPES)} (bf16).", "Workload", "NAME", DTYPES),
 ]
 SWITCHES = [
-    switch("bias", "Add a bias to the scores.", "Features"),
+    switch("bias", "Add a bias to the scores, or to the rows of a linear layer.", "Features"),
     switch("alibi", "Add ALiBi, with one slope per head.", "Features"),
     switch("sinks", "Add one logit per head to the softmax denominator.", "Features"),
     switch("latent", "V is the first columns of K, shared by all heads (MLA).", "Features"),
@@ -139,9 +140,23 @@ NAMED = [
     switch("token_scales", "fp32 scales of K and V, one per key.", "Features"),
     switch("paged", "K and V are stored in pages of p keys.", "Features"),
 ]
-WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED]
+LAYER = [
+    option("rows", "Rows of X, such as tokens; with the widths, a linear layer in place of attention.", "Linear layer"),
+    option("in_features", "Width of a row of X.", "Linear layer"),
+    option("out_features", "Width of a row of Y.", "Linear layer"),
+    option("groups", "Products of this shape (1).", "Linear layer"),
+    option("weight_dtype", "Type of W (--dtype), such as int4.", "Linear layer", "NAME", tuple(WEIGHT_QUARTERS)),
+    option("out_dtype", "Type of Y (--dtype).", "Linear layer", "NAME", DTYPES),
+    option("scale_block", "Terms per scale of a column of W (no scales).", "Linear layer"),
+    switch("gated", "Two products of one X: act(X W_gate) * (X W_up).", "Linear layer"),
+]
+WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED, *LAYER]
 """Fields of a call with numbers."""
-KIND = [*MASK, DIRECTION, *SWITCHES, *NAMED]
+OF_LAYER = [
+    switch("gated", "A linear layer makes two products of one X.", "Features"),
+    switch("scaled", "A linear layer has scales of W.", "Features"),
+]
+KIND = [*MASK, DIRECTION, *SWITCHES, *NAMED, *OF_LAYER]
 """Fields that a formula depends on, without numbers, with features by name."""
 BUDGET = [
     option("hardware", "A device, or its YAML file.", "Budget: exactly one", "NAME|FILE", tuple(list_hardware())),
@@ -177,9 +192,5 @@ KERNELS = [
 ]
 DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", "NAME|FILE", tuple(list_hardware()))
 LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]
-TILE = [
-    option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles")
-    for e in TILES
-    if e not in GEMM_TILES
-]
+TILE = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles") for e in TILES]
 ALGORITHM = [_of_an_algorithm(name, default) for name, default in known_options(list_algorithms()).items()]

@@ -28,6 +28,7 @@ from iomodel.cli.signature import option, switch, with_options
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError
 from iomodel.workloads.attention import as_attention
+from iomodel.workloads.varlen import as_call
 
 plot = typer.Typer(help="Draw a picture to a PNG or SVG file.", rich_markup_mode="rich", add_completion=False)
 
@@ -103,7 +104,9 @@ def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> 
             if arguments[name] is not None
         }
         chosen = values.options(arguments, list_algorithms())
-        return traffic_against_sram(algorithms, values.workload(arguments), devices, requested, **steps, **chosen)
+        return traffic_against_sram(
+            algorithms, as_call(values.workload(arguments)), devices, requested, **steps, **chosen
+        )
 
     _drawn(arguments, json, draw)
 
@@ -122,7 +125,8 @@ def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
         tile = values.tiles(arguments, TILE_NAMES)
         more = {**values.tiles(arguments, LAUNCH_NAMES), **values.options(arguments, list_algorithms())}
         more |= {name: value for name, value in values.budget(arguments).items() if value is not None}
-        return feasible_tiles(algorithm, values.workload(arguments), marks={"given": tile} if tile else {}, **more)
+        call = as_call(values.workload(arguments, algorithm))
+        return feasible_tiles(algorithm, call, marks={"given": tile} if tile else {}, **more)
 
     _drawn(arguments, json, draw)
 

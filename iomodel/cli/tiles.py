@@ -39,7 +39,7 @@ def tiles(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     from iomodel.solving.solve import solve
 
     chosen = values.options(arguments, list_algorithms())
-    emit(solve(algorithm, values.workload(arguments), **values.budget(arguments), **chosen), json)
+    emit(solve(algorithm, values.workload(arguments, algorithm), **values.budget(arguments), **chosen), json)
 
 
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
@@ -54,7 +54,7 @@ def check(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     if arguments["hardware"] is None:
         raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
     sizes, chosen = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]), values.options(arguments, list_algorithms())
-    call, kernels = as_attention(values.workload(arguments)), arguments["implementation"]
+    call, kernels = as_attention(values.workload(arguments, algorithm)), arguments["implementation"]
     emit(look(algorithm, call, arguments["hardware"], sizes, kernels, **chosen), json)
 
 

@@ -12,7 +12,6 @@ from iomodel.cli.output import emit
 from iomodel.cli.signature import option, switch, with_options
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import list_hardware
-from iomodel.workloads.attention import as_attention
 
 SHOWN = 20
 DEVICE = option(
@@ -53,7 +52,7 @@ def trace(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     most = (
         SHOWN if arguments["events"] is None else as_integer("events", integer("events", arguments["events"]), least=0)
     )
-    recorded = run(algorithm, as_attention(values.workload(arguments)), arguments["hardware"], sizes or None, **chosen)
+    recorded = run(algorithm, values.workload(arguments, algorithm), arguments["hardware"], sizes or None, **chosen)
     for name, write in (("csv", recorded.to_csv), ("plot", recorded.plot)):
         if arguments[name] is not None:
             write(arguments[name], overwrite=bool(arguments["force"]))

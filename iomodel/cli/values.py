@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from iomodel.cli.masks import mask
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.cli.masks import BELONGS, mask
 from iomodel.cli.numbers import duration, integer, integers, pairs, real, size
 from iomodel.counting.options import known_options
 from iomodel.errors import InputError
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
+from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.workload import Workload
 
 Arguments = Mapping[str, Any]
 """Command-line text by field name; None for omitted options."""
@@ -19,11 +22,37 @@ Arguments = Mapping[str, Any]
 LENGTHS = ("batch", "q_len", "kv_len")
 """Fields of a call with sequences of one length."""
 REALS = ("softcap", "dropout")
-TEXTS = ("dtype", "direction", "kv_dtype", "kv_scales")
+TEXTS = ("dtype", "direction", "kv_dtype", "kv_scales", "weight_dtype", "out_dtype")
+BELONGS_TO_CALLS = tuple(dict.fromkeys(["mask", "align", *(name for names in BELONGS.values() for name in names)]))
+"""Options of the masks."""
 
 
-def workload(arguments: Arguments) -> Attention | VarlenAttention:
-    """Build the attention call; omitted fields take the library's defaults."""
+def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
+    """Build the call of an algorithm; omitted fields take the library's defaults.
+
+    It is a linear layer for an algorithm of these, and where one of its own fields is given.
+    """
+    own = [name for name in Linear.model_fields if name not in Call.model_fields and _typed(arguments, name)]
+    if own or (algorithm is not None and find_algorithm(algorithm).answers == Linear.operation):
+        return _layer(arguments)
+    return _call(arguments)
+
+
+def _layer(arguments: Arguments) -> Linear:
+    """Build a linear layer."""
+    for name in (*BELONGS_TO_CALLS, *Attention.model_fields, *VarlenAttention.model_fields):
+        if name not in Linear.model_fields and _typed(arguments, name):
+            raise InputError(f"{name}: given for a linear layer; allowed: {', '.join(Linear.model_fields)}")
+    fields = {name: arguments[name] for name in Linear.model_fields if _typed(arguments, name)}
+    return Linear(
+        **{
+            name: value if isinstance(value, bool) or name in TEXTS else integer(name, value)
+            for name, value in fields.items()
+        }
+    )
+
+
+def _call(arguments: Arguments) -> Attention | VarlenAttention:
     fields = {
         name: _field(name, arguments[name]) for name in Call.model_fields if name != "mask" and _typed(arguments, name)
     }

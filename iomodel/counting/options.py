@@ -53,10 +53,12 @@ def only_taken(found: Algorithm, direction: str, options: Mapping[str, Any]) -> 
 def known_options(algorithms: Iterable[AlgorithmLike], direction: str | None = None) -> dict[str, Any]:
     """Collect the options of all given algorithms with their defaults, in one direction or in any."""
     known: dict[str, Any] = {}
+    common: dict[str, Any] = {}
     for name in algorithms:
         declaration = find_algorithm(name)
         known = {**(declaration.options if direction is None else declaration.takes(direction)), **known}
-    return {**known, "packed": False}
+        common |= declaration.common
+    return {**known, **common}
 
 
 NUMBERS = frozenset(entry.name for entry in OPTIONS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, overload
+from typing import Annotated, Any, Literal, overload
 
 from iomodel.algorithms import AlgorithmLike, list_algorithms, name_of
 from iomodel.algorithms import algorithm as find_algorithm
@@ -26,7 +26,8 @@ from iomodel.solving.solve import solve
 from iomodel.studies.approximations import approximations, bests, footnotes, marked
 from iomodel.studies.compare_time import TimeComparison, by_time
 from iomodel.workloads.attention import Attention, as_attention
-from iomodel.workloads.varlen import VarlenAttention, as_call
+from iomodel.workloads.call import Call
+from iomodel.workloads.workload import Shape, Workload, as_workload
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Comparison(Result, Tabular):
 
     Attributes
     ----------
-    workload : Attention or VarlenAttention
-        The attention call.
+    workload : Attention, VarlenAttention or Linear
+        The call.
     budget : Budget
         The memory that the tiles of every algorithm must fit.
     solutions : tuple of Solution
@@ -60,7 +61,7 @@ class Comparison(Result, Tabular):
         The listed approximate algorithms, each with the operation that it computes in place of attention.
     """
 
-    workload: Attention | VarlenAttention
+    workload: Annotated[Any, Workload]
     budget: Budget
     solutions: tuple[Solution, ...]
     infeasible: tuple[DoesNotFit, ...]
@@ -136,7 +137,7 @@ class Comparison(Result, Tabular):
 
 
 def answering(
-    workload: Attention | VarlenAttention,
+    workload: Workload,
     approximate: bool = False,
     algorithms: Sequence[AlgorithmLike] | None = None,
 ) -> list[str]:
@@ -144,8 +145,8 @@ def answering(
 
     Approximate algorithms are included on request.
     """
-    kind, names = kind_of(as_call(workload)), []
-    for name in list_algorithms() if algorithms is None else _named(algorithms):
+    kind, names = kind_of(workload), []
+    for name in list_algorithms(workload) if algorithms is None else _named(algorithms):
         algorithm = find_algorithm(name)
         if algorithm.approximates and not approximate:
             continue
@@ -162,9 +163,9 @@ def answering(
     return names
 
 
-def having(implementation: str, algorithms: Sequence[AlgorithmLike] | None) -> list[AlgorithmLike]:
+def having(implementation: str, workload: Workload, algorithms: Sequence[AlgorithmLike] | None) -> list[AlgorithmLike]:
     """Select the algorithms that have an implementation; UnknownNameError if none has."""
-    able: list[AlgorithmLike] = list(list_algorithms() if algorithms is None else _named(algorithms))
+    able: list[AlgorithmLike] = list(list_algorithms(workload) if algorithms is None else _named(algorithms))
     names = {name: [known.name for known in find_algorithm(name).implementations] for name in able}
     chosen = [name for name in able if implementation in names[name]]
     if not chosen:
@@ -186,7 +187,7 @@ def _named(algorithms: object) -> list[str]:
 
 @overload
 def compare(
-    workload: Attention | VarlenAttention,
+    workload: Workload,
     hardware: Hardware | str | None = None,
     *,
     objective: Literal["time"],
@@ -195,7 +196,7 @@ def compare(
 ) -> TimeComparison: ...
 @overload
 def compare(
-    workload: Attention | VarlenAttention,
+    workload: Workload,
     hardware: Hardware | str | None = None,
     *,
     objective: Literal["traffic"],
@@ -204,7 +205,7 @@ def compare(
 ) -> Comparison: ...
 @overload
 def compare(
-    workload: Attention | VarlenAttention,
+    workload: Workload,
     hardware: Hardware | str | None = None,
     *,
     objective: None = None,
@@ -212,7 +213,7 @@ def compare(
     **options: Any,
 ) -> Comparison | TimeComparison: ...
 def compare(
-    workload: Attention | VarlenAttention,
+    workload: Workload,
     hardware: Hardware | str | None = None,
     *,
     implementation: str | None = None,
@@ -230,8 +231,8 @@ def compare(
 
     Parameters
     ----------
-    workload : Attention or VarlenAttention
-        The attention call.
+    workload : Attention, VarlenAttention or Linear
+        The call; a linear layer has the algorithm "gemm".
     hardware, sram_bytes, sram_elements
         Exactly one budget, as :func:`iomodel.solve` takes it.
     alignment, min_block_kv, epsilon
@@ -265,22 +266,24 @@ def compare(
     >>> [solution.algorithm for solution in c.solutions][0]
     'flash2'
     """
+    workload = as_workload(workload)
     if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
     others: dict[str, Any] = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
     others |= {"min_block_kv": min_block_kv, "epsilon": epsilon or None}
     typed = [name for name, value in others.items() if value is not None]
     textbook = implementation == TEXTBOOK.name
-    if objective is None and not textbook and not typed and isinstance(workload, Attention) and hardware is not None:
+    if objective is None and not textbook and not typed and isinstance(workload, Shape) and hardware is not None:
         objective = "time"
     if implementation is not None and not textbook:
-        algorithms = having(implementation, algorithms)
+        algorithms = having(implementation, workload, algorithms)
     if objective == "time":
         if typed or hardware is None or textbook:
             obstacle = typed or ("implementation 'textbook'" if textbook else "no hardware")
             raise InputError(f"objective: 'time' given with {obstacle}; allowed: with hardware alone")
         chosen_for = _options(workload, options, approximate, algorithms)
-        return by_time(chosen_for, as_attention(workload), as_device(hardware), implementation)
+        call = as_attention(workload) if isinstance(workload, Call) else workload
+        return by_time(chosen_for, call, as_device(hardware), implementation)
     if implementation is not None and not textbook:
         raise InputError(f"implementation: {implementation!r} given for traffic; allowed: 'textbook', or by time")
     budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
@@ -321,7 +324,7 @@ def compare(
 
 
 def _options(
-    workload: Attention | VarlenAttention,
+    workload: Workload,
     options: Mapping[str, Any],
     approximate: bool,
     algorithms: Sequence[AlgorithmLike] | None = None,
@@ -338,7 +341,7 @@ def _options(
     return {name: own for name, own in chosen.items() if _allowed(name, workload, own)}
 
 
-def _allowed(name: str, workload: Attention | VarlenAttention, options: Mapping[str, Any]) -> bool:
+def _allowed(name: str, workload: Workload, options: Mapping[str, Any]) -> bool:
     """Check that an approximate algorithm supports these lengths, such as self-attention of at least `top_k` rows."""
     declaration = find_algorithm(name)
     if not declaration.approximates:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import Result, Table
@@ -15,7 +15,7 @@ from iomodel.errors import InfeasibleError
 from iomodel.studies.approximations import approximations, bests, footnotes, marked
 from iomodel.studies.estimate import estimate
 from iomodel.timing.result import Estimate
-from iomodel.workloads.attention import Attention
+from iomodel.workloads.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class TimeComparison(Result, Tabular):
 
     Attributes
     ----------
-    workload : Attention
-        The attention call.
+    workload : Attention or Linear
+        The call.
     hardware : Hardware
         The device.
     estimates : tuple of Estimate
@@ -36,7 +36,7 @@ class TimeComparison(Result, Tabular):
         The listed approximate algorithms, each with the operation that it computes in place of attention.
     """
 
-    workload: Attention
+    workload: Annotated[Any, Workload]
     hardware: Hardware
     estimates: tuple[Estimate, ...]
     infeasible: Mapping[str, str]
@@ -113,7 +113,7 @@ class TimeComparison(Result, Tabular):
 
 def by_time(
     algorithms: Mapping[str, Mapping[str, Any]],
-    workload: Attention,
+    workload: Workload,
     device: Hardware,
     implementation: str | None = None,
 ) -> TimeComparison:
