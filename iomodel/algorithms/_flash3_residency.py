@@ -1,4 +1,4 @@
-"""Residency and execution of FlashAttention-3 on Hopper: warp groups, TMA, producers.
+"""Residency and execution of FlashAttention-3: warp groups, TMA and producers on Hopper; warps alone on Ampere and Ada.
 
 There is one backward kernel per row width. For widths up to 128 the matrix instructions compute S^T, 64 keys per warp
 group, so that P^T and dS^T are operands in registers; wider kernels divide the keys as columns of S, with P and dS in
@@ -12,7 +12,7 @@ from sympy import Integer, Rational
 from iomodel.nests.execution import Execution
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import stages
-from iomodel.nests.tensors import D, K, LSE_log2, O, Q, S, V, dK, dO, dP, dQ, dV
+from iomodel.nests.tensors import D, K, LSE_log2, O, Q, S, V, dK, dO, dP, dQ, dV, m
 
 _SHARED = (Shared(Q), Shared(K, stages), Reused((Shared(V, stages),), (Shared(O, dtype="io"),)))
 _OVERLAP = ((Fragment(S), Fragment(S, "io"), Fragment(O)),)
@@ -48,9 +48,58 @@ FP8 = replace(
     shared=(Shared(Q), Shared(K, stages), Reused((Shared(V, 2 * stages),), (Shared(O, dtype="io"),))),
     dtypes=("fp8",),
 )
-FORWARD = (P_IN_REGISTERS, P_IN_SHARED, NO_OVERLAP, FP8)
-
 _TWO = Integer(2)
+VALUE_COLUMNS = Residency(
+    title="FlashAttention-3 forward with wide values: one warp group computes S, two share out the columns of O",
+    cite="github.com/Dao-AILab/flash-attention, hopper: mainloop_fwd_sm90_tma_gmma_ws.hpp, tile_size.h",
+    shared=(*_SHARED, Shared(S, dtype="io"), Shared(m, _TWO)),
+    phases=((Fragment(S, share=_TWO), Fragment(O)),),
+    overhead=24,
+    warps=(8,),
+    stages=(2,),
+    producers=4,
+    split="values",
+    mma="warpgroup",
+    head_dims=(64,),
+    value_dims=(512,),
+    capability=("9.0", "9.0"),
+)
+"""The other warp group multiplies P by V from shared memory, rescaled by one number per row and stage."""
+LATENT = replace(
+    VALUE_COLUMNS,
+    title="FlashAttention-3 forward on a latent: V is part of K; two warp groups share out the columns of O",
+    shared=(Shared(Q), Shared(K, stages), Shared(S, dtype="io"), Shared(m, _TWO)),
+    head_dims=(576,),
+    value_dims=(512,),
+    features=("latent",),
+)
+AMPERE = Residency(
+    title="FlashAttention-3 forward on sm_8x: Q, K, V in shared memory, S and O in registers",
+    cite="github.com/Dao-AILab/flash-attention, hopper: mainloop_fwd_sm80.hpp, flash_fwd_kernel_sm80.h, tile_size.h",
+    shared=(Shared(Q), Reused((Shared(K, stages), Shared(V, stages)), (Shared(O, dtype="io"),))),
+    phases=((Fragment(S), Fragment(O)),),
+    overhead=24,
+    stages=(1, 2),
+    head_dims=(64, 96, 128, 192, 256),
+    capability=("8.0", "8.9"),
+)
+AMPERE_Q_IN_REGISTERS = replace(
+    AMPERE,
+    title="FlashAttention-3 forward on sm_8x: K and V in shared memory, where V takes the place of Q; Q in registers",
+    shared=(
+        Reused(
+            (Shared(K, stages), Shared(V, stages)),
+            (Shared(K, stages), Shared(Q)),
+            (Shared(O, dtype="io"),),
+            (Shared(O, dtype="io"), Shared(Q), Shared(V, -stages)),
+        ),
+    ),
+    phases=((Fragment(S), Fragment(O), Fragment(Q, "io")),),
+    warps=(8,),
+)
+"""O starts where V does, so that the storage in front of V grows if O is larger than K and V."""
+FORWARD = (P_IN_REGISTERS, P_IN_SHARED, NO_OVERLAP, FP8, VALUE_COLUMNS, LATENT, AMPERE, AMPERE_Q_IN_REGISTERS)
+
 _STREAMED = (Shared(K), Shared(V), Shared(Q, _TWO), Shared(dO, stages), Shared(LSE_log2, _TWO), Shared(D, _TWO))
 _P, _DS, _DQ = Shared(S, stages, "io"), Shared(dP, stages, "io"), Shared(dQ, dtype="fp32")
 _GRADIENTS = (Fragment(dK), Fragment(dV))

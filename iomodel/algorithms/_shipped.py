@@ -24,7 +24,7 @@ DECLARED = ("declare", "backward", "published", "requires", "symbols")
 """The fields that are read from the algorithm's own module."""
 
 
-TILES = ("shared", "phases")
+TILES = ("shared", "phases", "tensor")
 """The fields of a residency that are read from the algorithm's own module."""
 LAYOUT = ("shared_axes", "operand_axes")
 """The fields of a residency that the catalogue has in place of `TILES`."""

@@ -1,9 +1,9 @@
-"""Placement of a kernel's tiles on a GPU: in shared memory, or in the registers of a thread block.
+"""Placement of a kernel's tiles on a GPU: in shared memory, tensor memory, or the registers of a thread block.
 
 A residency is declared with an algorithm, in terms of the buffers of its nest, which determines their sizes. It lists
-the tiles in shared memory with their numbers of copies, the tiles that reuse the same storage in turn, the tiles in
-registers at the same time, and the division of work among warps. It is independent of the device
-(:mod:`iomodel.placement.placement` combines the two).
+the tiles in shared memory (LDS on AMD) and in tensor memory with their numbers of copies, the tiles that reuse the same
+storage in turn, the tiles in registers at the same time, and the division of work among warps (wavefronts on AMD). It
+is independent of the device (:mod:`iomodel.placement.placement` combines the two).
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shared:
-    """A tile in shared memory with its number of copies, and its `dtype` if not that of the tensor in HBM."""
+    """A tile in shared or tensor memory with its number of copies, and its `dtype` if not that of the tensor in HBM.
+
+    A number of copies below 1 is the share of the tile that is present at once.
+    """
 
     tensor: Tensor
     copies: Expr | int = 1
@@ -46,7 +49,7 @@ class Reused(Record):
 
 @dataclass(frozen=True)
 class Fragment:
-    """A tile in the registers of the computing warps, or the share of it present at once."""
+    """A tile in the registers of the computing warps; its `share` is below 1 for a part, above 1 for several copies."""
 
     tensor: Tensor
     dtype: DType = "fp32"
@@ -63,6 +66,8 @@ class Residency(Record):
         Name of the kernel, and its source.
     shared : tuple
         Contents of shared memory at the same time.
+    tensor : tuple
+        Contents of tensor memory at the same time, from 128 rows on.
     phases : tuple of tuples of Fragment
         Contents of registers in each phase of the inner loop; the largest phase counts.
     overhead : int
@@ -75,20 +80,30 @@ class Residency(Record):
         Additional warps that only load; their unused registers go to the computing warps [-].
     producer_registers : int
         Registers per thread of a producer [-].
-    split : {"rows", "columns", "tile"}
-        Division of a score tile among warps: by rows, by columns, or by both.
+    split : {"rows", "columns", "tile", "values"}
+        Division of work among warps: a score tile by rows, by columns, or by both; the columns of O by values.
     mma : {"warp", "warpgroup"}
         Matrix instruction: of one warp, or of four together.
+    step : tuple of int, optional
+        Least rows and columns of a score tile per warp, or warp group, if not those of the device's instruction.
+    padded : bool
+        True if warps pad a tile to their instructions in registers; False if such a tile is refused.
     transposed : bool
         True if the instruction computes the transposed score tile, with keys as rows.
     head_dims : tuple of int
-        Widths for which the kernel is compiled; smaller widths are padded [elements].
+        Widths of Q and K for which the kernel is compiled; smaller widths are padded [elements].
+    value_dims : tuple of int
+        Widths of V and O for which the kernel is compiled; empty for those of Q and K [elements].
     dtypes : tuple of str
         Supported types of Q, K and V.
     exposed : float
         Share of the softmax that does not overlap with products of another tile or warp group [-].
     capability : tuple of str
-        Least compute capability, and optionally the greatest.
+        Least compute capability, and optionally the greatest, of NVIDIA's devices.
+    architectures : tuple of str
+        Architectures that run the kernel, in place of compute capabilities: ``("gfx942", "gfx950")``.
+    features : tuple of str
+        Features of a call that the kernel requires, such as ``"latent"``.
     """
 
     title: str
@@ -100,13 +115,19 @@ class Residency(Record):
     stages: tuple[int, ...] = (1,)
     producers: int = 0
     producer_registers: int = 24
-    split: Literal["rows", "columns", "tile"] = "rows"
+    split: Literal["rows", "columns", "tile", "values"] = "rows"
     mma: Literal["warp", "warpgroup"] = "warp"
     transposed: bool = False
     head_dims: tuple[int, ...] = (32, 64, 96, 128, 192, 256)
     dtypes: tuple[str, ...] = ("fp16", "bf16")
     exposed: float = 1.0
     capability: tuple[str, ...] = ("8.0",)
+    architectures: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    value_dims: tuple[int, ...] = ()
+    step: tuple[int, int] | None = None
+    padded: bool = False
+    tensor: tuple[Shared | Reused, ...] = ()
 
     def __hash__(self) -> int:
         return hash((self.title, self.cite))  # a shipped one, equal to this, has its tiles only when asked for them
@@ -115,6 +136,11 @@ class Residency(Record):
     def shipped(self) -> str:
         """The place of a residency in the algorithm of this package that declares it; empty for any other."""
         return ""
+
+    def compiled_width(self, field: str, width: int) -> int | None:
+        """Return the compiled width that pads ``head_dim`` or ``value_dim`` least; None if all are smaller."""
+        known = (self.value_dims or self.head_dims) if field == "value_dim" else self.head_dims
+        return min((compiled for compiled in known if compiled >= width), default=None)
 
     @property
     def shared_axes(self) -> tuple[tuple[frozenset[str], str | None], ...]:

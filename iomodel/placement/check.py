@@ -49,8 +49,9 @@ class Check(Result):
     fits : bool
         True if no resource is exceeded.
     resources : mapping of name to Resource
-        ``shared memory`` of a block [B], ``registers`` of a thread [-], ``threads`` of a block [-], and ``MMA shape``:
-        the rows of a tile beyond a multiple of the MMA step of the warps.
+        ``shared memory`` of a block [B], ``registers`` of a thread [-], ``threads`` of a block [-], ``tensor memory``
+        of a block [columns] if the kernel uses it, and ``MMA shape``: the rows of a tile beyond a multiple of the MMA
+        step of the warps.
     binding : str
         The exceeded resource, else the one with the least share left.
     blocks_per_sm : int
@@ -207,9 +208,11 @@ def checked(
 
 def _resources(occupied: Occupancy) -> dict[str, Resource]:
     over = sum(size % step for _, size, step in occupied.misfit)
-    return {
+    resources = {
         "shared memory": Resource(occupied.shared, occupied.shared_limit, "B"),
         "registers": Resource(occupied.registers, occupied.registers_limit, "-"),
         "threads": Resource(occupied.threads, occupied.threads_limit, "-"),
-        "MMA shape": Resource(over, 0, "rows"),
     }
+    if occupied.tensor:
+        resources["tensor memory"] = Resource(occupied.tensor, occupied.tensor_limit, "columns")
+    return {**resources, "MMA shape": Resource(over, 0, "rows")}

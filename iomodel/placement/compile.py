@@ -1,4 +1,4 @@
-"""The tiles of a residency compiled to bytes of shared memory and registers."""
+"""The tiles of a residency compiled to bytes of shared memory, tensor memory and registers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iomodel.placement.placement import PlacementFormulas
 def compiled_placement(
     algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...], residency: Residency
 ) -> PlacementFormulas:
-    """Compile the bytes that a residency takes in shared memory and in registers."""
+    """Compile the bytes that a residency takes in shared memory, tensor memory and registers."""
     chosen = dict(options)
     nest = declared(algorithm, replace(kind, features=()), chosen)
     sizes = on_chip(nest, View(kind.mask, chosen["packed"]))
@@ -44,7 +44,8 @@ def compiled_placement(
         return Add(*(part.share * sizes[part.tensor.name] * in_bytes(part.dtype) for part in phase))
 
     inputs = (*names, "stages", "warps")
-    shared = compile_formulas([Add(*map(stored, residency.shared))], (), inputs)
+    memories = [Add(*map(stored, tiles)) for tiles in (residency.shared, residency.tensor)]
+    shared = compile_formulas(memories, (), inputs)
     registers = compile_formulas([Max(Integer(0), *map(held, residency.phases))], (), inputs)
     return PlacementFormulas(shared, registers, names)
 

@@ -10,73 +10,14 @@ from typing import Any
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.store import obtain, record
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
-from iomodel.devices.quantity import Quantity
-from iomodel.errors import InputError, SpecError
+from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
+from iomodel.placement.limits import COLUMN, DeviceLimits, device_of
+from iomodel.placement.supported import supported
 from iomodel.workloads.attention import Attention
-
-
-@dataclass(frozen=True)
-class DeviceLimits:
-    """Figures of a device that determine feasibility."""
-
-    label: str
-    shared_per_block: int
-    shared_per_sm: int
-    shared_reserved: int
-    shared_granularity: int
-    registers_per_thread: int
-    registers_per_sm: int
-    register_granularity: int
-    warp: int
-    threads_per_block: int
-    warps_per_sm: int
-    blocks_per_sm: int
-    rows: int
-    warpgroup_rows: int | None
-    columns: int
-    depth: int
-
-    @property
-    def on_chip(self) -> int:
-        """Most bytes held by one block in shared memory and registers [B]."""
-        return self.shared_per_block + 4 * self.registers_per_sm
-
-
-@per_device
-def device_of(hardware: Hardware) -> DeviceLimits:
-    """Collect the limits of a device, or raise SpecError naming the missing figure."""
-    quantities = hardware.quantities
-
-    def figure(path: str) -> int:
-        quantity = quantities.get(path)
-        if not isinstance(quantity, Quantity):
-            raise SpecError(f"{path}: {hardware.id or hardware.name} lacks it; residency on a GPU needs it")
-        return int(quantity.value)
-
-    sram, limits, mma = "memory.sram", "limits", "compute.mma"
-    return DeviceLimits(
-        label=hardware.name,
-        shared_per_block=figure(f"{sram}.per_block"),
-        shared_per_sm=figure(f"{sram}.per_sm"),
-        shared_reserved=figure(f"{sram}.reserved_per_block"),
-        shared_granularity=figure(f"{sram}.allocation_granularity"),
-        registers_per_thread=figure(f"{limits}.registers_per_thread"),
-        registers_per_sm=figure(f"{limits}.registers_per_sm"),
-        register_granularity=figure(f"{limits}.register_granularity_per_warp"),
-        warp=figure(f"{limits}.warp_size"),
-        threads_per_block=figure(f"{limits}.threads_per_block"),
-        warps_per_sm=figure(f"{limits}.warps_per_sm"),
-        blocks_per_sm=figure(f"{limits}.blocks_per_sm"),
-        rows=figure(f"{mma}.rows"),
-        warpgroup_rows=figure(f"{mma}.warpgroup_rows") if f"{mma}.warpgroup_rows" in quantities else None,
-        columns=figure(f"{mma}.columns"),
-        depth=figure(f"{mma}.depth"),
-    )
 
 
 @dataclass(frozen=True)
@@ -99,6 +40,8 @@ class Occupancy:
     registers_limit: int
     threads: int
     threads_limit: int
+    tensor: int
+    tensor_limit: int
     misfit: tuple[tuple[str, int, int], ...]
     blocks_per_sm: int
     limited_by: str
@@ -110,6 +53,7 @@ class Occupancy:
             ("shared memory", self.shared > self.shared_limit),
             ("registers", self.registers > self.registers_limit),
             ("threads", self.threads > self.threads_limit),
+            ("tensor memory", self.tensor > self.tensor_limit),
             ("MMA shape", bool(self.misfit)),
         )
         return tuple(name for name, exceeded in pairs if exceeded)
@@ -118,7 +62,10 @@ class Occupancy:
 @record
 @dataclass(frozen=True)
 class PlacementFormulas:
-    """The bytes that tiles of a residency take, compiled over (workload, tiles, stages, warps)."""
+    """The bytes that tiles of a residency take, compiled over (workload, tiles, stages, warps).
+
+    `shared` has two outputs: shared memory and tensor memory.
+    """
 
     shared: Formulas
     registers: Formulas
@@ -148,21 +95,25 @@ class Placement:
 
     def layouts(self, warps: int) -> list[tuple[int, int]]:
         """List the layouts of warps, or warp groups, over the score tile (rows, columns)."""
-        if self.residency.mma == "warpgroup":
-            groups = warps // 4
-            return [] if warps % 4 else [(1, groups) if self.residency.split == "columns" else (groups, 1)]
-        if self.residency.split != "tile":
-            return [(warps, 1) if self.residency.split == "rows" else (1, warps)]
-        return [(m, warps // m) for m in range(1, warps + 1) if warps % m == 0]
+        residency = self.residency
+        if residency.mma == "warpgroup" and warps % 4:
+            return []
+        parts = warps // 4 if residency.mma == "warpgroup" else warps
+        if residency.split == "tile":
+            return [(m, parts // m) for m in range(1, parts + 1) if parts % m == 0]
+        return [{"rows": (parts, 1), "columns": (1, parts), "values": (1, 1)}[residency.split]]
 
     def steps(self, launch: Launch) -> tuple[int, int]:
         """Compute the steps of the tiles, (query, key) [rows], set by the matrix instructions of all warps."""
-        m, n = launch.along
-        rows = self.device.rows if self.residency.mma == "warp" else self.device.warpgroup_rows or self.device.rows
+        return self._steps((1, 1) if self.residency.padded else launch.along)
+
+    def _steps(self, along: tuple[int, int]) -> tuple[int, int]:
+        (m, n), residency = along, self.residency
+        rows = self.device.rows if residency.mma == "warp" else self.device.warpgroup_rows or self.device.rows
         depth = max(1, self.device.depth // self.padded.element_size)  # each tile is the summation axis of some product
-        along_rows = 1 if self.residency.split == "rows" else depth
-        columns = self.device.columns
-        if self.residency.transposed:
+        along_rows = 1 if residency.split in ("rows", "values") else depth
+        rows, columns = residency.step or (rows, self.device.columns)
+        if residency.transposed:
             rows, columns = columns, rows
         return lcm(rows * m, along_rows), lcm(columns * n, depth)
 
@@ -183,26 +134,39 @@ class Placement:
     def occupied(self, query: int, key: int, launch: Launch) -> Occupancy:
         """Compute the resource use of a block with these tiles."""
         device, threads = self.device, self.threads(launch.warps)
-        shared = self.shared_bytes(query, key, launch.stages)
+        shared, columns = self.memory(query, key, launch.stages, launch.warps)
         registers = self.registers_of(query, key, launch.warps)
         off = zip(self.tiles, (query, key), self.steps(launch), strict=True)
         limit = self.registers_limit(launch.warps)
-        blocks, by = self.blocks(shared, registers, launch.warps)
+        blocks, by = self.blocks(shared, registers, launch.warps, columns)
         return Occupancy(
             shared, device.shared_per_block, registers, limit, threads, device.threads_per_block,
+            columns, device.tensor_columns,
             tuple((name, size, step) for name, size, step in off if size % step), blocks, by,
         )  # fmt: skip
 
-    def shared_bytes(self, query: int, key: int, stages: int) -> int:
+    def shared_bytes(self, query: int, key: int, stages: int, warps: int = 1) -> int:
         """Compute the shared memory of a block [B]."""
-        return self.shared.scalars(self.padded, (), (query, key, stages, 1))[0]
+        return self.memory(query, key, stages, warps)[0]
+
+    def memory(self, query: int, key: int, stages: int, warps: int) -> tuple[int, int]:
+        """Compute the shared memory of a block [B], and its tensor memory [columns]."""
+        shared, tensor = self.shared.scalars(self.padded, (), (query, key, stages, warps))
+        return shared, -(-tensor // COLUMN)
 
     def registers_of(self, query: int, key: int, warps: int) -> int:
-        """Compute the registers per thread: its share of the tiles, and the overhead [-]."""
-        size = self.registers.scalars(self.padded, (), (query, key, 1, warps))[0]
-        return -(-size // (4 * self.device.warp * warps)) + self.residency.overhead
+        """Compute the registers per thread: its share of the tiles, and the overhead [-].
 
-    def blocks(self, shared: int, registers: int, warps: int) -> tuple[int, str]:
+        If the warps pad tiles, the layout with the least padding is taken.
+        """
+        sizes = [(query, key)]
+        if self.residency.padded:
+            steps = map(self._steps, self.layouts(warps))
+            sizes = [(-(-query // rows) * rows, -(-key // columns) * columns) for rows, columns in steps]
+        held = min(self.registers.scalars(self.padded, (), (*size, 1, warps))[0] for size in sizes)
+        return -(-held // (4 * self.device.warp * warps)) + self.residency.overhead
+
+    def blocks(self, shared: int, registers: int, warps: int, columns: int = 0) -> tuple[int, str]:
         """Compute the concurrent blocks per SM, and the resource that limits them."""
         device, all_warps = self.device, warps + self.residency.producers
         step, granule = device.shared_granularity, device.register_granularity
@@ -211,13 +175,20 @@ class Placement:
         of_warp = -(-registers * device.warp // granule) * granule
         file = warps * of_warp + self.residency.producers * device.warp * self.residency.producer_registers
         limits = {
-            "shared memory": device.shared_per_sm // taken,
+            "shared memory": device.shared_per_sm // max(1, taken),
             "registers": device.registers_per_sm // file,
             "warps": device.warps_per_sm // all_warps,
             "blocks": device.blocks_per_sm,
         }
+        if columns:
+            limits["tensor memory"] = device.tensor_columns // _allocated(columns)
         by = min(limits, key=limits.__getitem__)
         return limits[by], by
+
+
+def _allocated(columns: int) -> int:
+    """Round to an allocation of tensor memory: a power of two from 32 on [columns]."""
+    return max(32, 1 << (columns - 1).bit_length())
 
 
 def placements(
@@ -245,17 +216,11 @@ def layouts_for(
             f"implementation: {implementation.name!r} given; it lays out no {workload.direction} pass of {algorithm}; "
             f"laid out: {directions}"
         )
-    device, have = device_of(hardware), hardware.compute_capability or "0.0"
-    able = [layout for layout in layouts if _within(layout.capability, have)]
-    if not able:
-        spans = ", ".join(dict.fromkeys(_span(layout.capability) for layout in layouts))
-        raise InputError(f"hardware: compute capability {have} given; allowed: {spans}, for {label}")
-    if all(layout.mma == "warpgroup" for layout in able) and device.warpgroup_rows is None:
+    device = device_of(hardware)
+    able = supported(label, layouts, workload, hardware)
+    if all(layout.mma == "warpgroup" and not layout.step for layout in able) and device.warpgroup_rows is None:
         raise InputError(f"hardware: {device.label} given; allowed: a device with warp group matrix instructions")
-    known = list(dict.fromkeys(dtype for layout in able for dtype in layout.dtypes))
-    if workload.dtype not in known:
-        raise InputError(f"dtype: {workload.dtype!r} given; allowed: {', '.join(known)}, for {label}")
-    narrowest = _narrowest([layout for layout in able if workload.dtype in layout.dtypes], workload)
+    narrowest = _narrowest(able, workload)
     for layout in narrowest:
         for field in ("head_dim", "value_dim"):
             _padded(field, getattr(workload, field), layout)
@@ -276,16 +241,6 @@ def _placed(
     return Placement(device, residency, padded, compiled.shared, compiled.registers, compiled.tiles)
 
 
-def _within(capability: tuple[str, ...], have: str) -> bool:
-    least, *most = capability
-    return _version(least) <= _version(have) <= _version(most[0] if most else have)
-
-
-def _span(capability: tuple[str, ...]) -> str:
-    least, *most = capability
-    return f"{least} to {most[0]}" if most and most[0] != least else least if most else f"{least} and later"
-
-
 @lru_cache(maxsize=128)
 def residency_formulas(
     algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...], residency: Residency
@@ -302,21 +257,24 @@ def residency_formulas(
 
 
 def _narrowest(residencies: list[Residency], workload: Attention) -> list[Residency]:
-    """Select the kernels whose compiled width pads the rows least; the widest if none fits."""
-    wide = max(workload.head_dim, workload.value_dim)
-    widths = [min((width for width in r.head_dims if width >= wide), default=None) for r in residencies]
-    least = min((width for width in widths if width is not None), default=None)
+    """Select the kernels whose compiled widths pad the rows least; the widest if none fits."""
+    sums = [_sum_of_widths(residency, workload) for residency in residencies]
+    least = min((total for total in sums if total is not None), default=None)
     if least is None:
         return [max(residencies, key=lambda residency: max(residency.head_dims))]
-    return [residency for residency, width in zip(residencies, widths, strict=True) if width == least]
+    return [residency for residency, total in zip(residencies, sums, strict=True) if total == least]
 
 
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".") if part.isdigit())
+def _sum_of_widths(residency: Residency, workload: Attention) -> int | None:
+    """Add the compiled widths of Q and V; None if a row is wider."""
+    head_dim = residency.compiled_width("head_dim", workload.head_dim)
+    value_dim = residency.compiled_width("value_dim", workload.value_dim)
+    return None if head_dim is None or value_dim is None else head_dim + value_dim
 
 
 def _padded(field: str, width: int, residency: Residency) -> int:
-    fitting = [known for known in residency.head_dims if known >= width]
-    if not fitting:
-        raise InputError(f"{field}: {width} given; allowed: up to {max(residency.head_dims)}, for {residency.title}")
-    return min(fitting)
+    compiled = residency.compiled_width(field, width)
+    if compiled is None:
+        known = residency.value_dims if field == "value_dim" and residency.value_dims else residency.head_dims
+        raise InputError(f"{field}: {width} given; allowed: up to {max(known)}, for {residency.title}")
+    return compiled

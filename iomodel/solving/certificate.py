@@ -12,7 +12,16 @@ from iomodel.solving.problem import TileRange
 
 Tiles = Mapping[str, int]
 Binding = Literal[
-    "sram", "extent", "traffic", "time", "shared memory", "registers", "threads", "MMA shape", "blocks per SM"
+    "sram",
+    "extent",
+    "traffic",
+    "time",
+    "shared memory",
+    "registers",
+    "threads",
+    "tensor memory",
+    "MMA shape",
+    "blocks per SM",
 ]
 
 

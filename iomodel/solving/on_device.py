@@ -193,7 +193,7 @@ def _nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence
     variant = variants[least[2]]
     over = _over(variant, variant.sizes(least[:2]))
     query, key = variant.sizes(least[:2]).values()
-    need = variant.placement.shared_bytes(query, key, variant.launch.stages)
+    need = variant.placement.shared_bytes(query, key, variant.launch.stages, variant.launch.warps)
     return InfeasibleError(
         f"{algorithm}: no tile fits {device.name} ({variant.placement.residency.title}); "
         f"the smallest, {query} x {key}, exceeds: {', '.join(over)}",
@@ -217,9 +217,10 @@ def _launch_problem(
     def occupied(u: int, v: int) -> int:
         """Return the shared memory, above the limit if the registers do not suffice; monotone in either tile."""
         query, key = (u, v) if outer_first else (v, u)
-        shared = placement.shared_bytes(query, key, launch.stages)
+        shared, columns = placement.memory(query, key, launch.stages, launch.warps)
         registers = placement.registers_of(query, key, launch.warps)
-        fits = registers <= most and placement.blocks(shared, registers, launch.warps)[0] >= least_blocks
+        fits = registers <= most and columns <= placement.device.tensor_columns
+        fits = fits and placement.blocks(shared, registers, launch.warps, columns)[0] >= least_blocks
         return shared if fits else limit + 1 + shared
 
     problem = part.problem(ask, ranges, limit, occupied, known)
@@ -288,6 +289,7 @@ def _next_step(variant: LaunchProblem, tile: Tile) -> NextStep:
         used, excess, unit = {
             "shared memory": (occupied.shared, occupied.shared - occupied.shared_limit, "B"),
             "registers": (occupied.registers, occupied.registers - occupied.registers_limit, "registers"),
+            "tensor memory": (occupied.tensor, occupied.tensor - occupied.tensor_limit, "columns"),
             "blocks per SM": (occupied.blocks_per_sm, variant.least_blocks - occupied.blocks_per_sm, "blocks"),
         }[resource]
         candidates.append((high, NextStep(name, larger[name], used, excess, resource, unit)))

@@ -136,7 +136,11 @@ def test_identities(name):
         assert found[0] * found[1] == found[2]
     if found := values(device, "memory.sram.per_block", "memory.sram.reserved_per_block", "memory.sram.per_sm"):
         assert found[0] + found[1] == found[2]
-        assert max(device.memory.sram.carve_outs.values) == found[2]
+        carve_outs = device.memory.sram.carve_outs
+        assert (carve_outs is None) == (device.vendor == "AMD")  # whose LDS is no part of a cache
+        assert carve_outs is None or max(carve_outs.values) == found[2]
+    if found := values(device, "limits.registers_per_sm", "memory.registers.per_sm"):
+        assert 4 * found[0] == found[1]
     if found := values(device, "interconnect.per_direction", "interconnect.total"):
         assert 2 * found[0] == found[1]
     if found := values(device, "memory.sram.total", "memory.sram.per_block", "compute.units"):

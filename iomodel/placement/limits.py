@@ -1,0 +1,74 @@
+"""Figures of a device that determine which tiles fit it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iomodel.devices.cache import per_device
+from iomodel.devices.device import Hardware
+from iomodel.devices.quantity import Quantity
+from iomodel.errors import SpecError
+
+COLUMN = 128 * 4
+"""A column of tensor memory: 128 lanes of 32 bits [B]."""
+
+
+@dataclass(frozen=True)
+class DeviceLimits:
+    """Figures of a device that determine feasibility."""
+
+    label: str
+    shared_per_block: int
+    shared_per_sm: int
+    shared_reserved: int
+    shared_granularity: int
+    registers_per_thread: int
+    registers_per_sm: int
+    register_granularity: int
+    warp: int
+    threads_per_block: int
+    warps_per_sm: int
+    blocks_per_sm: int
+    tensor_columns: int
+    rows: int
+    warpgroup_rows: int | None
+    columns: int
+    depth: int
+
+    @property
+    def on_chip(self) -> int:
+        """Most bytes held by one block in shared memory, registers and tensor memory [B]."""
+        return self.shared_per_block + 4 * self.registers_per_sm + COLUMN * self.tensor_columns
+
+
+@per_device
+def device_of(hardware: Hardware) -> DeviceLimits:
+    """Collect the limits of a device, or raise SpecError naming the missing figure."""
+    quantities = hardware.quantities
+
+    def figure(path: str) -> int:
+        quantity = quantities.get(path)
+        if not isinstance(quantity, Quantity):
+            raise SpecError(f"{path}: {hardware.id or hardware.name} lacks it; residency on a GPU needs it")
+        return int(quantity.value)
+
+    sram, limits, mma, tensor = "memory.sram", "limits", "compute.mma", "memory.accumulator"
+    return DeviceLimits(
+        label=hardware.name,
+        shared_per_block=figure(f"{sram}.per_block"),
+        shared_per_sm=figure(f"{sram}.per_sm"),
+        shared_reserved=figure(f"{sram}.reserved_per_block"),
+        shared_granularity=figure(f"{sram}.allocation_granularity"),
+        registers_per_thread=figure(f"{limits}.registers_per_thread"),
+        registers_per_sm=figure(f"{limits}.registers_per_sm"),
+        register_granularity=figure(f"{limits}.register_granularity_per_warp"),
+        warp=figure(f"{limits}.warp_size"),
+        threads_per_block=figure(f"{limits}.threads_per_block"),
+        warps_per_sm=figure(f"{limits}.warps_per_sm"),
+        blocks_per_sm=figure(f"{limits}.blocks_per_sm"),
+        tensor_columns=figure(f"{tensor}.per_sm") // COLUMN if f"{tensor}.per_sm" in quantities else 0,
+        rows=figure(f"{mma}.rows"),
+        warpgroup_rows=figure(f"{mma}.warpgroup_rows") if f"{mma}.warpgroup_rows" in quantities else None,
+        columns=figure(f"{mma}.columns"),
+        depth=figure(f"{mma}.depth"),
+    )
