@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,7 +143,10 @@ def check(
     if not chosen.residency:
         return _textbook(algorithm, call, device, cost_at(tally, call, sizes, complete), implementation is None)
     candidates = placements(find_algorithm(algorithm), call, device, chosen, dict(structural(complete)), kind_of(call))
-    launches = ((placement, launch) for placement in candidates for launch in _launches(placement, launch_sizes))
+    launches = [(placement, launch) for placement in candidates for launch in _launches(placement, launch_sizes)]
+    if not launches:
+        given = {name: launch_sizes[name] for name in ("warps", "stages") if name in launch_sizes}
+        raise refused_launch(given, [launch for placement in candidates for launch in placement.launches()])
     return min((checked(*launch, algorithm, call, sizes) for launch in launches), key=excess)
 
 
@@ -176,10 +179,15 @@ def _launches(placement: Placement, sizes: Mapping[str, Any]) -> list[Launch]:
     residency = placement.residency
     warps = as_integer("warps", sizes.get("warps", min(residency.warps)))
     stages = as_integer("stages", sizes.get("stages", min(residency.stages)))
-    layouts = placement.layouts(warps)
-    if not layouts:
-        raise InputError(f"warps: {warps} given; allowed: a multiple of 4, for {residency.title}")
-    return [Launch(residency, warps, along, stages) for along in layouts]
+    return [launch for launch in placement.launches() if (launch.warps, launch.stages) == (warps, stages)]
+
+
+def refused_launch(given: Mapping[str, Any], launches: Iterable[Launch]) -> InputError:
+    """Build the error of warps and stages that no kernel is launched with."""
+    known = sorted({(launch.warps, launch.stages) for launch in launches})
+    allowed = ", ".join(f"{warps} and {stages}" for warps, stages in known)
+    typed = " and ".join(f"{name} {size}" for name, size in sorted(given.items(), reverse=True))
+    return InputError(f"tiles: {typed} given; allowed: warps and stages {allowed}")
 
 
 def checked(

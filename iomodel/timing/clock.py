@@ -12,11 +12,11 @@ from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates
-from iomodel.errors import InfeasibleError, InputError
+from iomodel.errors import InfeasibleError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.check import checked, excess
+from iomodel.placement.check import checked, excess, refused_launch
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.timing.kernel_time import KernelTime, Launched, kernel_time
@@ -135,10 +135,7 @@ class Clock:
                 placement, launch, blocks = fitting[quick.index(min(quick))]
             return self.timed(tiles, placement, launch, blocks)
         if not tried:
-            known = {(launch.warps, launch.stages) for _, launch in self.launches({})}
-            allowed = ", ".join(f"{warps} and {stages}" for warps, stages in sorted(known))
-            typed = " and ".join(f"{name} {size}" for name, size in sorted(given.items(), reverse=True))
-            raise InputError(f"tiles: {typed} given; allowed: warps and stages {allowed}")
+            raise refused_launch(given, (launch for _, launch in self.launches({})))
         raise self._misfit(tiles, tried)
 
     def _bare(self, tiles: Mapping[str, int]) -> TimedLaunch:

@@ -461,7 +461,13 @@ def test_what_no_kernel_supports(change: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "device", "tile", "message"),
     [
-        ("flash3", "h100-sxm5", {"warps": 6}, "warps: 6 given; allowed: a multiple of 4"),
+        (
+            "flash3",
+            "h100-sxm5",
+            {"warps": 6},
+            "tiles: warps 6 given; allowed: warps and stages 4 and 2, 8 and 2, 12 and 2",
+        ),
+        ("flash2", "h100-sxm5", {"stages": 2}, "tiles: stages 2 given; allowed: warps and stages 4 and 1, 8 and 1"),
         ("flash2", "h100-sxm5", {"warps": 0}, "warps: 0 given; allowed: an integer from 1"),
         ("flash2", "h100-sxm5", {"block": 1}, "tile of flash2: 'block' is unknown"),
         ("standard", "h100-sxm5", {}, "tile of standard: 'block_q' is unknown"),
