@@ -145,7 +145,7 @@ def check(
     candidates = placements(find_algorithm(algorithm), call, device, chosen, dict(structural(complete)), kind_of(call))
     launches = [(placement, launch) for placement in candidates for launch in _launches(placement, launch_sizes)]
     if not launches:
-        given = {name: launch_sizes[name] for name in ("warps", "stages") if name in launch_sizes}
+        given: dict[str, Any] = {name: launch_sizes[name] for name in ("warps", "stages") if name in launch_sizes}
         raise refused_launch(given, [launch for placement in candidates for launch in placement.launches()])
     return min((checked(*launch, algorithm, call, sizes) for launch in launches), key=excess)
 

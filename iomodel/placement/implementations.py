@@ -58,7 +58,7 @@ def list_implementations(
     --------
     >>> list_implementations("flash3", "h100-sxm5")
     ['flash-attention-3', 'textbook']
-    >>> list_implementations("flash3", "a100-sxm4-80gb")
+    >>> list_implementations("flash3", "b200")
     ['textbook']
     """
     declaration = find_algorithm(algorithm)

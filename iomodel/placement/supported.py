@@ -11,9 +11,7 @@ from iomodel.nests.residency import Residency
 from iomodel.workloads.attention import Attention
 
 
-def supported(
-    label: str, residencies: Sequence[Residency], workload: Attention, device: Hardware
-) -> list[Residency]:
+def supported(label: str, residencies: Sequence[Residency], workload: Attention, device: Hardware) -> list[Residency]:
     """Select the residencies that support a device, a dtype and the features of a call; InputError if none does.
 
     `label` names the kernels in the error.

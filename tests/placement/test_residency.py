@@ -38,6 +38,9 @@ def call(row: dict[str, str]) -> iomodel.Attention:
     head_dim = int(row["head_dim"])
     return iomodel.Attention(
         q_len=4096,
+        heads=16,
+        kv_heads=1,
+        latent=head_dim == 576,
         head_dim=head_dim,
         value_dim=int(row.get("value_dim", head_dim)),
         dtype=row.get("dtype", "bf16"),
@@ -79,7 +82,7 @@ def test_what_flashattention_2_ships_fits(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("row", table("flash-attention-3"), ids=shown)
 def test_what_flashattention_3_ships_fits(row: dict[str, str]) -> None:
-    assert iomodel.check("flash3", call(row), "h100-sxm5", {**tiles(row), "stages": 2}).fits
+    assert iomodel.check("flash3", call(row), DEVICES[row["architecture"]], tiles(row)).fits
 
 
 FLASH3_BACKWARD = table("flash-attention-3-backward")
@@ -481,7 +484,7 @@ def test_bad_questions(name: str, device: str, tile: dict[str, int], message: st
 @pytest.mark.parametrize(
     ("name", "device", "reason"),
     [
-        ("flash3", "a100-sxm4-80gb", "hardware: compute capability 8.0 given; allowed: 9.0, for flash-attention-3"),
+        ("flash3", "b200", "hardware: b200 (compute capability 10.0) given; allowed: compute capability 9.0, compute"),
         ("flash2", "v100-sxm2-32gb", "compute.mma.rows: v100-sxm2-32gb lacks it"),
         ("small_cache", "h100-sxm5", "small_cache declares no kernel"),
     ],

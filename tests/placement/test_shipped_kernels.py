@@ -16,6 +16,7 @@ from iomodel.algorithms._sage_residency import FORWARD as SAGE
 from iomodel.algorithms._triton_amd_residency import FORWARD as TRITON_AMD
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.counting.kinds import kind_of
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
 from iomodel.placement.check import Check, as_device, checked
 from iomodel.placement.placement import Placement, placements
@@ -41,12 +42,13 @@ def call(row: dict[str, str], **more: Any) -> iomodel.Attention:
 
 
 def ways(
-    name: str, w: iomodel.Attention, device: str, row: dict[str, str], residencies: tuple[Residency, ...] | str = "gpu"
+    name: str, w: iomodel.Attention, device: str, row: dict[str, str], residencies: tuple[Residency, ...] = ()
 ) -> list[tuple[Placement, Check]]:
     """Check a tile in every layout, with the warps and stages of its row."""
     tile = {tile: int(row[tile]) for tile in ("block_q", "block_kv")}
     found = []
-    for placement in placements(algorithm(name), w, as_device(device), residencies, OPTIONS[name], kind_of(w)):
+    kernels = Implementation.of(*residencies) if residencies else iomodel.implementation(name, "flash-attention-3")
+    for placement in placements(algorithm(name), w, as_device(device), kernels, OPTIONS[name], kind_of(w)):
         for launch in placement.launches():
             if (launch.warps, launch.stages) == (int(row["warps"]), int(row["stages"])):
                 found.append((placement, checked(placement, launch, name, w, tile)))
@@ -94,7 +96,7 @@ def test_flashinfer(row: dict[str, str]) -> None:
 def test_flashmla(row: dict[str, str]) -> None:
     checks = fitting("split_kv", call(row), "h100-sxm5", row, FLASHMLA)
     assert used(checks) == {int(row["shared_bytes"])}
-    with pytest.raises(iomodel.InputError, match="latent: False given; allowed: True, for FlashMLA"):
+    with pytest.raises(iomodel.InputError, match="latent: False given; allowed: True, for own of split_kv"):
         ways("split_kv", call({**row, "latent": "no"}), "h100-sxm5", row, FLASHMLA)
 
 
