@@ -19,7 +19,7 @@ from iomodel.common.tabular import Tabular, flat_columns
 from iomodel.common.validation import index as in_digits
 from iomodel.counting.arrays.calls import SIDES, Calls, calls
 from iomodel.counting.arrays.integers import as_integers, at_place
-from iomodel.counting.arrays.layers import Layers, layers
+from iomodel.counting.arrays.layers import Layers, layers, not_default
 from iomodel.counting.arrays.points import Points
 from iomodel.counting.cost import Cost, cost, tally_for, with_followers
 from iomodel.counting.evaluation.array_engine import exact_ratio
@@ -290,8 +290,9 @@ def cost_array(
     if not isinstance(engine, str) or engine not in ENGINES:
         raise UnknownNameError("engine", engine, ENGINES)
     if find_algorithm(algorithm).answers == "linear":
-        own = {"q_len": q_len, "head_dim": head_dim, "kv_len": kv_len, "kv_heads": kv_heads, "value_dim": value_dim}
-        return _of_layers(algorithm, engine, {"dtype": dtype, **_given(own), **more})
+        other = {"q_len": q_len, "head_dim": head_dim, "kv_len": kv_len, "kv_heads": kv_heads, "value_dim": value_dim}
+        other |= {"batch": batch, "heads": heads, "mask": mask, "direction": direction}
+        return _of_layers(algorithm, engine, {"dtype": dtype, **not_default(other), **more})
     taken = {name: more.pop(name) for name in list(more) if name in Attention.model_fields or name in SIDES}
     fields = {"q_len": q_len, "kv_len": kv_len, "head_dim": head_dim, "value_dim": value_dim, "batch": batch}
     fields |= {"heads": heads, "kv_heads": kv_heads, "dtype": dtype, "mask": mask, "direction": direction, **taken}
@@ -310,28 +311,23 @@ def cost_array(
     return CostArray(name_of(algorithm), called, FrozenDict(tiles), options, points)
 
 
-def _of_layers(algorithm: AlgorithmLike, engine: str, given: Mapping[str, Any]) -> CostArray:
-    """Costs of linear layers."""
-    found = find_algorithm(algorithm)
-    known = [*Linear.model_fields, *TILE_NAMES, *found.takes()]
-    for name in given:
+def _of_layers(algorithm: AlgorithmLike, engine: str, arguments: Mapping[str, Any]) -> CostArray:
+    """Count linear layers."""
+    declaration = find_algorithm(algorithm)
+    known = [*Linear.model_fields, *TILE_NAMES, *declaration.takes()]
+    for name in arguments:
         if name not in known:
-            raise UnknownNameError(f"argument for {found.name}", name, sorted(known))
-    numbers = {name: as_integers(name, value) for name, value in given.items() if name in TILE_NAMES | NUMBERS}
-    called = layers({name: value for name, value in given.items() if name in Linear.model_fields}, numbers)
+            raise UnknownNameError(f"argument for {declaration.name}", name, sorted(known))
+    numbers = {name: as_integers(name, value) for name, value in arguments.items() if name in TILE_NAMES | NUMBERS}
+    called = layers({name: value for name, value in arguments.items() if name in Linear.model_fields}, numbers)
     options = {name: value for name, value in numbers.items() if name in NUMBERS}
     sizes = {name: value for name, value in numbers.items() if name in TILE_NAMES}
-    features = {name: name in called.first.features for name in found.features}
-    point = {name: called.number(name) for name in called.first.numbers}
+    features = {name: name in called.first.features for name in declaration.features}
     tally, complete = tally_for(algorithm, called.first, dict.fromkeys(options, 1), tiled=bool(sizes))
     tiles, chosen = with_followers(algorithm, tally.tiles, sizes), FrozenDict({**complete, **options})
-    check_numbers(found, {**point, **features, **chosen, **tiles})
+    check_numbers(declaration, {**called.point, **features, **chosen, **tiles})
     points = Points(tally.formulas, called, tiles, chosen, engine)
     return CostArray(name_of(algorithm), called, FrozenDict(tiles), chosen, points)
-
-
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _some(value: Any) -> Any:

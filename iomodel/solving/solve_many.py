@@ -13,6 +13,7 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.arrays.calls import SIDES, Calls, calls
 from iomodel.counting.arrays.integers import as_integers
+from iomodel.counting.arrays.layers import Layers, layers, not_default
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import Hardware
@@ -27,6 +28,7 @@ from iomodel.solving.parts import parts_for
 from iomodel.solving.solve import share_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Mask
+from iomodel.workloads.linear import Linear
 
 FIELDS = Attention.model_fields.keys() | SIDES.keys()
 
@@ -37,8 +39,8 @@ def solve_many(
     *,
     sram_bytes: Any = None,
     sram_elements: Any = None,
-    q_len: Any,
-    head_dim: Any,
+    q_len: Any = None,
+    head_dim: Any = None,
     kv_len: Any = None,
     batch: Any = 1,
     heads: Any = 1,
@@ -58,7 +60,7 @@ def solve_many(
     Every number, the budget included, may be an integer or an array of integers; all of them broadcast. The search is
     the same exact search, run on all problems together. `solve` handles single problems whose counts do not fit
     64 bits, and all problems whose counts have no formula: under a mask given by data (BlockMask, Documents), and for
-    pages under a mask.
+    pages under a mask. It also handles linear layers, one after the other.
 
     Parameters
     ----------
@@ -68,6 +70,8 @@ def solve_many(
         A bare budget in place of a device [B], [elements].
     q_len, head_dim, kv_len, batch, heads, kv_heads, value_dim : int or array
         The calls, as for :class:`iomodel.Attention`.
+    rows, in_features, out_features, groups, scale_block : int or array of int
+        The fields of :class:`iomodel.Linear`, for an algorithm of linear layers, in place of those of attention.
     dtype, mask, direction
         As for :class:`iomodel.Attention`; the dtype may be an array of names, the others are the same for all calls.
         The widths of a Window may be given as arrays, ``window_left`` and ``window_right``.
@@ -101,26 +105,34 @@ def solve_many(
     integers = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
     integers |= {"min_block_kv": min_block_kv, **{name: options[name] for name in sorted(NUMBERS & options.keys())}}
     numbers = {name: as_integers(name, value) for name, value in integers.items() if value is not None}
-    fields = {name: options.pop(name) for name in [*options] if name in FIELDS}
-    fields |= {"q_len": q_len, "kv_len": kv_len, "batch": batch, "heads": heads, "kv_heads": kv_heads}
-    fields |= {"head_dim": head_dim, "value_dim": value_dim, "dtype": dtype, "mask": mask, "direction": direction}
-    called = calls(fields, {name: value for name, value in numbers.items() if isinstance(value, np.ndarray)})
+    fields = {"q_len": q_len, "kv_len": kv_len, "batch": batch, "heads": heads, "kv_heads": kv_heads}
+    fields |= {"head_dim": head_dim, "value_dim": value_dim, "mask": mask, "direction": direction}
+    declaration = find_algorithm(algorithm)
+    arrays = {name: value for name, value in numbers.items() if isinstance(value, np.ndarray)}
+    called: Calls | Layers
+    if declaration.answers == Linear.operation:
+        options |= not_default(fields)  # refused beside the options that the algorithm lacks
+        own = {name: options.pop(name) for name in [*options] if name in Linear.model_fields}
+        called = layers({**own, "dtype": dtype}, arrays)
+    else:
+        own = {name: options.pop(name) for name in [*options] if name in FIELDS}
+        called = calls({**own, **fields, "dtype": dtype}, arrays)
     shape = called.shape
     scalars = {name: value if isinstance(value, int) else 1 for name, value in numbers.items()}
     budget = budget_of(hardware, scalars.get("sram_bytes"), scalars.get("sram_elements"), scalars.get("alignment"))
 
-    declaration, kind = find_algorithm(algorithm), kind_of(called.first)
+    kind = kind_of(called.first)
     check_kind(declaration, kind)
     complete = check_options(
         declaration, {**options, **{n: scalars[n] for n in NUMBERS & scalars.keys()}}, True, kind.direction
     )
     taken = tuple(entry.name for entry in OPTIONS if entry.name in declaration.takes(kind.direction))
     shaped = declaration, kind, structural(complete), taken, budget.unit
-    cut = {name for part in parts_for(*shaped).formulas for name in part.names}
+    cut = {name for part in parts_for(*shaped).formulas for name in (*part.names, *part.least)}
     tiles = [entry.name for entry in TILES if entry.name in cut]
     if min_block_kv is not None and "block_kv" not in tiles:
         raise UnknownNameError(f"tile of {algorithm}", "block_kv", tiles)
-    parts = many_parts(*shaped)
+    parts = many_parts(*shaped) if isinstance(called, Calls) else None
     arguments = {**options, **numbers, "hardware": hardware, "epsilon": epsilon}
     amount = numbers.get("sram_bytes", numbers.get("sram_elements", budget.amount))
     count = prod(shape)
@@ -173,7 +185,11 @@ def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _one_by_one(
-    results: Results, algorithm: AlgorithmLike, called: Calls, arguments: Mapping[str, Any], shape: tuple[int, ...]
+    results: Results,
+    algorithm: AlgorithmLike,
+    called: Calls | Layers,
+    arguments: Mapping[str, Any],
+    shape: tuple[int, ...],
 ) -> None:
     """Solve the problems that arrays cannot hold."""
     for where in results.exact:

@@ -8,24 +8,25 @@ import numpy as np
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.counting.arrays.calls import Calls
+from iomodel.counting.arrays.layers import Layers
 from iomodel.counting.bounds import VALUES, best_bound, classes_of, counts_of
 from iomodel.counting.evaluation.array_engine import narrowed
 from iomodel.counting.kinds import kind_of
+from iomodel.workloads.attention import Attention
 
 
-def bound_bytes(algorithm: AlgorithmLike, calls: Calls, budget: Any, unit: str) -> Any:
+def bound_bytes(algorithm: AlgorithmLike, calls: Calls | Layers, budget: Any, unit: str) -> Any:
     """Evaluate :func:`iomodel.counting.bounds.best_bound` for each call with its budget [B]."""
     first, shape, point = calls.first, calls.shape, calls.point
+    if not isinstance(first, Attention):
+        held = budget if unit == "elements" else np.maximum(1, 32 * budget // first.narrowest)
+        return _one_by_one(algorithm, calls, held)
     kind = kind_of(first)
     formulas = counts_of(kind.mask, kind.direction, first.latent)
     narrowest = np.minimum(point["element_size"], point["kv_element_size"])
     sizes = budget if unit == "elements" else np.maximum(1, budget // narrowest)
     if formulas.nodes:  # a mask given by data
-        bounds = [
-            best_bound(algorithm, calls.call(place), int(np.broadcast_to(sizes, shape)[place])).bytes
-            for place in np.ndindex(*shape)
-        ]
-        return narrowed(np.array(bounds, dtype=object).reshape(shape))
+        return _one_by_one(algorithm, calls, sizes)
     _, compulsory, pairs = formulas.arrays([*point.values()], (), ())
     values = [VALUES[name] for name in sorted(classes_of(algorithm, first))]
 
@@ -37,3 +38,12 @@ def bound_bytes(algorithm: AlgorithmLike, calls: Calls, budget: Any, unit: str) 
     whole = [np.asarray(number).astype(object) for number in numbers]
     largest = np.frompyfunc(best, len(whole), 1)(*whole)
     return narrowed(np.broadcast_to(np.asarray(largest, dtype=object), shape))
+
+
+def _one_by_one(algorithm: AlgorithmLike, calls: Calls | Layers, sizes: Any) -> Any:
+    shape = np.broadcast_shapes(calls.shape, np.shape(sizes))
+    bounds = [
+        best_bound(algorithm, calls.call(place, shape), int(np.broadcast_to(sizes, shape)[place])).bytes
+        for place in np.ndindex(*shape)
+    ]
+    return narrowed(np.array(bounds, dtype=object).reshape(shape))

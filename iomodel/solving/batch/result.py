@@ -10,22 +10,24 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import as_array, check_keys, decoded_values, named, plain
 from iomodel.common.tabular import Tabular, flat_columns
 from iomodel.counting.arrays.calls import Calls, calls
 from iomodel.counting.arrays.integers import at_place
+from iomodel.counting.arrays.layers import Layers, layers
 from iomodel.counting.cost_array import CostArray, cost_array
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
-from iomodel.nests.alphabet import (
-    TILES,
-)
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import TILES
 from iomodel.solving.batch.bound import bound_bytes
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
 from iomodel.workloads.call import known_mask
+from iomodel.workloads.linear import Linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +56,7 @@ class Solutions(Result, Tabular):
     feasible: Any
     budget: Any
     unit: str
-    calls: Calls
+    calls: Calls | Layers
     arguments: Mapping[str, Any]
 
     @property
@@ -156,7 +158,7 @@ class Solutions(Result, Tabular):
         device = decoded_values({"hardware": Hardware | None}, (), arguments, "arguments", "arguments")["hardware"]
         arguments = {name: value for name, value in arguments.items() if name != "hardware_data"}
         arrays = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
-        called = calls({**known["calls"], "mask": known_mask(known["calls"].get("mask", "full"))}, arrays)
+        called = _called(find_algorithm(known["algorithm"]), known["calls"], arrays)
         budget = known["budget"]
         return cls(
             known["algorithm"],
@@ -196,8 +198,18 @@ class Solutions(Result, Tabular):
         return [Table(f"{self.algorithm}: {self.shape}", ("", ">value", "unit"), rows)]
 
 
+def _called(found: Algorithm, fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Calls | Layers:
+    if found.answers == Linear.operation:
+        return layers(fields, arrays)
+    return calls({**fields, "mask": known_mask(fields.get("mask", "full"))}, arrays)
+
+
 def solve_at(
-    algorithm: AlgorithmLike, calls: Calls, arguments: Mapping[str, Any], place: tuple[int, ...], shape: tuple[int, ...]
+    algorithm: AlgorithmLike,
+    calls: Calls | Layers,
+    arguments: Mapping[str, Any],
+    place: tuple[int, ...],
+    shape: tuple[int, ...],
 ) -> Solution:
     """Solve one of many problems by :func:`iomodel.solve`."""
     scalars = {name: at_place(value, place, shape) for name, value in arguments.items()}
