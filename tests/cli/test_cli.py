@@ -21,6 +21,7 @@ from iomodel.counting.expressions_text import readable, shared
 from iomodel.nests.alphabet import (
     ALPHABET,
     ATTENTION_TILES,
+    GEMM_TILES,
 )
 from iomodel.nests.features import FEATURES
 from iomodel.studies.compare import answering, compare
@@ -208,11 +209,12 @@ def test_algorithms_are_listed(answer):
 
 
 def test_every_tile_field_option_and_mask_of_the_library_can_be_typed():
-    assert {p.name for p in TILE} == {entry.name for entry in ATTENTION_TILES}
-    fields = {*iomodel.Attention.model_fields, *iomodel.VarlenAttention.model_fields}
+    assert {p.name for p in TILE} == {entry.name for entry in (*ATTENTION_TILES, *GEMM_TILES)}
+    kinds = iomodel.Attention, iomodel.VarlenAttention, iomodel.Linear
+    fields = {name for kind in kinds for name in kind.model_fields}
     of_masks = {p.name for p in MASK}
     assert {p.name for p in WORKLOAD} == fields | of_masks
-    assert {p.name for p in KIND} == {"direction", *FEATURES} | of_masks
+    assert {p.name for p in KIND} == {"direction", *FEATURES, "gated", "scaled"} | of_masks
     assert {"full", "causal", "window", "documents", "blocks"} == set(MASKS)
     assert of_masks == {"mask", "align"}.union(*BELONGS.values())
 
@@ -585,7 +587,7 @@ def test_version(answer):
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("tiles ", iomodel.list_algorithms()),
+        ("tiles ", [*iomodel.list_algorithms(), "gemm"]),
         ("tiles fl", ["flash1", "flash2", "flash3"]),
         ("cost flash2 --direction ", ["forward", "backward", "both"]),
         ("cost flash2 --kv-scales ", ["head", "token"]),
@@ -593,7 +595,7 @@ def test_version(answer):
         ("hardware ", iomodel.list_hardware()),
         ("cost flash2 --dtype fp", ["fp32", "fp16", "fp8"]),
         ("cost flash2 --mask ", ["full", "causal", "window", "documents", "blocks"]),
-        ("cost flash2 --block-", ["--block-mask", *(f"--block-{of}" for of in OWN_TILES)]),
+        ("cost flash2 --block-", ["--block-mask", *(f"--block-{of}" for of in (*OWN_TILES, "m", "n", "k"))]),
     ],
 )
 def test_completion(typed, offered):

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.counting.arrays.calls import SIDES
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.alphabet import TILE_NAMES
-from iomodel.studies.sweeps.fields import known_fields
+from iomodel.studies.sweeps.fields import OF_KIND, known_fields
 from iomodel.studies.sweeps.plan import SweepPlan
 from iomodel.studies.sweeps.question import ANSWERS, question
-from iomodel.workloads.attention import Attention
 
 LARGEST = 2**63 - 1
 """The largest signed 64-bit integer."""
@@ -34,6 +32,7 @@ def heaviest(plan: SweepPlan) -> dict[str, int]:
 
 def checked(plan: SweepPlan) -> SweepPlan:
     """Resolve the variables of a plan, and raise for an error at any point."""
+    assert plan.operation  # one kind of workload
     heeded: set[str] = set()
     largest: dict[str, tuple[int, dict[str, Any]]] = {}
     for _, fixed in plan.combinations():
@@ -82,10 +81,11 @@ def given_fields(plan: SweepPlan) -> list[str]:
 def _all_heeded(plan: SweepPlan, heeded: set[str]) -> None:
     for name in given_fields(plan):
         if name != "algorithm" and name not in heeded:
-            algorithms = sorted({fixed["algorithm"] for _, fixed in plan.combinations()})
-            kind = "tile" if name in TILE_NAMES else "option"
-            allowed = sorted(heeded - {*Attention.model_fields, *SIDES})
-            raise UnknownNameError(f"{kind} of {', '.join(algorithms)}", name, allowed)
+            fields = OF_KIND[plan.operation]
+            of_other = any(name in others for others in OF_KIND.values())
+            kind = "tile" if name in TILE_NAMES else "field" if of_other else "option"
+            allowed = sorted(fields if of_other else heeded - fields)
+            raise UnknownNameError(f"{kind} of {', '.join(sorted(plan.algorithms))}", name, allowed)
 
 
 def _variables(plan: SweepPlan, known: list[str]) -> tuple[str, ...]:

@@ -73,7 +73,10 @@ def _text(value: object) -> str:
 def _attributes(plan: SweepPlan) -> dict[str, Any]:
     """Collect the fields constant over all points; switches as 0 and 1, supported by every file format."""
     varied = {field for axis in plan.axes for field in axis.fields}
-    fields = {**{name: value for name, value in DEFAULTS.items() if name not in varied}, **plan.constants}
+    fields = {
+        **{name: value for name, value in DEFAULTS[plan.operation].items() if name not in varied},
+        **plan.constants,
+    }
     simple = {
         name: int(value) if isinstance(value, bool) else value if isinstance(value, int | float) else _text(value)
         for name, value in fields.items()

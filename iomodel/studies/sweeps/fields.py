@@ -15,9 +15,10 @@ from iomodel.counting.options import known_options
 from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import OPTIONS, TILE_NAMES, TILES, WORKLOAD, Entry
+from iomodel.nests.alphabet import OPTIONS, SHAPES, TILE_NAMES, TILES, Entry
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import known_mask
+from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import IntArray
 
 Values = IntArray | tuple[Any, ...]
@@ -25,13 +26,21 @@ Values = IntArray | tuple[Any, ...]
 
 LONGEST = 2**24
 """The most values of one field; a dimension is held in memory."""
-_SHAPE = tuple(entry for entry in WORKLOAD if entry.name in Attention.model_fields or entry.name in SIDES)
+KINDS: dict[str, type[Attention | Linear]] = {kind.operation: kind for kind in (Attention, Linear)}
+"""The kinds of workload that a sweep varies, by name."""
+OF_KIND = {name: frozenset({*kind.model_fields, *(SIDES if kind is Attention else ())}) for name, kind in KINDS.items()}
+"""The fields of a workload of each kind, with the separate widths of a window."""
+_SHAPE = tuple(entry for name, fields in OF_KIND.items() for entry in SHAPES[name] if entry.name in fields)
 MEMORY = {"sram_bytes": ("on-chip memory of a thread block", "B"), "sram_elements": ("on-chip memory", "elements")}
 """Budgets that are numbers."""
 SOLVER = ("hardware", *MEMORY, "alignment", "min_block_kv", "epsilon")
 """The fields of sweeps that solve for tiles."""
-DEFAULTS = {name: Attention.model_fields[name].default for name in ("dtype", "mask", "direction", "batch", "heads")}
-"""The defaults of a call, recorded in the result."""
+_RECORDED = ("dtype", "mask", "direction", "batch", "heads", "groups")
+DEFAULTS = {
+    operation: {name: kind.model_fields[name].default for name in _RECORDED if name in kind.model_fields}
+    for operation, kind in KINDS.items()
+}
+"""The defaults of each kind of workload, recorded in the result."""
 
 
 def numbers() -> dict[str, Entry]:
@@ -42,13 +51,14 @@ def numbers() -> dict[str, Entry]:
 def switches(declarations: Iterable[AlgorithmLike] = ()) -> tuple[str, ...]:
     """The options of algorithms that are no numbers."""
     known = numbers()
-    return tuple(name for name in known_options([*list_algorithms(), *declarations]) if name not in known)
+    algorithms = [*(name for operation in KINDS for name in list_algorithms(operation)), *declarations]
+    return tuple(name for name in known_options(algorithms) if name not in known)
 
 
 def known_fields(solving: bool, declarations: Iterable[AlgorithmLike] = ()) -> tuple[str, ...]:
     """List the fields of a sweep, those of the call first."""
     known = numbers()
-    shape = [name for name in Attention.model_fields if name not in known]
+    shape = dict.fromkeys(name for kind in KINDS.values() for name in kind.model_fields if name not in known)
     tiles = () if solving else TILE_NAMES
     counts = [name for name in known if name not in TILE_NAMES and not (solving and name in SIDES)]
     return (*counts, *shape, *tiles, *switches(declarations), *(SOLVER if solving else ()))

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.mask_kind import CAUSAL, FULL
 from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm, DeclaredName
 from iomodel.studies.sweeps.axes import Block, Dimension, axes_of, blocks_of, chunks_of, slices_of
-from iomodel.studies.sweeps.fields import Values, check_names, read
+from iomodel.studies.sweeps.fields import KINDS, Values, check_names, read
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,26 @@ class SweepPlan:
     def shape(self) -> tuple[int, ...]:
         """Places along each dimension."""
         return tuple(axis.size for axis in self.axes)
+
+    @cached_property
+    def algorithms(self) -> tuple[str, ...]:
+        """The algorithms of the sweep, in order."""
+        varied = [axis.fields["algorithm"] for axis in self.axes if "algorithm" in axis.fields]
+        return tuple(dict.fromkeys(varied[0] if varied else [self.constants["algorithm"]]))
+
+    @cached_property
+    def operation(self) -> str:
+        """The kind of workload, the same for all algorithms."""
+        kinds = {name: find_algorithm(name).answers for name in self.algorithms}
+        for name, kind in kinds.items():
+            if kind not in KINDS:
+                raise InputError(f"algorithm: {name} given, for {kind}; allowed: one for {' or '.join(KINDS)}")
+            if kind != kinds[self.algorithms[0]]:
+                raise InputError(
+                    f"algorithm: {self.algorithms[0]} given, for {kinds[self.algorithms[0]]}, and {name}, for {kind}; "
+                    "allowed: algorithms of one kind of workload"
+                )
+        return kinds[self.algorithms[0]]
 
     @property
     def points(self) -> int:

@@ -14,8 +14,9 @@ from iomodel.counting.quantities import QUANTITIES, TOTALS
 from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.nests.alphabet import NUMBERS, TILE_NAMES
 from iomodel.solving.solve import solve
-from iomodel.studies.sweeps.fields import SOLVER, switches
+from iomodel.studies.sweeps.fields import KINDS, OF_KIND, SOLVER, switches
 from iomodel.workloads.attention import Attention
+from iomodel.workloads.linear import Linear
 from iomodel.workloads.window import Window
 
 ANSWERS = {**QUANTITIES, **TOTALS}
@@ -35,7 +36,7 @@ class Question:
     """
 
     algorithm: str
-    workload: Attention
+    workload: Attention | Linear
     tiles: Mapping[str, int]
     options: Mapping[str, Any]
     budget: Mapping[str, Any] | None
@@ -43,7 +44,7 @@ class Question:
     @property
     def taken(self) -> frozenset[str]:
         """The fields that affect the result."""
-        return frozenset({*Attention.model_fields, *SIDES, *self.tiles, *self.options, *(self.budget or ())})
+        return frozenset({*OF_KIND[self.workload.operation], *self.tiles, *self.options, *(self.budget or ())})
 
     def answers(self) -> dict[str, int]:
         """Every quantity at this point by the name of its variable, and the tiles if they are found: 0 if none fits."""
@@ -69,8 +70,11 @@ def question(fields: Mapping[str, Any], solving: bool) -> Question:
     """Build the call, tiles and options from a mapping of fields, without those that this algorithm lacks."""
     name = fields["algorithm"]
     declaration = find_algorithm(name)
-    workload = Attention(**{field: value for field, value in _call(fields).items() if field in Attention.model_fields})
+    kind = KINDS[declaration.answers]
+    whole = _call(fields) if kind is Attention else fields
+    workload = kind(**{field: value for field, value in whole.items() if field in kind.model_fields})
     named = {field: value for field, value in fields.items() if field in (*switches([name]), *NUMBERS)}
+    named = {field: value for field, value in named.items() if field not in kind.model_fields}
     if workload.direction not in declaration.directions:
         allowed = ", ".join(declaration.directions)
         raise InputError(

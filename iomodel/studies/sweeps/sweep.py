@@ -64,8 +64,9 @@ def sweep(
     progress : bool
         Show a bar on stderr where that is a terminal and the work is long.
     **fields
-        Fields of :class:`iomodel.Attention`, tiles and options of the algorithm: each a value, or a sequence of
-        values, which makes it a dimension. Where algorithms are several, each takes the tiles and options it knows.
+        Fields of :class:`iomodel.Attention`, or of :class:`iomodel.Linear` for an algorithm of linear layers; tiles and
+        options of the algorithm: each a value, or a sequence of values, which makes it a dimension. Where algorithms
+        are several, each takes the tiles and options it knows.
 
     Returns
     -------
