@@ -11,7 +11,6 @@ from iomodel.cli.options import ALGORITHM, DEVICE, LAUNCHED, TILE, WORKLOAD, Alg
 from iomodel.cli.output import emit
 from iomodel.cli.signature import option, with_options
 from iomodel.errors import InputError
-from iomodel.workloads.attention import as_attention
 
 MEASURED = [
     option("time", "Measured time, such as 0.183ms or 44us; in seconds without a unit (required).", "Measured", "TIME"),
@@ -35,6 +34,6 @@ def diagnose(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
         raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
     sizes = values.tiles(arguments, [entry.name for entry in (*LAUNCHED, *TILE)])
     chosen = values.options(arguments, list_algorithms())
-    call, seconds = as_attention(values.workload(arguments)), duration("time", arguments["time"])
+    call, seconds = values.workload(arguments, algorithm), duration("time", arguments["time"])
     blocks = None if arguments["blocks"] is None else integer("blocks", arguments["blocks"])
     emit(explain(algorithm, call, arguments["hardware"], seconds, sizes or None, blocks=blocks, **chosen), json)

@@ -34,6 +34,10 @@ def printed(line: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
         (f"estimate gemm {LAYER} --hardware h100-sxm5", lambda: iomodel.estimate("gemm", W, "h100-sxm5")),
         (f"compare {LAYER} --sram-bytes 40000", lambda: iomodel.compare(W, sram_bytes=40_000)),
         (f"compare {LAYER} --hardware h100-sxm5", lambda: iomodel.compare(W, "h100-sxm5")),
+        (
+            f"diagnose gemm {LAYER} {SIZED} --hardware h100-sxm5 --time 50us",
+            lambda: iomodel.diagnose("gemm", W, "h100-sxm5", 50e-6, TILES),
+        ),
         ("formula gemm --gated --scaled", lambda: iomodel.expressions("gemm", gated=True, scaled=True)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

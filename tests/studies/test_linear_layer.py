@@ -91,6 +91,45 @@ def test_a_sweep_has_the_answer_of_each_layer(solving: bool) -> None:
         assert not solving or {name: int(here[name]) for name in one.tiles} == one.tiles
 
 
+@pytest.mark.parametrize(
+    ("layer", "tiles", "options"),
+    [
+        (
+            iomodel.Linear(rows=16, in_features=4096, out_features=4096),
+            {"block_m": 16, "block_n": 128, "block_k": 64},
+            {},
+        ),
+        (iomodel.Linear(rows=900, in_features=512, out_features=700, gated=True), TILES, {}),
+        (
+            iomodel.Linear(rows=9, in_features=512, out_features=64, weight_dtype="int4", scale_block=32),
+            None,
+            {"splits": 4},
+        ),
+        (iomodel.Linear(rows=64, in_features=300, out_features=96, bias=True, groups=3), TILES, {"splits": 2}),
+    ],
+)
+def test_a_diagnosis_of_a_layer_adds_up(layer: Any, tiles: Any, options: Any) -> None:
+    timed = iomodel.estimate("gemm", layer, "h100-sxm5", tiles, **options)
+    found = iomodel.diagnose("gemm", layer, "h100-sxm5", 3 * timed.seconds, tiles, **options)
+    assert found.estimate == timed
+    assert sum(tensor.requested_bytes for tensor in found.redundancy) == found.cost.hbm_bytes == timed.requested_bytes
+    assert sum(tensor.compulsory_bytes for tensor in found.redundancy) == timed.compulsory_bytes
+    for remedy in found.remedies:
+        assert remedy.gain == pytest.approx(timed.seconds / remedy.model_seconds)
+        assert remedy.gain > 1
+    assert type(found).from_json(found.to_json()) == found
+
+
+def test_idle_multiprocessors_are_given_a_part_of_the_sum() -> None:
+    layer = iomodel.Linear(rows=16, in_features=16384, out_features=1024)
+    tiles = {"block_m": 16, "block_n": 64, "block_k": 64}
+    found = iomodel.diagnose("gemm", layer, "h100-sxm5", 4e-5, tiles)
+    assert found.grid.blocks == 16
+    remedy = next(remedy for remedy in found.remedies if "splits" in remedy.options)
+    again = iomodel.estimate("gemm", layer, "h100-sxm5", remedy.tiles, **remedy.options)
+    assert again.seconds == pytest.approx(remedy.model_seconds)
+
+
 def test_a_sweep_of_layers_is_read_from_a_file(tmp_path: Any) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text(
@@ -119,6 +158,7 @@ LAYER = {"rows": [64, 65], **SIZED}
         (lambda: iomodel.cost_array("gemm", **LAYER, **TILES, heads=8), "argument for gemm: 'heads' is unknown"),
         (lambda: iomodel.cost_array("gemm", **LAYER, **TILES, mask="causal"), "argument for gemm: 'mask' is unknown"),
         (lambda: iomodel.compare(iomodel.Linear(rows=1, **SIZED), sram_bytes=9000, lse=False), "option of gemm: 'lse'"),
+        (lambda: iomodel.diagnose("gemm", 8, "h100-sxm5", 1.0), "workload: 8 given; allowed: an iomodel.Attention or"),  # type: ignore[arg-type]
         (lambda: iomodel.compare(8, sram_bytes=9000), "workload: 8 given; allowed: an iomodel.Attention"),  # type: ignore[arg-type]
     ],
 )

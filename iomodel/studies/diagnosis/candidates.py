@@ -14,9 +14,12 @@ from iomodel.errors import IOModelError
 from iomodel.solving.solve import solve
 from iomodel.studies.diagnosis.facts import BlockGrid
 from iomodel.studies.diagnosis.model import Change, clock_of
+from iomodel.workloads.attention import as_attention
+from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
 FUSED = ("flash2", "flash3")
 NARROWER = {"fp32": ("tf32", "bf16"), "tf32": ("bf16",), "bf16": ("fp8",), "fp16": ("fp8",)}
+NARROW_WEIGHTS = ("fp8", "int4")
 POWERS = tuple(2**n for n in range(9))
 """Tile sizes tried if no kernel is declared for the device [rows]."""
 
@@ -32,12 +35,34 @@ class Candidate:
 
 def candidates(measured: Change, device: Hardware, blocks: BlockGrid) -> Iterator[Candidate]:
     """Yield every change worth timing."""
+    if isinstance(measured.workload, Linear):
+        yield from _of_layer(measured, measured.workload, device)
+        return
     yield from _more_queries(measured)
     yield from _solved(measured, device)
     yield from _fused(measured, device)
     yield from _split(measured, blocks)
     yield from _narrower(measured, device)
     yield from _packed(measured)
+
+
+def _of_layer(measured: Change, layer: Linear, device: Hardware) -> Iterator[Candidate]:
+    """Yield the best tiles of a linear layer, a sum split among blocks, and narrower data types."""
+    if measured.tiles:
+        yield Candidate("best tiles", "tiles of least time", replace(measured, tiles=None))
+    free = {name: value for name, value in measured.options.items() if name != "splits"}
+    why = "several blocks share the terms of an output tile, so that more SMs work"
+    if measured.tiles or free != measured.options:
+        yield Candidate("split sum", why, replace(measured, tiles=None, options=free))
+    for dtype in _narrower_dtypes(layer.dtype, device):
+        followers = {name: dtype for name in ("weight_dtype", "out_dtype") if getattr(layer, name) == layer.dtype}
+        narrow = layer.model_copy(update={"dtype": dtype, **followers})
+        yield Candidate(dtype, f"the same kernel on {dtype} data", replace(measured, workload=narrow))
+    for dtype in NARROW_WEIGHTS:
+        if WEIGHT_QUARTERS[dtype] < WEIGHT_QUARTERS[layer.weight_dtype]:
+            narrow = layer.model_copy(update={"weight_dtype": dtype})
+            why = f"W is read as {dtype} and converted on chip"
+            yield Candidate(f"{dtype} weights", why, replace(measured, workload=narrow))
 
 
 def _more_queries(measured: Change) -> Iterator[Candidate]:
@@ -61,7 +86,8 @@ def _more_queries(measured: Change) -> Iterator[Candidate]:
 
 
 def _rows(change: Change) -> int:
-    return change.workload.q_len * (change.workload.group if change.options.get("packed") else 1)
+    call = as_attention(change.workload)
+    return call.q_len * (call.group if change.options.get("packed") else 1)
 
 
 def _solved(measured: Change, device: Hardware) -> Iterator[Candidate]:
@@ -74,7 +100,7 @@ def _solved(measured: Change, device: Hardware) -> Iterator[Candidate]:
 def best_tiles(change: Change, device: Hardware) -> Iterator[tuple[dict[str, int] | None, str]]:
     """Yield tiles worth trying for an algorithm; None stands for the default tiles of the estimate."""
     yield None, "least time"
-    call = change.workload
+    call = as_attention(change.workload)
     placed = bool(clock_of(replace(change, tiles={"block_q": 1}), device).placements)
     tally, _ = tally_for(change.algorithm, call, change.options, tiled=True)
     try:
@@ -118,7 +144,7 @@ def other(measured: Change, name: str, **more: Any) -> Change | None:
 
 def _split(measured: Change, blocks: BlockGrid) -> Iterator[Candidate]:
     """Yield kernels that split the keys until every SM, or every second, has a block, if SMs are idle."""
-    units, call = blocks.units, measured.workload
+    units, call = blocks.units, as_attention(measured.workload)
     if units is None or not blocks.idle or call.direction != "forward":
         return
     packed = bool(measured.options.get("packed"))
@@ -128,7 +154,7 @@ def _split(measured: Change, blocks: BlockGrid) -> Iterator[Candidate]:
 
 
 def _splits(measured: Change, units: int, packed: bool, name: str) -> Iterator[Candidate]:
-    call, sizes = measured.workload, dict(measured.tiles or {})
+    call, sizes = as_attention(measured.workload), dict(measured.tiles or {})
     heads, rows = (call.kv_heads, call.group * call.q_len) if packed else (call.heads, call.q_len)
     keys = sizes.get("block_kv", 64)
     for query in dict.fromkeys((sizes.get("block_q", 128), 16, 64, 128)):
@@ -144,10 +170,8 @@ def _splits(measured: Change, units: int, packed: bool, name: str) -> Iterator[C
 
 def _narrower(measured: Change, device: Hardware) -> Iterator[Candidate]:
     """Yield narrower data types, with their faster instructions."""
-    call = measured.workload
-    for dtype in NARROWER.get(call.dtype, ()):
-        if f"compute.peak.{dtype}" not in device.quantities:
-            continue
+    call = as_attention(measured.workload)
+    for dtype in _narrower_dtypes(call.dtype, device):
         kept = call.kv_dtype if call.kv_dtype != call.dtype else dtype
         change = replace(measured, workload=call.model_copy(update={"dtype": dtype, "kv_dtype": kept}))
         yield Candidate(dtype, f"the same kernel on {dtype} data", change)
@@ -157,7 +181,12 @@ def _narrower(measured: Change, device: Hardware) -> Iterator[Candidate]:
                 yield Candidate(f"{name} in {dtype}", "tiles for the matrix instructions of a narrower dtype", fused)
 
 
+def _narrower_dtypes(dtype: str, device: Hardware) -> list[str]:
+    return [narrow for narrow in NARROWER.get(dtype, ()) if f"compute.peak.{narrow}" in device.quantities]
+
+
 def _packed(measured: Change) -> Iterator[Candidate]:
-    if measured.workload.group > 1 and not measured.options.get("packed"):
-        why = f"the {measured.workload.group} query heads of a group share the loads of their K and V"
+    group = as_attention(measured.workload).group
+    if group > 1 and not measured.options.get("packed"):
+        why = f"the {group} query heads of a group share the loads of their K and V"
         yield Candidate("packed heads", why, replace(measured, options={**measured.options, "packed": True}))

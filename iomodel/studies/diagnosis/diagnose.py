@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.display import Result, Table
@@ -30,7 +30,9 @@ from iomodel.studies.diagnosis.remedies import Remedy, remedies, uses_no_matrix_
 from iomodel.studies.diagnosis.text import shown as drawn
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.result import Estimate
-from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.linear import Linear
+from iomodel.workloads.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Diagnosis(Result):
     derived = ("figures", "floors")
 
     algorithm: str
-    workload: Attention
+    workload: Annotated[Any, Workload]
     hardware: Hardware
     tiles: Mapping[str, int]
     seconds: float
@@ -134,7 +136,7 @@ class Diagnosis(Result):
 
 def diagnose(
     algorithm: AlgorithmLike,
-    workload: Attention,
+    workload: Workload,
     hardware: Hardware | str,
     seconds: float,
     tiles: Mapping[str, int] | None = None,
@@ -149,8 +151,8 @@ def diagnose(
     ----------
     algorithm : str or Algorithm
         One of :func:`iomodel.list_algorithms`: the schedule of the kernel.
-    workload : Attention
-        The attention call, forward or backward.
+    workload : Attention or Linear
+        The attention call, forward or backward, or the linear layer.
     hardware : Hardware or str
         The device of the measurement.
     seconds : float
@@ -180,7 +182,10 @@ def diagnose(
     >>> d.bound, d.grid.blocks, d.grid.idle, d.remedies[0].name
     ('latency/occupancy', 16, 92, 'split keys')
     """
-    call, device = as_attention(workload), as_device(hardware)
+    if not isinstance(workload, Attention | Linear):
+        raise InputError(f"workload: {shown(workload)} given; allowed: an iomodel.Attention or Linear")
+    call = workload
+    device = as_device(hardware)
     time = _time(seconds)
     launched = None if blocks is None else as_integer("blocks", blocks)
     if not isinstance(parameters, Parameters):

@@ -9,11 +9,22 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import IOModelError
 from iomodel.placement.check import check
-from iomodel.studies.diagnosis.model import Modelled, clock_of
+from iomodel.studies.diagnosis.model import Modelled, work_of
 from iomodel.timing.result import Estimate
-from iomodel.workloads.attention import Attention
+from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
+from iomodel.workloads.workload import Shape
 
-OPERANDS = {"forward": {"Q", "K", "V", "O"}, "backward": {"Q", "K", "V", "dO", "dQ", "dK", "dV"}}
+OPERANDS = {
+    ("attention", "forward"): {"Q", "K", "V", "O"},
+    ("attention", "backward"): {"Q", "K", "V", "dO", "dQ", "dK", "dV"},
+    ("linear", "forward"): {
+        "X",
+        "Y",
+        "bias",
+        *(f"{w}{more}" for w in ("W", "W_gate", "W_up") for more in ("", "_scale")),
+    },
+}
 """The tensors that any algorithm moves at least once; others are statistics and intermediate results."""
 
 
@@ -41,15 +52,14 @@ class Redundancy(Record):
 
 def redundancies(kernel: Modelled, device: Hardware) -> tuple[Redundancy, ...]:
     """Sum the traffic of every tensor over all kernels of the call."""
-    tiles = {name: size for name, size in kernel.cost.tiles.items() if name not in ("warps", "stages")}
     call = kernel.change.workload
     requested: dict[str, int] = {}
     once: dict[str, int] = {}
-    for demand in clock_of(kernel.change, device).demand((call.head_dim, call.value_dim), tiles):
+    for demand in work_of(kernel, device):
         for moved in demand.moved:
             requested[moved.name] = requested.get(moved.name, 0) + moved.requested
             once[moved.name] = max(once.get(moved.name, 0), moved.distinct)
-    operands = OPERANDS[kernel.change.workload.direction]
+    operands = OPERANDS[call.operation, call.direction]
     return tuple(
         Redundancy(name, size, once[name], once[name] if name in operands else 0) for name, size in requested.items()
     )
@@ -65,23 +75,34 @@ class WorkingSet(Record):
     fits_l2: bool | None
 
 
-def working_sets(call: Attention, device: Hardware, block: int) -> tuple[WorkingSet, ...]:
-    """Size K of a head, K and V of a head and of all heads, and the tiles of a thread block."""
+def working_sets(call: Shape, device: Hardware, block: int) -> tuple[WorkingSet, ...]:
+    """Size the operands that are used together, and the tiles of a thread block."""
+    sm, l2 = sm_capacity(device), _size(device, "memory.l2.capacity")
+    operands = _operands_of_layer(call) if isinstance(call, Linear) else _keys_and_values(as_attention(call))
+    return tuple(
+        WorkingSet(name, size, None if sm is None else size <= sm, None if l2 is None else size <= l2)
+        for name, size in {**operands, "tiles of one block": block}.items()
+        if size
+    )
+
+
+def _operands_of_layer(layer: Linear) -> dict[str, int]:
+    """Size X and W of a linear layer [B]."""
+    x = layer.groups * layer.rows * layer.in_features * layer.element_size
+    w = -(-layer.parameters * WEIGHT_QUARTERS[layer.weight_dtype] // 32)
+    return {"X": x, "W": w, "X and W": x + w}
+
+
+def _keys_and_values(call: Attention) -> dict[str, int]:
+    """Size K of a head, K and V of a head and of all heads [B]."""
     key = call.kv_len * call.head_dim * call.kv_element_size
     both = key if call.latent else key + call.kv_len * call.value_dim * call.kv_element_size
     heads = call.batch * call.kv_heads
-    sm, l2 = sm_capacity(device), _size(device, "memory.l2.capacity")
-    named = {
+    return {
         "K of one head": key,
         "K and V of one head": both,
         **({f"K and V of all {heads:,} heads": both * heads} if heads > 1 else {}),
-        "tiles of one block": block,
     }
-    return tuple(
-        WorkingSet(name, size, None if sm is None else size <= sm, None if l2 is None else size <= l2)
-        for name, size in named.items()
-        if size
-    )
 
 
 def sm_capacity(device: Hardware) -> int | None:
@@ -124,7 +145,7 @@ def on_chip(kernel: Modelled, device: Hardware) -> int:
         try:
             change = kernel.change
             options = dict(change.options)
-            placed = check(change.algorithm, change.workload, device, kernel.estimate.tiles, **options)
+            placed = check(change.algorithm, as_attention(change.workload), device, kernel.estimate.tiles, **options)
         except IOModelError:
             pass
         else:

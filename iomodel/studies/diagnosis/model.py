@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,19 +10,22 @@ from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_mapping
 from iomodel.counting.cost import Cost, check_requirements, cost_at, tally_for, tile_sizes
+from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.nests.alphabet import (
-    LAUNCH_NAMES,
-)
+from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS
+from iomodel.nests.execution import PIPELINED
 from iomodel.studies.estimate import assembled, estimate
 from iomodel.timing.clock import Clock, clock_for
+from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.parameters import Parameters
 from iomodel.timing.result import Estimate
-from iomodel.workloads.attention import Attention
+from iomodel.timing.work_at_point import demands
+from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.workload import Shape
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Change:
     """A kernel that the model can time: algorithm, call, tiles and options."""
 
     algorithm: AlgorithmLike
-    workload: Attention
+    workload: Shape
     tiles: Mapping[str, int] | None
     options: Mapping[str, Any]
     parameters: Parameters
@@ -59,7 +62,7 @@ def modelled(change: Change, device: Hardware) -> Modelled:
     try:
         timed = change.timed(device)
     except InfeasibleError:
-        if change.tiles is None:
+        if change.tiles is None or not isinstance(change.workload, Attention):
             raise
     else:
         return Modelled(change, timed, timed.cost, None)
@@ -108,7 +111,17 @@ def clock_of(change: Change, device: Hardware) -> Clock:
     _, complete = tally_for(change.algorithm, change.workload, change.options, tiled=tiled)
     options = only_taken(find_algorithm(change.algorithm), change.workload.direction, complete)
     known = rates(device, change.workload.dtype)
-    return clock_for(change.algorithm, change.workload, device, options, change.parameters, known)
+    return clock_for(change.algorithm, as_attention(change.workload), device, options, change.parameters, known)
+
+
+def work_of(kernel: Modelled, device: Hardware) -> Iterable[KernelWork]:
+    """Evaluate the work of the kernels at the given tiles."""
+    tiles = {name: size for name, size in kernel.cost.tiles.items() if name not in LAUNCH_NAMES}
+    call = kernel.change.workload
+    if isinstance(call, Attention):
+        return clock_of(kernel.change, device).demand((call.head_dim, call.value_dim), tiles)
+    sizes = {**tiles, **{name: kernel.cost.options[name] for name in NUMBERS & kernel.cost.options.keys()}}
+    return demands(find_algorithm(kernel.change.algorithm), kind_of(call), (), PIPELINED).at(call, call, sizes, sizes)
 
 
 @dataclass(frozen=True)

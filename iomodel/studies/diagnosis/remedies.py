@@ -104,6 +104,8 @@ def _at_least_vector(after: Estimate, candidate: Candidate, kernel: Modelled) ->
 def _remedy(time: float, after: Estimate, candidate: Candidate, before: Estimate, seconds: float) -> Remedy:
     floor, gain = physical_floor(after).seconds, before.seconds / time
     changed = {name: value for name, value in candidate.change.options.items() if name in ("splits", "packed")}
+    if after.cost.options.get("splits", 1) > 1:
+        changed["splits"] = after.cost.options["splits"]
     return Remedy(
         candidate.name,
         candidate.why,
