@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from sympy import Integer, Rational
 
+from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_c, d
 from iomodel.nests.tensors import K, O, Q, S, V
@@ -42,3 +44,11 @@ FP8 = replace(
     dtypes=("fp8",),
 )
 FORWARD = (ASYNC, ONE_SLICE, FP8)
+
+CK = Implementation(
+    "ck",
+    "Composable Kernel's fused attention (HIP)",
+    ASYNC.cite,
+    residency={"forward": FORWARD},
+    tiles=shipped_tiles("ck", "flash2"),
+)

@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from sympy import Integer, Rational
 
+from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_r, stages
 from iomodel.nests.tensors import K, O, Q, S, V, m
@@ -92,4 +94,12 @@ FORWARD = (
     ONE_192,
     PAIR_192,
     PAIR_256,
+)
+
+FLASH_ATTENTION_4 = Implementation(
+    "flash-attention-4",
+    "FlashAttention-4 (CuTe, Blackwell)",
+    _CITE,
+    residency={"forward": FORWARD},
+    tiles=shipped_tiles("flash-attention-4", "flash2"),
 )

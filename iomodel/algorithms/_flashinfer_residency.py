@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from sympy import Integer
 
+from iomodel.algorithms._tiles import SPLITS, shipped_tiles
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.tensors import K, O, Q, S, V, m
 
@@ -52,3 +54,13 @@ WIDE_BOTH = replace(
     split="tile",
 )
 PREFILL = (ROWS, KEYS, WIDE_KEYS, WIDE_BOTH)
+
+FLASHINFER = Implementation(
+    "flashinfer",
+    "FlashInfer's prefill template (CUDA)",
+    _CITE,
+    residency={"forward": PREFILL},
+    searched={"packed": (False, True)},
+    tiles=shipped_tiles("flashinfer", "flash2"),
+)
+FLASHINFER_SPLIT = replace(FLASHINFER, searched={"splits": SPLITS, "packed": (False, True)})

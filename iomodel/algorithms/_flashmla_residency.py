@@ -6,6 +6,8 @@ from both tiles: one P goes through shared memory, the other stays in registers.
 
 from sympy import Integer
 
+from iomodel.algorithms._tiles import SPLITS
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Shared
 from iomodel.nests.symbols import stages
 from iomodel.nests.tensors import K, O, Q, S, m
@@ -31,3 +33,11 @@ DECODE = (
 )
 """Five statistics per row: the maximum, two sums and two scales. The exponentials of one tile overlap with the products
 of the other."""
+
+FLASHMLA = Implementation(
+    "flashmla",
+    "FlashMLA's dense decoding (CUDA, Hopper)",
+    DECODE[0].cite,
+    residency={"forward": DECODE},
+    searched={"splits": SPLITS, "packed": (False, True)},
+)

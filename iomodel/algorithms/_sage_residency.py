@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from sympy import Integer
 
+from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.tensors import K, O, Q, S, V
 
@@ -41,3 +43,11 @@ HOPPER = replace(
     capability=("9.0", "9.0"),
 )
 FORWARD = (FP16_VALUES, FP8_VALUES, HOPPER)
+
+SAGEATTENTION = Implementation(
+    "sageattention",
+    "SageAttention 2 (CUDA), int8 Q and K",
+    _CITE,
+    residency={"forward": FORWARD},
+    tiles=shipped_tiles("sageattention", "flash2"),
+)

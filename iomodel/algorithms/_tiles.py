@@ -11,10 +11,12 @@ from iomodel.common.yaml_files import specs_folder
 from iomodel.nests.implementation import ShippedTile
 
 SIZES = ("block_q", "block_kv", "warps", "stages")
+SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+"""Numbers of splits that a solver tries; FlashAttention-2 takes up to 128."""
 WORDS = {"plain": "full", "local": "window"}
-"""Kinds of mask by the words of the tables."""
+"""Words for a call by those of the tables."""
 DROPOUT = {"yes": ("dropout",), "no": ("no dropout",)}
-SPLITS = {"one": ("one split",), "several": ("several splits",)}
+SEVERAL = {"one": ("one split",), "several": ("several splits",)}
 
 
 @cache
@@ -42,9 +44,11 @@ def _by_hand(row: dict[str, str]) -> bool:
 
 
 def _tile(row: dict[str, str]) -> ShippedTile:
-    always = (*DROPOUT.get(row.get("dropout", "any"), ()), *SPLITS.get(row.get("splits", "any"), ()))
+    always = (*DROPOUT.get(row.get("dropout", "any"), ()), *SEVERAL.get(row.get("splits", "any"), ()))
+    always += (f"up to {row['rows']} rows",) if row.get("rows", "any") != "any" else ()
+    always += ("pair",) if row.get("pair") == "2" and row["head_dim"] == "128" else ()
     named = row.get("variant", row.get("mask", "any"))
-    alternatives = [] if named == "any" else [part.split(" with ") for part in named.split(" or ")]
+    alternatives = [] if named in ("any", "default", "fp32") else [part.split(" with ") for part in named.split(" or ")]
     variants = tuple((*(WORDS.get(word, word) for word in words), *always) for words in alternatives or [[]])
     dtype = row.get("dtype", "bf16")
     return ShippedTile(
@@ -53,6 +57,6 @@ def _tile(row: dict[str, str]) -> ShippedTile:
         value_dim=int(row.get("value_dim") or row["head_dim"]),
         direction=row["direction"],
         dtypes=("fp16", "bf16") if dtype == "bf16" else (dtype,),
-        capability=".".join(row.get("architecture", "").removeprefix("sm_")),
+        architecture=row.get("architecture", ""),
         variants=variants,
     )

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from sympy import Min
 
+from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import stages
 from iomodel.nests.tensors import K, O, Q, S, V
@@ -38,3 +40,11 @@ CDNA_4 = replace(
 )
 """Loads go to LDS directly, into one more copy; its padding, 4 % or less, is not counted."""
 FORWARD = (CDNA_3, CDNA_4)
+
+TRITON_AMD = Implementation(
+    "triton-amd",
+    "Plain Triton attention on AMD, with the tiles of AITER",
+    CDNA_3.cite,
+    residency={"forward": FORWARD},
+    tiles=shipped_tiles("triton-amd", "flash2"),
+)

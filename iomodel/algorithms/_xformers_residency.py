@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from sympy import Expr, Integer, Min
 
+from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_c, d
 from iomodel.nests.tensors import K, O, Q, S, V, m
@@ -41,3 +43,11 @@ FP32 = replace(
     HALF, title=f"{HALF.title}, in fp32", shared=_layout(3, 3), phases=((Fragment(S), Fragment(O)),), dtypes=("fp32",)
 )
 FORWARD = (HALF, FP32)
+
+XFORMERS = Implementation(
+    "xformers",
+    "CUTLASS's fused attention, as in xFormers and PyTorch (CUDA)",
+    HALF.cite,
+    residency={"forward": FORWARD},
+    tiles=shipped_tiles("xformers", "flash2"),
+)

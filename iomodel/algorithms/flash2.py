@@ -9,8 +9,14 @@ from dataclasses import replace
 
 from sympy import Expr, Integer, ceiling
 
+from iomodel.algorithms._ck_residency import CK
+from iomodel.algorithms._flash4_residency import FLASH_ATTENTION_4
+from iomodel.algorithms._flashinfer_residency import FLASHINFER
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
+from iomodel.algorithms._sage_residency import SAGEATTENTION
 from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.algorithms._triton_amd_residency import TRITON_AMD
+from iomodel.algorithms._xformers_residency import XFORMERS
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
@@ -171,7 +177,7 @@ ALGORITHM = Algorithm(
     options={"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
     saved={"lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    implementations=(FLASH_ATTENTION_2,),
+    implementations=(FLASH_ATTENTION_4, FLASH_ATTENTION_2, FLASHINFER, XFORMERS, SAGEATTENTION, CK, TRITON_AMD),
     execution={"forward": PIPELINED, "backward": PIPELINED},
     published=(
         Published(

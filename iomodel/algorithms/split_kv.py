@@ -9,7 +9,10 @@ from dataclasses import replace
 
 from sympy import Expr, Integer, Min, ceiling
 
-from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.algorithms._flash3_residency import FORWARD as FLASH3
+from iomodel.algorithms._flashinfer_residency import FLASHINFER_SPLIT
+from iomodel.algorithms._flashmla_residency import FLASHMLA
+from iomodel.algorithms._tiles import SPLITS, shipped_tiles
 from iomodel.algorithms.flash2 import FORWARD
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.execution import PIPELINED
@@ -19,8 +22,6 @@ from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v, s
 from iomodel.nests.tensors import LSE, K, LSE_acc, O, O_acc, Q, S, V, depth, key, l, m, query, split, value
 
 ONE = Integer(1)
-SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-"""Numbers of splits that a solver tries; FlashAttention-2 takes up to 128."""
 
 
 def declare(splits: Expr, lse: bool) -> Iterator[Kernel]:
@@ -64,6 +65,14 @@ FLASH_ATTENTION_2 = Implementation(
     searched={"splits": SPLITS, "packed": (False, True)},
     tiles=shipped_tiles("flash-attention-2", "split_kv"),
 )
+FLASH_ATTENTION_3 = Implementation(
+    "flash-attention-3",
+    "FlashAttention-3 (CUDA, Hopper), split-KV",
+    "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_combine_kernel.h, heuristics.h",
+    residency={"forward": tuple(layout for layout in FLASH3 if layout.capability == ("9.0", "9.0"))},
+    searched=FLASH_ATTENTION_2.searched,
+    tiles=shipped_tiles("flash-attention-3", "split_kv"),
+)
 
 _T_c = ceiling(N_k / B_c)
 _many = Min(1, s - 1)
@@ -79,7 +88,7 @@ ALGORITHM = Algorithm(
         Requirement.at_most(s, "splits", ceiling(N_k / B_c), "up to {most}, the tiles of {block_kv} keys in {kv_len}"),
     ),
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    implementations=(FLASH_ATTENTION_2,),
+    implementations=(FLASHMLA, FLASH_ATTENTION_3, FLASH_ATTENTION_2, FLASHINFER_SPLIT),
     execution={"forward": replace(PIPELINED, spread=(split,))},
     published=(
         Published(

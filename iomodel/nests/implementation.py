@@ -30,11 +30,12 @@ class ShippedTile(Record):
         The pass.
     dtypes : tuple of str
         Types of Q, K and V; empty for any.
-    capability : str
-        The compute capability, as "9.0"; empty for any.
+    architecture : str
+        The architecture, as "sm_90"; empty for any.
     variants : tuple of tuples of str
         Kinds of call, each by the words that must hold together: "full", "causal" or "window", "paged", "softcap",
-        "dropout" or "no dropout", "one split" or "several splits".
+        "dropout" or "no dropout", "one split" or "several splits", "up to 16 rows" (or 64, 128: queries of the heads of
+        a group).
     """
 
     tiles: Mapping[str, int]
@@ -42,7 +43,7 @@ class ShippedTile(Record):
     value_dim: int
     direction: str = "forward"
     dtypes: tuple[str, ...] = ()
-    capability: str = ""
+    architecture: str = ""
     variants: tuple[tuple[str, ...], ...] = ((),)
 
     def match(self, words: frozenset[str]) -> int | None:

@@ -13,6 +13,9 @@ from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.window import Window
 
+ROWS = (16, 64, 128)
+"""Numbers of rows that the tables speak of."""
+
 
 def shipped_tile(
     implementation: Implementation,
@@ -31,12 +34,17 @@ def shipped_tile(
         and row.head_dim >= call.head_dim
         and row.value_dim >= call.value_dim
         and (not row.dtypes or call.dtype in row.dtypes)
-        and row.capability in ("", hardware.compute_capability)
+        and row.architecture in ("", hardware.architecture)
     ]
     narrowest = min(((row.head_dim, row.value_dim) for row in rows), default=None)
     matched = [(row.match(words), row) for row in rows if (row.head_dim, row.value_dim) == narrowest]
     scores = [score for score, _ in matched if score is not None]
     return next(row.tiles for score, row in matched if score == max(scores)) if scores else None
+
+
+def _rows(call: Attention | VarlenAttention) -> int:
+    """Count the rows of a group of heads, those of the longest sequence."""
+    return call.longest.q_len * call.group
 
 
 def _words(call: Attention | VarlenAttention, options: Mapping[str, Any]) -> frozenset[str] | None:
@@ -57,5 +65,6 @@ def _words(call: Attention | VarlenAttention, options: Mapping[str, Any]) -> fro
             "several splits" if options.get("splits", 1) > 1 else "one split",
             *(["paged"] if call.page_size else []),
             *(["softcap"] if call.softcap else []),
+            *(f"up to {most} rows" for most in ROWS if _rows(call) <= most),
         }
     )

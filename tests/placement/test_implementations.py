@@ -12,7 +12,7 @@ from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.implementation import TEXTBOOK, Implementation, ShippedTile
 from iomodel.placement.implementations import implementation_for, list_implementations
 from iomodel.placement.shipped_tile import shipped_tile
-from tests.shipped import DEVICES
+from tests.shipped import DEVICES, OTHER_DEVICES
 
 W = iomodel.Attention(heads=8, kv_heads=2, q_len=4096, head_dim=128)
 DECODE = iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=131072, head_dim=128)
@@ -45,8 +45,7 @@ def call_of(row: ShippedTile, variant: tuple[str, ...]) -> tuple[iomodel.Attenti
 
 @pytest.mark.parametrize(("name", "kernels", "row"), TABLES, ids=lambda value: str(value)[:24])
 def test_every_row_of_a_table_is_found(name: str, kernels: str, row: ShippedTile) -> None:
-    architecture = f"sm_{row.capability.replace('.', '')}" if row.capability else "sm_90"
-    device = iomodel.hardware(DEVICES[architecture])
+    device = iomodel.hardware({**DEVICES, **OTHER_DEVICES}[row.architecture or "sm_90"])
     for variant in row.variants:
         w, options = call_of(row, variant)
         chosen = shipped_tile(iomodel.implementation(name, kernels), w, device, options)

@@ -100,7 +100,7 @@ def test_flashmla(row: dict[str, str]) -> None:
         ways("split_kv", call({**row, "latent": "no"}), "h100-sxm5", row, FLASHMLA)
 
 
-@pytest.mark.parametrize("row", table("flash4"), ids=shown)
+@pytest.mark.parametrize("row", table("flash-attention-4"), ids=shown)
 def test_flashattention_4(row: dict[str, str]) -> None:
     checks = [
         check
@@ -117,7 +117,7 @@ def test_composable_kernel(row: dict[str, str]) -> None:
     assert used(checks) == {int(row["shared_bytes"])}
 
 
-@pytest.mark.parametrize("row", table("sage"), ids=shown)
+@pytest.mark.parametrize("row", table("sageattention"), ids=shown)
 def test_sageattention(row: dict[str, str]) -> None:
     checks = fitting("flash2", call(row, dtype="int8"), DEVICES[row["architecture"]], row, SAGE)
     assert int(row["shared_bytes"]) in used(checks)
@@ -132,7 +132,7 @@ def test_xformers(row: dict[str, str]) -> None:
     assert fitting("flash2", call(row), DEVICES[row["architecture"]], row, XFORMERS)
 
 
-@pytest.mark.parametrize("row", table("triton_amd"), ids=shown)
+@pytest.mark.parametrize("row", table("triton-amd"), ids=shown)
 def test_triton_on_amd(row: dict[str, str]) -> None:
     widths = {"value_dim": 128} if row["variant"] == "pe" else {}
     checks = fitting("flash2", call(row, **widths), OTHER_DEVICES[row["architecture"]], row, TRITON_AMD)

@@ -52,4 +52,4 @@ def test_both_directions_and_the_fastest_tiles() -> None:
     assert {"block_q", "bwd_block_q"} <= set(found.tiles)
     one = w.model_copy(update={"direction": "forward"})
     best = iomodel.solve("flash2", one, "a100-sxm4-80gb", objective="time")
-    assert iomodel.estimate("flash2", one, "a100-sxm4-80gb").seconds == best.seconds
+    assert iomodel.estimate("flash2", one, "a100-sxm4-80gb", best.tiles).seconds == best.seconds

@@ -67,4 +67,5 @@ MADE: dict[str, Callable[[], Any]] = {
     "Parameters": iomodel.Parameters,
     "Execution": lambda: algorithm("flash2").execution["forward"],
     "Residency": lambda: algorithm("flash2").residency["forward"][0],
+    "Implementation": lambda: iomodel.implementation("flash2", "flash-attention-2"),
 }

@@ -121,13 +121,63 @@ def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
 def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s):
     return ((((s + (2*d_v)))*Minimum(1, (((-1) + s)))),)
 def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    return ((((20*B_r) + (B_c*t0) + (d*t0) + (B_c*d*e*n_stages))), 0)
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_c*B_r)
+    return ((((8*t0) + (2*e*t0) + (4*B_r*d_v))),)
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    t1 = (B_c*e*n_stages)
+    return ((((d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (4*B_r)
+    return ((((B_c*t0) + (d_v*t0) + (B_c*B_r*e))),)
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    t1 = (B_c*e*n_stages)
+    return ((((B_c*t0) + (d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (4*B_r)
+    return ((((B_c*t0) + (d_v*t0))),)
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    t1 = (B_c*e*n_stages)
+    return ((((d*t0) + (d*t1) + Maximum((d_v*t0), (2*d_v*t1)))), 0)
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    t1 = (B_c*e*n_stages)
+    return ((((8*B_r) + (B_c*t0) + (d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    return ((((4*B_r*d_v) + (8*B_c*B_r))),)
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    return ((((8*B_r) + (B_c*t0) + (d*t0) + (B_c*d*e*n_stages))), 0)
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (d*e)
     t1 = (B_c*n_stages)
     return ((((B_r*t0) + (t0*t1) + (d_v*e*t1))), 0)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
-    t0 = (4*B_r)
-    return ((((B_c*t0) + (d_v*t0))),)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (d_v*e)
+    t1 = (d*e)
+    return (Maximum((B_r*t0), (((B_c*t0) + (B_c*t1) + (B_r*t1)))), 0)
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*d_v)
+    t1 = (B_c*e)
+    return (Maximum((e*t0), (((16*t0) + (32*B_r))), (((d*t1) + (d_v*t1) + (B_r*d*e)))), 0)
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    return ((((4*B_c*B_r) + (16*B_r*d_v))),)
+def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    t1 = (B_c*e)
+    t2 = (d*t0)
+    return ((((32*B_r) + (B_c*t0) + Maximum((d_v*t0), (((d*t1) + t2)), (((d_v*t1) + t2))))), 0)
+def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    t1 = (B_c*e)
+    t2 = (d*t0)
+    return ((((16*B_r) + (B_c*t0) + Maximum((d_v*t0), (((d*t1) + t2)), (((d_v*t1) + t2))))), 0)
+def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_k)//((B_c*(-(-(t0)//(s)))))))
     t2 = (G*N_q)
@@ -172,7 +222,7 @@ def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t41 = (((4*t32) + (e*t35) + t39))
     t42 = (t23*t41)
     return (t7, t9, t11, t15, t17, t17, t15, t16, t12, (((4*t12) + (8*t15) + (e*t11) + (e*t16) + (e*t7) + (e*t9) + (t15*t18))), 0, (((t19*t20) + (2*t2*t8))), (2*(((d*t21) + (d_v*t21)))*t22), (((t0*t12) + t15 + t20)), 0, 0, (((t13*Maximum(((s + t19)), t29)) + (t23*t29))), (((t13*Maximum(((t18 + t31)), t30)) + (t23*t30))), (((((t34 + t36))*t13) + t38)), (((((t36 + t37))*t13) + t38)), (((((t39 + t40))*t13) + t42)), (((((t40 + t41))*t13) + t42)))
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -207,7 +257,7 @@ def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t31 = (4*t17)
     t32 = (s*t22)
     return (t5, t5, ((t7 + t8)), t8, 0, 0, (((t10*t5) + (t11*t5))), 0, (s*t4), t5, s, 0, (((8*B_r) + (B_c*t12) + (B_r*t13) + (d_v*t12) + t10 + t11)), ((((t14*t6) + ((-1)*((((-1)*t1) + t6))*t14)))*t15), (t13*t17), t16, (N_k*t13*t4), (N_k*t15), t3, (t19*t4), (t19*t3), t3, t25, t27, t16, t24, t26, t16, (t18*t22*t28), t29, t16, (t28*t30), t31, t16, (t21*t32), 0, 0, 0, 0, 0, t32, 0, s, 0, ((((8*d_v) + t20))*t21), t24, t26, t16, t25, t27, t16, (t18*t23), t29, t16, (t21*t30), t31, t16)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (e*t0)
     t2 = (d*t1)
@@ -222,13 +272,13 @@ def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t11 = (-(-(N_k)//((B_c*(-(-((-(-(N_k)//(B_c))))//(s)))))))
     t12 = (B_r*t4)
     return ((((d_v*t9) + ((((t11*t12) + ((-1)*((((-1)*t3) + t12))*t11)))*t2) + (t10*t6) + (t10*t8) + (t2*t5) + (t5*t6) + t9)),)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (4*B*G*H_kv*N_q)
     t2 = (s*t0*t1)
     t3 = ((1 + ((-1)*t0)))
     return ((((d_v*t2) + (t1*t3) + (B*G*H_kv*N_q*d_v*e*t3) + t2)),)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (e*t1)
@@ -238,7 +288,7 @@ def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t6 = (s*t4*t5)
     t7 = ((1 + ((-1)*t4)))
     return ((((d*t3) + (d_v*t3) + (d_v*t6) + (t5*t7) + (d_v*t0*t2*t7) + t6)),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = (-(-(N_q)//(B_r)))
     t2 = (((B_r*t1) + t0))
@@ -298,7 +348,7 @@ def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t56 = ((t30 + t54))
     t57 = (t37*t56)
     return (t15, t20, t21, t25, t28, t28, t25, t26, t23, (((8*t25) + (e*t15) + (e*t20) + (e*t21) + (t25*t29) + t30)), 0, (((t31*t32) + (2*d*t31))), (2*(((d*t36) + (d_v*t36)))*t13), ((((((B_r*(((t17*t3) + t18))) + ((-1)*t2*t3)))*t13) + t25 + t31)), 0, 0, (((t22*Maximum(((s + t32)), t43)) + (t37*t43))), (((t22*Maximum(((t29 + t45)), t44)) + (t37*t44))), (((((t50 + t51))*t22) + t53)), (((((t51 + t52))*t22) + t53)), (((((t54 + t55))*t22) + t57)), (((((t55 + t56))*t22) + t57)))
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -340,7 +390,7 @@ def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t38 = (4*t25)
     t39 = (N_q*t18)
     return (t12, t12, ((t13 + t14)), t14, 0, 0, (((t12*t16) + (t12*t17))), 0, (t1*t18), t12, s, 0, (((8*B_r) + (B_c*t19) + (B_r*t20) + (d_v*t19) + t16 + t17)), ((((B_r*(((((t1 + t23))*t22) + SumOfFloors(((((-1)*t23) + ((-1)*t8))), t21, B_r, ((t21 + t9)))))) + ((-1)*(((B_r*t1) + t2))*t22)))*t24), (t20*t25), t11, (t24*t26), (t20*t28), t27, (t11*t26*t29), (t28*t29), t27, t34, t33, t11, t35, t32, t11, (t36*t37), t37, t11, (t36*t38), t38, t11, (t30*t39), 0, 0, 0, 0, 0, t39, 0, s, 0, ((((8*d_v) + t31))*t30), t35, t32, t11, t34, t33, t11, (t30*t37), t37, t11, (t30*t38), t38, t11)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -363,7 +413,7 @@ def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t19 = (-(-(N_k)//(t18)))
     t20 = ((-1)*Minimum(t7, Maximum(0, t10, (-(-(((((-1)*t18) + (t18*t19) + t12)))//(B_r))))))
     return ((((d_v*t3) + ((((B_r*(((((t20 + t7))*t19) + SumOfFloors(((((-1)*t14) + ((-1)*t20))), t18, B_r, ((t15 + t18)))))) + ((-1)*(((B_r*t7) + t8))*t19)))*t17) + (t16*t17) + (t16*t6) + (t2*t4) + (N_q*t4*t6) + t3)),)
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -377,7 +427,7 @@ def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t10 = Maximum(0, t8)
     t11 = ((((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + (B_r*t10) + t7)))) + (N_k*((t6 + t9)))))*t5)
     return ((((d*t11) + (d_v*t11) + (d_v*t3) + (t2*t4) + (N_q*d_v*t4*t5) + t3)),)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(t0)//(s)))
     t2 = (B_c*t1)
@@ -444,7 +494,7 @@ def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t63 = (((4*t52) + (e*t57) + t61))
     t64 = (t43*t63)
     return (t19, t26, t28, t32, t34, t34, t32, t33, t29, (((4*t29) + (8*t32) + (e*t19) + (e*t26) + (e*t28) + (e*t33) + (t32*t35))), 0, (((t36*t37) + (2*d*t36))), (2*(((d*t41) + (d_v*t41)))*t42), ((((((B_r*(((t0*t23) + t24))) + ((-1)*t0*t6)))*t17) + t32 + t36)), 0, 0, (((t30*Maximum(((s + t37)), t49)) + (t43*t49))), (((t30*Maximum(((t35 + t51)), t50)) + (t43*t50))), (((((t56 + t58))*t30) + t60)), (((((t58 + t59))*t30) + t60)), (((((t61 + t62))*t30) + t64)), (((((t62 + t63))*t30) + t64)))
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -493,7 +543,7 @@ def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t45 = (4*t30)
     t46 = (t1*t20)
     return (t14, t14, ((t15 + t16)), t16, 0, 0, (((t14*t18) + (t14*t19))), 0, (t2*t20), t14, s, 0, (((8*B_r) + (B_c*t21) + (B_r*t22) + (d_v*t21) + t18 + t19)), ((((B_r*(((((t2 + t27))*t24) + SumOfFloors(((((-1)*t10) + ((-1)*t27))), t25, B_r, ((t11 + t26)))))) + ((-1)*((((-1)*t1) + (B_r*t2)))*t24)))*t28), (t22*t30), t29, (t28*t31), (N_k*t28), t13, (t31*t33), (N_k*t33), t13, t38, t40, t29, t37, t39, t29, (t41*t42), t43, t29, (t41*t44), t45, t29, (t34*t46), 0, 0, 0, 0, 0, t46, 0, s, 0, ((((8*d_v) + t35))*t34), t37, t39, t29, t38, t40, t29, (t34*t42), t43, t29, (t34*t44), t45, t29)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -520,7 +570,7 @@ def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t23 = ((t13 + t22))
     t24 = ((-1)*Minimum(t8, Maximum(0, t10, (-(-(((((-1)*t23) + (B_c*G*t20*t21))))//(B_r))))))
     return ((((d_v*t4) + ((((B_r*(((((t24 + t8))*t21) + SumOfFloors(((((-1)*t16) + ((-1)*t24))), t22, B_r, ((t17 + t23)))))) + ((-1)*((((-1)*t1) + (B_r*t8)))*t21)))*t19) + (t18*t19) + (t18*t7) + (t3*t5) + (t5*t7) + t4)),)
-def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -537,7 +587,7 @@ def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t13 = Maximum(0, t9)
     t14 = ((((B_c*SumOfFloors(((((-1)*t12) + ((-1)*t13))), t10, B_r, (((B_r*t13) + t11)))) + (N_k*((t12 + t7)))))*t6)
     return ((((d*t14) + (d_v*t14) + (d_v*t4) + (t3*t5) + (d_v*t5*t6) + t4)),)
-def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -621,7 +671,7 @@ def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t80 = ((t49 + t78))
     t81 = (t61*t80)
     return (t29, t39, t40, t44, t47, t47, t44, t45, t42, (((8*t44) + (e*t29) + (e*t39) + (e*t40) + (t44*t48) + t49)), 0, (((t51*t52) + (2*d*t51))), (2*(((d*t60) + (d_v*t60)))*t27), ((((((B_r*(((t31*t35) + t37))) + ((-1)*((((-1)*t50) + t31))*t5)))*t27) + t44 + t51)), 0, 0, (((t41*Maximum(((s + t52)), t67)) + (t61*t67))), (((t41*Maximum(((t48 + t69)), t68)) + (t61*t68))), (((((t74 + t75))*t41) + t77)), (((((t75 + t76))*t41) + t77)), (((((t78 + t79))*t41) + t81)), (((((t79 + t80))*t41) + t81)))
-def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -679,7 +729,7 @@ def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t54 = (4*t41)
     t55 = (N_q*t28)
     return (t22, t22, ((t23 + t24)), t24, 0, 0, (((t22*t26) + (t22*t27))), 0, (t28*t4), t22, s, 0, (((8*B_r) + (B_c*t29) + (B_r*t30) + (d_v*t29) + t26 + t27)), ((((B_r*((((-1)*SumOfFloors(((((-1)*t37) + t7)), t33, B_r, (((B_r*t37) + t17)))) + (((t39 + t7))*t36) + SumOfFloors(((((-1)*t18) + ((-1)*t39))), t33, B_r, ((t19 + t38)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t4))) + t17)))//(t33)), (((((B_r*(((-1) + t6))) + t17)))//(t33))))) + t36))*((((-1)*Minimum(N_q, t31)) + t31)))))*t40), (t30*t41), t21, (t40*t42), (t30*t44), t43, (t21*t42*t45), (t44*t45), t43, t50, t49, t21, t51, t48, t21, (t52*t53), t53, t21, (t52*t54), t54, t21, (t46*t55), 0, 0, 0, 0, 0, t55, 0, s, 0, ((((8*d_v) + t47))*t46), t51, t48, t21, t50, t49, t21, (t46*t53), t53, t21, (t46*t54), t54, t21)
-def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -717,7 +767,7 @@ def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t34 = ((t17 + t29))
     t35 = ((-1)*Minimum(t10, t12, Maximum(0, t16, Minimum((-(-(((((-1)*t34) + (B_c*t28*t30))))//(B_r))), (-(-(((((-1)*t34) + (B_c*t28*t31))))//(B_r)))))))
     return ((((d_v*t3) + ((((B_r*((((-1)*SumOfFloors(((((-1)*t33) + t13)), t29, B_r, (((B_r*t33) + t22)))) + (((t13 + t35))*t32) + SumOfFloors(((((-1)*t23) + ((-1)*t35))), t29, B_r, ((t24 + t34)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t10))) + t22)))//(t29)), (((((B_r*(((-1) + t12))) + t22)))//(t29))))) + t32))*((((-1)*Minimum(N_q, t27)) + t27)))))*t26) + (t2*t4) + (t25*t26) + (t25*t6) + (N_q*t4*t6) + t3)),)
-def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -740,7 +790,7 @@ def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t19 = Maximum(0, t15)
     t20 = ((((B_c*((((-1)*SumOfFloors(((((-1)*t18) + t12)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t18) + t13)))) + SumOfFloors(((((-1)*t17) + ((-1)*t19))), B_c, B_r, (((B_r*t19) + t16)))))) + (((t12 + t17))*Minimum(N_k, (B_c*Minimum(t6, t8))))))*t5)
     return ((((d*t20) + (d_v*t20) + (d_v*t3) + (t2*t4) + (N_q*d_v*t4*t5) + t3)),)
-def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -828,7 +878,7 @@ def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t84 = (((4*t73) + (e*t78) + t82))
     t85 = (t64*t84)
     return (t31, t42, t44, t48, t50, t50, t48, t49, t45, (((4*t45) + (8*t48) + (e*t31) + (e*t42) + (e*t44) + (e*t49) + (t48*t51))), 0, (((t53*t54) + (2*d*t53))), (2*(((d*t62) + (d_v*t62)))*t63), ((((((B_r*(((t33*t38) + t40))) + ((-1)*((((-1)*t52) + t33))*t6)))*t29) + t48 + t53)), 0, 0, (((t46*Maximum(((s + t54)), t70)) + (t64*t70))), (((t46*Maximum(((t51 + t72)), t71)) + (t64*t71))), (((((t77 + t79))*t46) + t81)), (((((t79 + t80))*t46) + t81)), (((((t82 + t83))*t46) + t85)), (((((t83 + t84))*t46) + t85)))
-def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -891,7 +941,7 @@ def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t59 = (4*t44)
     t60 = (t29*t4)
     return (t23, t23, ((t24 + t25)), t25, 0, 0, (((t23*t27) + (t23*t28))), 0, (t29*t5), t23, s, 0, (((8*B_r) + (B_c*t30) + (B_r*t31) + (d_v*t30) + t27 + t28)), ((((B_r*((((-1)*SumOfFloors(((((-1)*t39) + t8)), t38, B_r, (((B_r*t39) + t18)))) + (((t41 + t8))*t37) + SumOfFloors(((((-1)*t19) + ((-1)*t41))), t38, B_r, ((t20 + t40)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t5))) + t18)))//(t38)), (((((B_r*(((-1) + t7))) + t18)))//(t38))))) + t37))*((((-1)*Minimum(t4, t32)) + t32)))))*t42), (t31*t44), t43, (t42*t45), (N_k*t42), t22, (t45*t47), (N_k*t47), t22, t52, t54, t43, t51, t53, t43, (t55*t56), t57, t43, (t55*t58), t59, t43, (t48*t60), 0, 0, 0, 0, 0, t60, 0, s, 0, ((((8*d_v) + t49))*t48), t51, t53, t43, t52, t54, t43, (t48*t56), t57, t43, (t48*t58), t59, t43)
-def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -931,7 +981,7 @@ def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t36 = ((t18 + t34))
     t37 = ((-1)*Minimum(t11, t13, Maximum(0, t16, Minimum((-(-(((((-1)*t36) + (B_c*G*t29*t31))))//(B_r))), (-(-(((((-1)*t36) + (B_c*G*t29*t32))))//(B_r)))))))
     return ((((d_v*t4) + ((((B_r*((((-1)*SumOfFloors(((((-1)*t35) + t14)), t34, B_r, (((B_r*t35) + t23)))) + (((t14 + t37))*t33) + SumOfFloors(((((-1)*t24) + ((-1)*t37))), t34, B_r, ((t25 + t36)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t11))) + t23)))//(t34)), (((((B_r*(((-1) + t13))) + t23)))//(t34))))) + t33))*((((-1)*Minimum(t1, t28)) + t28)))))*t27) + (t26*t27) + (t26*t7) + (t3*t5) + (t5*t7) + t4)),)
-def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -963,29 +1013,95 @@ RECORDS = {
     'parts (00000 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f5, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f8, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
     'parts (00000 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f5, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f8, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f14, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O_acc', False, ), ('LSE_acc', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, ), ('O_acc', False, ), ('O', False, ), ('LSE', False, ), ), None, False), ), ('!Formulas', ("#", f15, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f16, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f17, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f18, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f16, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f17, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f18, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f28, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O_acc', False, ), ('LSE_acc', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, ), ('O_acc', False, ), ('O', False, ), ('LSE', False, ), ), None, False), ), ('!Formulas', ("#", f29, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f30, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f31, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f32, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f30, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f31, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f32, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f19, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O_acc', False, ), ('LSE_acc', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, ), ('O_acc', False, ), ('O', False, ), ('LSE', False, ), ), None, False), ), ('!Formulas', ("#", f20, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f21, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f22, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f21, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f22, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f33, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O_acc', False, ), ('LSE_acc', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, ), ('O_acc', False, ), ('O', False, ), ('LSE', False, ), ), None, False), ), ('!Formulas', ("#", f34, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f35, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f36, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f35, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f36, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f23, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O_acc', False, ), ('LSE_acc', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, ), ('O_acc', False, ), ('O', False, ), ('LSE', False, ), ), None, False), ), ('!Formulas', ("#", f24, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f25, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f17, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f26, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f25, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f17, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f26, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f37, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O_acc', False, ), ('LSE_acc', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, ), ('O_acc', False, ), ('O', False, ), ('LSE', False, ), ), None, False), ), ('!Formulas', ("#", f38, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f39, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f31, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f40, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f39, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f31, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f40, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f27, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O_acc', False, ), ('LSE_acc', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, ), ('O_acc', False, ), ('O', False, ), ('LSE', False, ), ), None, False), ), ('!Formulas', ("#", f28, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f29, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f30, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f29, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f30, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f41, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O_acc', False, ), ('LSE_acc', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, ), ('O_acc', False, ), ('O', False, ), ('LSE', False, ), ), None, False), ), ('!Formulas', ("#", f42, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f43, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f44, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f43, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f44, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f31, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O_acc', False, ), ('LSE_acc', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, ), ('O_acc', False, ), ('O', False, ), ('LSE', False, ), ), None, False), ), ('!Formulas', ("#", f32, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f17, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f34, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f17, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f34, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f45, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O_acc', False, ), ('LSE_acc', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, ), ('O_acc', False, ), ('O', False, ), ('LSE', False, ), ), None, False), ), ('!Formulas', ("#", f46, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f47, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f31, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f48, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f47, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f31, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f48, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
 }
