@@ -13,6 +13,8 @@ from iomodel.nests.implementation import ShippedTile
 SIZES = ("block_q", "block_kv", "warps", "stages")
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """Numbers of splits that a solver tries; FlashAttention-2 takes up to 128."""
+PAIRED = ("128", "192")
+"""Widths of FlashAttention-4 with and without pairs of blocks."""
 WORDS = {"plain": "full", "local": "window"}
 """Words for a call by those of the tables."""
 DROPOUT = {"yes": ("dropout",), "no": ("no dropout",)}
@@ -46,10 +48,14 @@ def _by_hand(row: dict[str, str]) -> bool:
 def _tile(row: dict[str, str]) -> ShippedTile:
     always = (*DROPOUT.get(row.get("dropout", "any"), ()), *SEVERAL.get(row.get("splits", "any"), ()))
     always += (f"up to {row['rows']} rows",) if row.get("rows", "any") != "any" else ()
-    always += ("pair",) if row.get("pair") == "2" and row["head_dim"] == "128" else ()
+    always += ("pair",) if row.get("pair") == "2" and row["head_dim"] in PAIRED else ()
     named = row.get("variant", row.get("mask", "any"))
-    alternatives = [] if named in ("any", "default", "fp32") else [part.split(" with ") for part in named.split(" or ")]
-    variants = tuple((*(WORDS.get(word, word) for word in words), *always) for words in alternatives or [[]])
+    alternatives = (
+        [] if named in ("any", "default", "fp32", "pe") else [part.split(" with ") for part in named.split(" or ")]
+    )
+    variants = tuple(
+        " with ".join((*(WORDS.get(word, word) for word in words), *always)) for words in alternatives or [[]]
+    )
     dtype = row.get("dtype", "bf16")
     return ShippedTile(
         tiles=FrozenDict({name: int(row[name]) for name in SIZES if name in row}),

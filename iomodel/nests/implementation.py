@@ -32,8 +32,9 @@ class ShippedTile(Record):
         Types of Q, K and V; empty for any.
     architecture : str
         The architecture, as "sm_90"; empty for any.
-    variants : tuple of tuples of str
-        Kinds of call, each by the words that must hold together: "full", "causal" or "window", "paged", "softcap",
+    variants : tuple of str
+        Kinds of call, each by the words that must hold together, as "causal with no dropout": "full", "causal" or
+        "window", "paged", "softcap",
         "dropout" or "no dropout", "one split" or "several splits", "up to 16 rows" (or 64, 128: queries of the heads of
         a group).
     """
@@ -44,14 +45,15 @@ class ShippedTile(Record):
     direction: str = "forward"
     dtypes: tuple[str, ...] = ()
     architecture: str = ""
-    variants: tuple[tuple[str, ...], ...] = ((),)
+    variants: tuple[str, ...] = ("",)
 
     def match(self, words: frozenset[str]) -> int | None:
         """Count the words of the most specific variant that a call has; None if it has no variant.
 
         A table names pages and caps only where a kernel for them differs, so that they outweigh the other words.
         """
-        held = [variant for variant in self.variants if words.issuperset(variant)]
+        variants = [[word for word in variant.split(" with ") if word] for variant in self.variants]
+        held = [variant for variant in variants if words.issuperset(variant)]
         return max((sum(10 if word in FEATURES else 1 for word in variant) for variant in held), default=None)
 
 

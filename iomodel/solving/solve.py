@@ -116,6 +116,7 @@ def solve(
         raise InputError(
             f"objective: 'time' given with {obstacle}; allowed: with an implementation and without epsilon"
         )
+    failure: InfeasibleError | None = None
     for chosen in kernels:
         assert device is not None
         assert isinstance(call, Attention | VarlenAttention)
@@ -128,9 +129,10 @@ def solve(
             from iomodel.solving.fastest import solve_fastest  # imports the time model, for this objective alone
 
             return solve_fastest(*arguments, options)
-        except InfeasibleError:
-            if chosen is kernels[-1]:
-                raise
+        except InfeasibleError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
     if as_integer("min_blocks_per_sm", min_blocks_per_sm) != 1:
         raise InputError(f"min_blocks_per_sm: {shown(min_blocks_per_sm)} given; allowed: with an implementation")
     budget = budget_of(device, sram_bytes, sram_elements, alignment)
