@@ -185,7 +185,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {},
         "saved": {},
-        "classes": frozenset({"row-atomic", "fixed-split", "exact"}),
+        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -218,6 +218,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -225,7 +226,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query", "value"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
@@ -248,6 +249,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -284,6 +286,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -294,7 +297,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
             ),
         },
@@ -342,7 +345,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
         "saved": {"lse": True},
-        "classes": frozenset({"row-atomic", "fixed-split", "exact"}),
+        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -361,7 +364,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "memory; S, O in tensor "
                     "memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (8,),
                     "stages": (10,),
                     "producers": 8,
@@ -377,6 +380,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (128, 16),
+                    "sizes": ((256,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -394,7 +398,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "memory; S, O in tensor "
                     "memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (8,),
                     "stages": (5,),
                     "producers": 8,
@@ -410,6 +414,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (128, 16),
+                    "sizes": ((256,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -427,7 +432,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "memory; S, O in tensor "
                     "memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (8,),
                     "stages": (3,),
                     "producers": 8,
@@ -443,6 +448,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (128, 16),
+                    "sizes": ((256,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -460,7 +466,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "memory; S, O in tensor "
                     "memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (4,),
                     "stages": (12,),
                     "producers": 12,
@@ -476,6 +482,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (128, 16),
+                    "sizes": ((128,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -493,7 +500,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "memory; S, O in tensor "
                     "memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (4,),
                     "stages": (7,),
                     "producers": 12,
@@ -509,6 +516,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (128, 16),
+                    "sizes": ((128,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -526,7 +534,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "memory; S, O in tensor "
                     "memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (4,),
                     "stages": (5,),
                     "producers": 12,
@@ -542,6 +550,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (128, 16),
+                    "sizes": ((128,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -558,7 +567,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "query tiles each: half of K "
                     "and V in each block",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (8,),
                     "stages": (6,),
                     "producers": 8,
@@ -574,6 +583,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (128, 16),
+                    "sizes": ((256,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -593,7 +603,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "128, O in the place of Q, "
                     "three uneven stages",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (8,),
                     "stages": (3,),
                     "producers": 8,
@@ -609,6 +619,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (128,),
                     "step": (128, 16),
+                    "sizes": ((256,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -628,7 +639,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "128, O in the place of Q, "
                     "three uneven stages",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (4,),
                     "stages": (3,),
                     "producers": 12,
@@ -644,6 +655,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (128,),
                     "step": (128, 16),
+                    "sizes": ((128,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -662,7 +674,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "of 192 and 128, O in the "
                     "place of Q",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (8,),
                     "stages": (5,),
                     "producers": 8,
@@ -678,6 +690,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (128,),
                     "step": (128, 16),
+                    "sizes": ((256,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -695,7 +708,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "in each; S, O in tensor "
                     "memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: sm100_hd256_2cta_fmha_forward.py",
-                    "overhead": 64,
+                    "overhead": 24,
                     "warps": (4,),
                     "stages": (1,),
                     "producers": 8,
@@ -711,6 +724,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (128, 16),
+                    "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -741,6 +755,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -771,6 +786,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (16, 16),
+                    "sizes": ((64, 128), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -805,6 +821,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (16, 16),
+                    "sizes": ((16,), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -841,6 +858,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (16, 16),
+                    "sizes": ((16,), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -878,6 +896,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (16, 16),
+                    "sizes": ((32,), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -916,6 +935,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (32, 32),
+                    "sizes": ((64,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -953,6 +973,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (32, 32),
+                    "sizes": ((64,), (64, 128)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -983,6 +1004,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (32, 16),
+                    "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1011,6 +1033,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (32, 16),
+                    "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1042,6 +1065,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((64,), (128,)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1057,14 +1081,14 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
                     "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
                     "overhead": 64,
-                    "warps": (2, 4),
+                    "warps": (2,),
                     "stages": (1,),
                     "producers": 0,
                     "producer_registers": 24,
                     "split": "rows",
                     "mma": "warp",
                     "transposed": False,
-                    "head_dims": (32, 64, 128),
+                    "head_dims": (32,),
                     "dtypes": ("fp16", "bf16"),
                     "exposed": 1.0,
                     "capability": ("8.0",),
@@ -1072,6 +1096,59 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (32, 32),
+                    "sizes": ((128,), (64,)),
+                    "padded": False,
+                    "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
+                },
+                {
+                    "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
+                    "cite": "github.com/ROCm/composable_kernel: "
+                    "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
+                    "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
+                    "overhead": 64,
+                    "warps": (4,),
+                    "stages": (1,),
+                    "producers": 0,
+                    "producer_registers": 24,
+                    "split": "rows",
+                    "mma": "warp",
+                    "transposed": False,
+                    "head_dims": (64,),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 1.0,
+                    "capability": ("8.0",),
+                    "architectures": ("gfx90a", "gfx942", "gfx950"),
+                    "features": (),
+                    "value_dims": (),
+                    "step": (32, 32),
+                    "sizes": ((128,), (64,)),
+                    "padded": False,
+                    "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
+                },
+                {
+                    "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
+                    "cite": "github.com/ROCm/composable_kernel: "
+                    "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
+                    "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
+                    "overhead": 64,
+                    "warps": (4,),
+                    "stages": (1,),
+                    "producers": 0,
+                    "producer_registers": 24,
+                    "split": "rows",
+                    "mma": "warp",
+                    "transposed": False,
+                    "head_dims": (128,),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 1.0,
+                    "capability": ("8.0",),
+                    "architectures": ("gfx90a", "gfx942", "gfx950"),
+                    "features": (),
+                    "value_dims": (),
+                    "step": (32, 32),
+                    "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
                     "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
@@ -1082,7 +1159,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
                     "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp",
                     "overhead": 64,
-                    "warps": (2, 4),
+                    "warps": (4,),
                     "stages": (1,),
                     "producers": 0,
                     "producer_registers": 24,
@@ -1097,6 +1174,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (32, 32),
+                    "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
                     "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
@@ -1107,14 +1185,14 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
                     "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp",
                     "overhead": 64,
-                    "warps": (2, 4),
+                    "warps": (2,),
                     "stages": (1,),
                     "producers": 0,
                     "producer_registers": 24,
                     "split": "rows",
                     "mma": "warp",
                     "transposed": False,
-                    "head_dims": (64, 128, 256),
+                    "head_dims": (64,),
                     "dtypes": ("fp8",),
                     "exposed": 1.0,
                     "capability": ("8.0",),
@@ -1122,6 +1200,33 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (32, 32),
+                    "sizes": ((128,), (64,)),
+                    "padded": False,
+                    "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
+                },
+                {
+                    "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
+                    "cite": "github.com/ROCm/composable_kernel: "
+                    "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
+                    "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp",
+                    "overhead": 64,
+                    "warps": (4,),
+                    "stages": (1,),
+                    "producers": 0,
+                    "producer_registers": 24,
+                    "split": "rows",
+                    "mma": "warp",
+                    "transposed": False,
+                    "head_dims": (128, 256),
+                    "dtypes": ("fp8",),
+                    "exposed": 1.0,
+                    "capability": ("8.0",),
+                    "architectures": ("gfx90a", "gfx942", "gfx950"),
+                    "features": (),
+                    "value_dims": (),
+                    "step": (32, 32),
+                    "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
                     "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
@@ -1149,19 +1254,21 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (16, 16),
+                    "sizes": ((16, 32, 64, 128, 256), (16, 32, 64, 128, 256)),
                     "padded": True,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
+                        (frozenset({"key", "query"}), "io"),
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"depth", "query"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"key", "query"}),
+                            frozenset({"depth", "key"}),
+                            frozenset({"depth", "query"}),
                             frozenset({"key", "value"}),
                         }
                     ),
@@ -1189,19 +1296,21 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (16, 16),
+                    "sizes": ((16, 32, 64, 128, 256), (16, 32, 64, 128, 256)),
                     "padded": True,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
+                        (frozenset({"key", "query"}), "io"),
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"depth", "query"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"key", "query"}),
+                            frozenset({"depth", "key"}),
+                            frozenset({"depth", "query"}),
                             frozenset({"key", "value"}),
                         }
                     ),
@@ -1233,6 +1342,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1269,6 +1379,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1355,7 +1466,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
                 "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
                 "searched": {},
-                "places": {"forward": (21, 22, 23)},
+                "places": {"forward": (21, 22, 23, 24, 25, 26)},
                 "executions": {},
             },
             {
@@ -1365,7 +1476,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "kernels; tiles: github.com/ROCm/aiter, "
                 "aiter/ops/triton",
                 "searched": {},
-                "places": {"forward": (24, 25)},
+                "places": {"forward": (27, 28)},
                 "executions": {},
             },
         ),
@@ -1382,7 +1493,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"lse": True},
         "saved": {"lse": True},
-        "classes": frozenset({"row-atomic", "fixed-split", "exact"}),
+        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -1412,6 +1523,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1443,6 +1555,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1472,6 +1585,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1500,6 +1614,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1534,6 +1649,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (512,),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1570,6 +1686,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": ("latent",),
                     "value_dims": (512,),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1602,6 +1719,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -1637,6 +1755,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
@@ -1675,6 +1794,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
@@ -1711,6 +1831,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
@@ -1722,7 +1843,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "query"}), "io"),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"key", "query"})}),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "FlashAttention-3 backward, "
@@ -1750,6 +1871,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
@@ -1790,6 +1912,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
@@ -1830,6 +1953,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
@@ -2173,7 +2297,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"splits": 1, "lse": True},
         "saved": {},
-        "classes": frozenset({"row-atomic", "fixed-split", "exact"}),
+        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -2205,7 +2329,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "architectures": (),
                     "features": ("latent",),
                     "value_dims": (512,),
-                    "step": (64, 64),
+                    "step": None,
+                    "sizes": ((64,), (64,)),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2237,6 +2362,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2268,6 +2394,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2297,6 +2424,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2325,6 +2453,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2360,6 +2489,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (512,),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2396,6 +2526,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": ("latent",),
                     "value_dims": (512,),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2427,6 +2558,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": None,
+                    "sizes": ((), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2457,6 +2589,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (16, 16),
+                    "sizes": ((64, 128), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2491,6 +2624,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (16, 16),
+                    "sizes": ((16,), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2528,6 +2662,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (16, 16),
+                    "sizes": ((16,), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
@@ -2565,6 +2700,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "features": (),
                     "value_dims": (),
                     "step": (16, 16),
+                    "sizes": ((32,), ()),
                     "padded": False,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),

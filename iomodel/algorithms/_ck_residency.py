@@ -24,9 +24,10 @@ ASYNC = Residency(
     shared=(Reused((Shared(K, _THREE * _SLICE_OF_K),), (Shared(V, _THREE * _SLICE_OF_V),)),),
     phases=_REGISTERS,
     overhead=64,
-    warps=(2, 4),
+    warps=(4,),
     step=(32, 32),
-    head_dims=(32, 64, 128),
+    sizes=((128,), (128,)),
+    head_dims=(128,),
     architectures=("gfx90a", "gfx942", "gfx950"),
 )
 ONE_SLICE = replace(
@@ -40,10 +41,18 @@ ONE_SLICE = replace(
 FP8 = replace(
     ONE_SLICE,
     title="Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
-    head_dims=(64, 128, 256),
+    head_dims=(128, 256),
     dtypes=("fp8",),
 )
-FORWARD = (ASYNC, ONE_SLICE, FP8)
+_NARROW = ((128,), (64,))
+FORWARD = (
+    replace(ASYNC, head_dims=(32,), warps=(2,), sizes=_NARROW),
+    replace(ASYNC, head_dims=(64,), sizes=_NARROW),
+    ASYNC,
+    ONE_SLICE,
+    replace(FP8, head_dims=(64,), warps=(2,), sizes=_NARROW),
+    FP8,
+)
 
 CK = Implementation(
     "ck",

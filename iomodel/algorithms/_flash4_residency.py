@@ -28,13 +28,14 @@ TWO_TILES = Residency(
     cite=f"{_CITE}: interface.py, flash_fwd_sm100.py",
     shared=(*_APART, _RING, _STATISTICS),
     phases=((Fragment(S),),),
-    overhead=64,
+    overhead=24,
     warps=(8,),
     stages=(3,),
     producers=8,
     producer_registers=64,
     mma="warpgroup",
     step=(128, 16),
+    sizes=((256,), (64, 128)),
     exposed=0.5,
     head_dims=(128,),
     architectures=("sm_100", "sm_103"),
@@ -48,6 +49,7 @@ ONE_TILE = replace(
     producers=12,
     producer_registers=104,
     stages=(5,),
+    sizes=((128,), (64, 128)),
 )
 PAIR = replace(
     TWO_TILES,
@@ -82,6 +84,7 @@ PAIR_256 = replace(
     shared=(Shared(Q), Shared(K), Shared(V)),
     producers=8,
     producer_registers=128,
+    sizes=((128,), (128,)),
     head_dims=(256,),
     stages=(1,),
 )

@@ -25,6 +25,7 @@ ROWS = Residency(
     overhead=48,
     warps=(_WARPS,),
     step=(16, 16),
+    sizes=((64, 128), ()),
     head_dims=(64, 128, 192, 256),
 )
 KEYS = replace(
@@ -35,6 +36,7 @@ KEYS = replace(
     ),
     phases=((Fragment(S), Fragment(O, share=_WARPS)),),
     split="columns",
+    sizes=((16,), ()),
 )
 WIDE_KEYS = replace(
     KEYS,
@@ -52,6 +54,7 @@ WIDE_BOTH = replace(
     title="FlashInfer prefill, rows of 512: rows and keys, then columns of O shared out by two warps each",
     shared=(*WIDE_KEYS.shared[:-1], Shared(m, Integer(_WARPS))),
     split="tile",
+    sizes=((32,), ()),
 )
 PREFILL = (ROWS, KEYS, WIDE_KEYS, WIDE_BOTH)
 

@@ -23,6 +23,7 @@ FP16_VALUES = Residency(
     overhead=48,
     warps=(4,),
     step=(32, 16),
+    sizes=((128,), (64,)),
     head_dims=(64, 128),
     dtypes=("int8",),
 )
@@ -40,6 +41,7 @@ HOPPER = replace(
     phases=((Fragment(S), Fragment(O)), (Fragment(S, "io"), Fragment(O, share=_TWO))),
     mma="warpgroup",
     step=None,
+    sizes=((64,), (128,)),
     capability=("9.0", "9.0"),
 )
 FORWARD = (FP16_VALUES, FP8_VALUES, HOPPER)

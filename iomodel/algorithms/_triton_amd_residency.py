@@ -6,23 +6,35 @@ and V have one copy less than that on CDNA 3, and as many on CDNA 4.
 
 from dataclasses import replace
 
-from sympy import Min
+from sympy import Expr, Max, Min, floor
 
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.symbols import stages
+from iomodel.nests.symbols import B_r, stages, warps
 from iomodel.nests.tensors import K, O, Q, S, V
 
+_THROUGH_LDS = Min(1, stages - 1) * Min(1, floor(B_r / 64)) * Min(1, Max(0, 32 * warps - B_r))
+"""1 if P goes through LDS: with pipelining, where a wavefront has less than the 32 rows of an instruction."""
+
+
+def _in_lds(copies: Expr) -> Reused:
+    """Place Q on its way to registers, K or V, or copies of both with P, in one place."""
+    both = Shared(K, copies), Shared(V, copies), Shared(S, _THROUGH_LDS, "io")
+    return Reused(both, (Shared(Q),), (Shared(K),), (Shared(V),))
+
+
+POWERS = (16, 32, 64, 128, 256)
 CDNA_3 = Residency(
     title="Triton attention on CDNA 3: K and V in LDS; Q, S and O in registers",
     cite="Triton 3.9.0 for gfx942, read off compiled kernels; tiles: github.com/ROCm/aiter, aiter/ops/triton",
-    shared=(Reused((Shared(K, stages - 1), Shared(V, stages - 1)), (Shared(Q),), (Shared(K),), (Shared(V),)),),
+    shared=(_in_lds(stages - 1),),
     phases=((*(Fragment(tile, "io") for tile in (Q, K, V, S)), Fragment(S, share=2), Fragment(O)),),
     overhead=72,
     warps=(1, 2, 4, 8),
     stages=(1, 2, 3),
     step=(16, 16),
+    sizes=(POWERS, POWERS),
     padded=True,
     head_dims=(16, 32, 64, 128, 192, 256),
     dtypes=("fp16", "bf16", "fp8", "fp32"),
@@ -34,7 +46,7 @@ CDNA_4 = replace(
     CDNA_3,
     title="Triton attention on CDNA 4: K and V in LDS; Q, S and O in registers",
     cite="Triton 3.9.0 for gfx950, read off compiled kernels; tiles: github.com/ROCm/aiter, aiter/ops/triton",
-    shared=(Reused((Shared(K, _COPIES), Shared(V, _COPIES)), (Shared(Q),), (Shared(K),), (Shared(V),)),),
+    shared=(_in_lds(_COPIES),),
     stages=(1, 2, 3, 4, 5),
     architectures=("gfx950",),
 )

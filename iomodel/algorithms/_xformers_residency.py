@@ -37,6 +37,7 @@ HALF = Residency(
     overhead=64,
     split="tile",
     step=(32, 32),
+    sizes=((64,), (64, 128)),
     head_dims=(64, 128),
 )
 FP32 = replace(

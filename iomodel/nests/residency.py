@@ -86,6 +86,8 @@ class Residency(Record):
         Matrix instruction: of one warp, or of four together.
     step : tuple of int, optional
         Least rows and columns of a score tile per warp, or warp group, if not those of the device's instruction.
+    sizes : pair of tuples of int
+        Rows of a query tile, and of a key tile, for which the kernel is compiled; empty for every multiple of the step.
     padded : bool
         True if warps pad a tile to their instructions in registers; False if such a tile is refused.
     transposed : bool
@@ -126,6 +128,7 @@ class Residency(Record):
     features: tuple[str, ...] = ()
     value_dims: tuple[int, ...] = ()
     step: tuple[int, int] | None = None
+    sizes: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     padded: bool = False
     tensor: tuple[Shared | Reused, ...] = ()
 

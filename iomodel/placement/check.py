@@ -51,7 +51,7 @@ class Check(Result):
     resources : mapping of name to Resource
         ``shared memory`` of a block [B], ``registers`` of a thread [-], ``threads`` of a block [-], ``tensor memory``
         of a block [columns] if the kernel uses it, and ``MMA shape``: the rows of a tile beyond a multiple of the MMA
-        step of the warps.
+        step of the warps, or off the sizes that the kernel is compiled for.
     binding : str
         The exceeded resource, else the one with the least share left.
     blocks_per_sm : int
@@ -215,7 +215,7 @@ def checked(
 
 
 def _resources(occupied: Occupancy) -> dict[str, Resource]:
-    over = sum(size % step for _, size, step in occupied.misfit)
+    over = sum(excess for _, excess in occupied.misfit)
     resources = {
         "shared memory": Resource(occupied.shared, occupied.shared_limit, "B"),
         "registers": Resource(occupied.registers, occupied.registers_limit, "-"),

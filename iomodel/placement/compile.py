@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sympy import Add, Expr, Integer, Max
+from sympy import Add, Expr, Integer, Max, ceiling
 
 from iomodel.counting.compile import compile_formulas
 from iomodel.counting.coverage import View
@@ -44,9 +44,9 @@ def compiled_placement(
         return Add(*(part.share * sizes[part.tensor.name] * in_bytes(part.dtype) for part in phase))
 
     inputs = (*names, "stages", "warps")
-    memories = [Add(*map(stored, tiles)) for tiles in (residency.shared, residency.tensor)]
+    memories = [ceiling(Add(*map(stored, tiles))) for tiles in (residency.shared, residency.tensor)]
     shared = compile_formulas(memories, (), inputs)
-    registers = compile_formulas([Max(Integer(0), *map(held, residency.phases))], (), inputs)
+    registers = compile_formulas([ceiling(Max(Integer(0), *map(held, residency.phases)))], (), inputs)
     return PlacementFormulas(shared, registers, names)
 
 

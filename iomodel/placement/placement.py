@@ -42,7 +42,7 @@ class Occupancy:
     threads_limit: int
     tensor: int
     tensor_limit: int
-    misfit: tuple[tuple[str, int, int], ...]
+    misfit: tuple[tuple[str, int], ...]
     blocks_per_sm: int
     limited_by: str
 
@@ -99,6 +99,8 @@ class Placement:
         if residency.mma == "warpgroup" and warps % 4:
             return []
         parts = warps // 4 if residency.mma == "warpgroup" else warps
+        if residency.split == "tile" and residency.padded:
+            return list(dict.fromkeys([(parts, 1), (1, parts)]))
         if residency.split == "tile":
             return [(m, parts // m) for m in range(1, parts + 1) if parts % m == 0]
         return [{"rows": (parts, 1), "columns": (1, parts), "values": (1, 1)}[residency.split]]
@@ -136,13 +138,13 @@ class Placement:
         device, threads = self.device, self.threads(launch.warps)
         shared, columns = self.memory(query, key, launch.stages, launch.warps)
         registers = self.registers_of(query, key, launch.warps)
-        off = zip(self.tiles, (query, key), self.steps(launch), strict=True)
+        excess = map(_excess, (query, key), self.steps(launch), self.residency.sizes)
         limit = self.registers_limit(launch.warps)
         blocks, by = self.blocks(shared, registers, launch.warps, columns)
         return Occupancy(
             shared, device.shared_per_block, registers, limit, threads, device.threads_per_block,
             columns, device.tensor_columns,
-            tuple((name, size, step) for name, size, step in off if size % step), blocks, by,
+            tuple((name, rows) for name, rows in zip(self.tiles, excess, strict=True) if rows), blocks, by,
         )  # fmt: skip
 
     def shared_bytes(self, query: int, key: int, stages: int, warps: int = 1) -> int:
@@ -184,6 +186,11 @@ class Placement:
             limits["tensor memory"] = device.tensor_columns // _allocated(columns)
         by = min(limits, key=limits.__getitem__)
         return limits[by], by
+
+
+def _excess(size: int, step: int, sizes: tuple[int, ...]) -> int:
+    """Compute the rows beyond a multiple of the step, or off the nearest size of the kernel."""
+    return min((abs(size - known) for known in sizes), default=0) or size % step
 
 
 def _allocated(columns: int) -> int:

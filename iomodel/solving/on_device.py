@@ -7,9 +7,10 @@ those of a bare budget (:mod:`iomodel.solving.search`), once per launch configur
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from math import floor
 from typing import Any
 
@@ -152,8 +153,28 @@ def ways_for(
             steps = dict(zip(placement.tiles, placement.steps(launch), strict=True))
             most = most_kv(call, steps[placement.tiles[1]])
             ranges = ranges_for(compiled, call, steps, least_kv, most)
-            variants.append(_launch_problem(part, call, placement, launch, ranges, known, blocks))
+            for fixed in _sizes(placement, ranges):
+                variants.append(_launch_problem(part, call, placement, launch, fixed, known, blocks))
+    if not variants:
+        sizes = sorted({size for placement in placed for size in placement.residency.sizes[1]})
+        raise InputError(f"min_block_kv: {least_kv} given; allowed: up to {sizes[-1]}, for {implementation.name}")
     return LaunchProblems(algorithm, device, implementation, call, tuple(variants), known)
+
+
+def _sizes(placement: Placement, ranges: dict[str, TileRange]) -> Iterator[dict[str, TileRange]]:
+    """Yield the ranges of the tiles, or those of each pair of sizes for which a kernel is compiled."""
+    listed = dict(zip(placement.tiles, placement.residency.sizes, strict=True))
+    fixed = [
+        [
+            (name, replace(ranges[name], step=size, least=size, most=size))
+            for size in sizes
+            if size >= min(ranges[name].least, ranges[name].rows) and (ranges[name].most or size) >= size
+        ]
+        for name, sizes in listed.items()
+        if sizes
+    ]
+    for choice in product(*fixed):
+        yield {**ranges, **dict(choice)}
 
 
 def solve_resident(

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +19,7 @@ from iomodel.algorithms._flashinfer_residency import PREFILL as FLASHINFER
 from iomodel.algorithms._flashmla_residency import DECODE as FLASHMLA
 from iomodel.algorithms._sage_residency import FORWARD as SAGE
 from iomodel.algorithms._triton_amd_residency import FORWARD as TRITON_AMD
+from iomodel.algorithms._triton_residency import FORWARD as TRITON
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.counting.kinds import kind_of
 from iomodel.nests.implementation import Implementation
@@ -138,3 +144,126 @@ def test_triton_on_amd(row: dict[str, str]) -> None:
     checks = fitting("flash2", call(row, **widths), OTHER_DEVICES[row["architecture"]], row, TRITON_AMD)
     # Two are refused: this kernel loads Q in two parts, of 128 and 64 columns; the layout has one.
     assert bool(checks) == (row["variant"] != "pe")
+
+
+MEASURED = Path(__file__).parents[1] / "measured"
+
+
+def compiled(row: dict[str, str], w: iomodel.Attention, device: str, kernels: tuple[Residency, ...]) -> list[Check]:
+    """Check a compiled tile in the layouts that are for its size."""
+    return [check for _, check in ways("flash2", w, device, row, kernels) if not check.resources["MMA shape"].used]
+
+
+def test_a_compiler_agrees_on_triton_for_hopper() -> None:
+    """The bytes of every kernel of a set that no constant was set on, and what fits 97 of 100."""
+    found: Counter[tuple[bool, bool]] = Counter()
+    for line in (MEASURED / "triton-compile-sm90.jsonl").read_text(encoding="utf-8").splitlines()[1:]:
+        record = json.loads(line)
+        if record["kernel"] != "flash2" or record["check"]:
+            continue
+        lengths = {"q_len": record["q_len"], "kv_len": record["kv_len"]}
+        mask = "causal" if record["causal"] else "full"
+        w = iomodel.Attention(**lengths, head_dim=record["head_dim"], mask=mask)
+        row = {name: str(record[name]) for name in ("block_q", "block_kv", "warps", "stages")}
+        checks = compiled(row, w, "h100-sxm5", TRITON)
+        assert "error" in record or used(checks) == {record["shared_bytes"]}
+        fits = "error" not in record and not record["stack_bytes"] and record["shared_bytes"] <= 232448
+        found[any(check.fits for check in checks), fits] += 1
+    assert found == {(True, True): 333, (False, False): 101, (False, True): 10, (True, False): 3}
+
+
+@pytest.mark.parametrize(("architecture", "limit"), [("gfx942", 65536), ("gfx950", 163840)])
+def test_a_compiler_agrees_on_triton_for_amd(architecture: str, limit: int) -> None:
+    lines = (MEASURED / "triton-compile-amd.csv").read_text(encoding="utf-8").splitlines()
+    found: Counter[tuple[bool, bool]] = Counter()
+    for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+        if row["architecture"] != architecture:
+            continue
+        checks = compiled(row, call(row), OTHER_DEVICES[architecture], TRITON_AMD)
+        (predicted,), real = used(checks), int(row["shared_bytes"])
+        if architecture == "gfx942" or row["stages"] == "1":
+            assert predicted == real
+        else:  # padded against bank conflicts
+            assert predicted <= real <= 1.04 * predicted
+        found[any(check.fits for check in checks), real <= limit and row["spilled"] == "0"] += 1
+    assert found[True, True] + found[False, False] >= 0.9 * found.total()
+    assert min(found[True, True], found[False, False]) > 0
+
+
+def test_tensor_memory_binds() -> None:
+    """Two tiles of S and two of O fill the 512 columns of an SM at 128 keys and a width of 128."""
+    two_tiles = next(layout for layout in FLASH4 if layout.head_dims == (128,))
+    kernels = Implementation.of(replace(two_tiles, sizes=((), ()), stages=(1,)))
+    w = iomodel.Attention(q_len=4096, head_dim=128)
+    tile = {"block_q": 256, "block_kv": 128, "warps": 8, "stages": 1}
+    full = iomodel.check("flash2", w, "b200", tile, implementation=kernels)
+    assert (full.fits, full.binding, full.slack["tensor memory"], full.blocks_per_sm) == (True, "tensor memory", 0, 1)
+    assert "tensor memory" in str(full)
+    more = iomodel.check("flash2", w, "b200", {**tile, "block_kv": 144}, implementation=kernels)
+    assert (more.fits, more.binding, more.slack["tensor memory"]) == (False, "tensor memory", -32)
+    solution = iomodel.solve("flash2", w, "b200", implementation=kernels, objective="traffic")
+    assert solution.placed is not None
+    assert solution.placed.fits
+    (placement,) = placements(algorithm("flash2"), w, as_device("b200"), kernels, OPTIONS["flash2"], kind_of(w))
+    # An allocation is a power of two of columns, at least 32.
+    assert [placement.blocks(0, 64, 8, columns)[0] for columns in (512, 257, 256, 129)] == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "kernels"),
+    [("flash2", "b200", FLASH4), ("flash2", "mi300x", CK), ("flash2", "a100-sxm4-80gb", FLASHINFER)],
+)
+@pytest.mark.parametrize("objective", ["time", "traffic"])
+def test_a_solver_answers_a_size_of_the_kernel(
+    name: str, device: str, kernels: tuple[Residency, ...], objective: Any
+) -> None:
+    w = iomodel.Attention(heads=8, q_len=2048, head_dim=128)
+    own = Implementation.of(*kernels)
+    solution = iomodel.solve(name, w, device, implementation=own, objective=objective)
+    assert solution.placed is not None
+    assert solution.placed.fits
+    assert iomodel.check(name, w, device, solution.tiles, implementation=own).fits
+
+
+def test_a_size_that_a_kernel_lacks_is_refused() -> None:
+    w = iomodel.Attention(q_len=4096, head_dim=128)
+    tile = {"block_q": 192, "block_kv": 128, "warps": 4}
+    check = iomodel.check("flash2", w, "mi300x", tile, implementation=Implementation.of(*CK))
+    assert (check.fits, check.binding, check.slack["MMA shape"]) == (False, "MMA shape", -64)
+    with pytest.raises(iomodel.InputError, match="min_block_kv: 256 given; allowed: up to 128"):
+        iomodel.solve("flash2", w, "mi300x", implementation=Implementation.of(*CK), min_block_kv=256)
+
+
+def test_short_tiles_are_padded_not_refused() -> None:
+    """Eight warps multiply 128 rows; 64 take as many registers, and less shared memory."""
+    w = iomodel.Attention(q_len=4096, head_dim=64)
+    kernels = Implementation.of(*TRITON)
+    short, tall = (
+        iomodel.check("flash2", w, "h100-sxm5", {"block_q": rows, "block_kv": 64, "warps": 8}, implementation=kernels)
+        for rows in (64, 128)
+    )
+    assert short.fits
+    assert short.resources["registers"].used == tall.resources["registers"].used
+    assert short.resources["shared memory"].used < tall.resources["shared memory"].used
+
+
+@pytest.mark.parametrize(
+    ("device", "kernels", "message"),
+    [
+        (
+            "h100-sxm5",
+            CK,
+            r"hardware: h100-sxm5 .* given; allowed: gfx90a, gfx942, gfx950 \(mi250x",
+        ),
+        (
+            "mi300x",
+            FLASH4,
+            r"hardware: mi300x \(gfx942\) given; allowed: sm_100, sm_103 \(b200, b300",
+        ),
+        ("mi300x", FLASHINFER, r"hardware: mi300x .* given; allowed: compute capability 8.0 and later \(a10, "),
+    ],
+)
+def test_the_devices_of_a_kernel_are_named(device: str, kernels: tuple[Residency, ...], message: str) -> None:
+    tile = {"block_q": 128, "block_kv": 128}
+    with pytest.raises(iomodel.InputError, match=message):
+        iomodel.check("flash2", iomodel.Attention(q_len=512, head_dim=128), device, tile, Implementation.of(*kernels))

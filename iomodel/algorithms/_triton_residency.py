@@ -1,0 +1,80 @@
+"""Residency of plain Triton attention kernels on NVIDIA devices: Q, K, V in shared memory; S, O in registers or TMEM.
+
+The compiler takes the instruction: wgmma on sm_90 and tcgen05 on sm_100 for query tiles of 64 rows or more and four
+warps, or eight, together; mma.sync otherwise. An instruction that runs on its own reads tiles while the next ones are
+loaded, so that it needs one copy more than mma.sync. Without pipelining K and V follow one another in one place. Tiles
+are powers of two; rows short of what the warps multiply are padded.
+"""
+
+from dataclasses import replace
+
+from sympy import Expr, Integer, Max, Min, Rational
+
+from iomodel.nests.residency import Fragment, Residency, Reused, Shared
+from iomodel.nests.symbols import B_r, d_v, stages
+from iomodel.nests.tensors import K, O, Q, S, V
+
+SHORT, TALL = (16, 32), (64, 128, 256)
+_PIPELINED = Min(1, stages - 1)
+_SHORTER_THAN_O = Min(1, Max(0, d_v - B_r))
+"""1 if the warps lie along the columns of O, so that P goes through shared memory."""
+
+
+def _streamed(copies: Expr) -> Reused:
+    """Place copies of K and V; without copies, one after the other in one place."""
+    return Reused((Shared(K, copies), Shared(V, copies)), (Shared(K),), (Shared(V),))
+
+
+def _registers(accumulators: Rational, scores: Rational, accesses: Rational) -> tuple[tuple[Fragment, ...], ...]:
+    """Weigh what a thread holds: accumulators, scores, and the registers of the addresses of its loads."""
+    loads = (Fragment(tile, "io", accesses / 4) for tile in (K, V))
+    return ((Fragment(O, share=accumulators), Fragment(S, share=scores), *loads),)
+
+
+MMA = Residency(
+    title="Triton attention by mma.sync: Q, K, V in shared memory; S and O in registers",
+    cite="Triton 3.9.0, read off compiled kernels; triton-lang/triton, python/tutorials/06-fused-attention.py",
+    shared=(Shared(Q), _streamed(stages - 1), Shared(S, _SHORTER_THAN_O, "io")),
+    phases=_registers(Rational(3, 2), Rational(27, 20), Rational(4, 5)),
+    overhead=45,
+    warps=(1, 2, 4, 8, 16),
+    stages=(1, 2, 3, 4, 5),
+    split="tile",
+    sizes=((*SHORT, *TALL), (*SHORT, *TALL)),
+    padded=True,
+    head_dims=(16, 32, 64, 128, 256),
+    dtypes=("fp16", "bf16", "fp8"),
+    architectures=("sm_80", "sm_86", "sm_89", "sm_120"),
+)
+"""The weights of the registers are set on compiled kernels, and not exact."""
+MMA_SHORT = replace(
+    MMA,
+    title="Triton attention by mma.sync, up to 32 query rows: Q, K, V in shared memory; S and O in registers",
+    sizes=(SHORT, MMA.sizes[1]),
+    architectures=("sm_90", "sm_100", "sm_103"),
+)
+WGMMA = replace(
+    MMA,
+    title="Triton attention by wgmma: Q, K, V in shared memory; S and O in registers",
+    shared=(Shared(Q), _streamed(stages * _PIPELINED)),
+    phases=_registers(Rational(7, 5), Rational(13, 10), Rational(11, 5)),
+    overhead=5,
+    warps=(4, 8, 16),
+    split="rows",
+    mma="warpgroup",
+    sizes=(TALL, MMA.sizes[1]),
+    architectures=("sm_90",),
+)
+TCGEN05 = replace(
+    WGMMA,
+    title="Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
+    phases=_registers(Rational(1, 2), Rational(1, 2), Integer(2)),
+    overhead=31,
+    warps=(4, 8),
+    step=(64, 16),
+    sizes=((128, 256), MMA.sizes[1]),
+    architectures=("sm_100", "sm_103"),
+    tensor=(Shared(S, dtype="fp32"), Shared(O, dtype="fp32"), Shared(S, _PIPELINED, "io")),
+)
+"""Barriers, up to about 1 KiB, are not counted; nor query tiles of 64 rows, which have a layout of their own."""
+FORWARD = (MMA, MMA_SHORT, WGMMA, TCGEN05)
