@@ -35,9 +35,9 @@ def timed(call: Callable[[], object], repeats: int) -> float:
 
 def exhaustive(w: iomodel.Attention, budget: int, step: int, bytes_: bool) -> int:
     """The least traffic over every flash2 tile that fits [B], one cost after the other."""
-    from iomodel.counting.cost import tally_for
+    from iomodel.counting.bound_call import BoundCall
 
-    tally = tally_for("flash2", w, {}, tiled=True)[0]
+    tally = BoundCall.bind("flash2", w, {}).compiled
     outputs = [tally.formulas.hbm_bytes, tally.formulas.footprint_bytes if bytes_ else tally.formulas.footprint]
     from iomodel.counting.evaluation.compiled import Compiled
 

@@ -8,14 +8,19 @@ from functools import cached_property
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.counting.compiled_algorithm import CompiledAlgorithm, Formulas, total
-from iomodel.counting.cost import Cost, check_requirements, cost_at, tally_for
-from iomodel.counting.kinds import FormulaKind, kind_of
-from iomodel.counting.options import structural
+from iomodel.algorithms import name_of
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.counting.compiled_algorithm import CompiledAlgorithm, Formulas, tally, total
+from iomodel.counting.kinds import FormulaKind, check_kind, kind_of
+from iomodel.counting.options import check_options, structural
+from iomodel.counting.requirements import check_requirements
+from iomodel.counting.result import Cost
 from iomodel.counting.store import record
+from iomodel.counting.tiles import tile_sizes
+from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm, AlgorithmLike
 from iomodel.workloads.varlen import VarlenAttention
-from iomodel.workloads.workload import Shape, Workload
+from iomodel.workloads.workload import Shape, Workload, as_workload
 
 
 @record
@@ -62,9 +67,29 @@ class BoundCall:
     def bind(
         cls, algorithm: AlgorithmLike, workload: Workload, options: Mapping[str, Any], tiled: bool = True
     ) -> BoundCall:
-        """Check the options of an algorithm on a workload, and look up the compiled formulas."""
-        compiled, complete = tally_for(algorithm, workload, options, tiled=tiled)
-        return cls(find_algorithm(algorithm), workload, compiled, complete)
+        """Check the options of an algorithm on a workload, and look up the compiled formulas.
+
+        Raises
+        ------
+        UnknownNameError, InputError
+            An unknown option; a workload that the algorithm does not answer; a broken requirement.
+        """
+        declaration, kind = find_algorithm(algorithm), kind_of(as_workload(workload))
+        if declaration.approximates and isinstance(workload, VarlenAttention):
+            raise InputError(
+                f"workload: sequences of several lengths given; allowed: an Attention, for {declaration.name}"
+            )
+        known: tuple[CompiledAlgorithm, dict[str, Any]] | None = (
+            None if options else declaration.memo.get((kind, tiled))
+        )
+        if known is None:
+            check_kind(declaration, kind)
+            complete = check_options(declaration, options, tiled, kind.direction)
+            known = tally(declaration, kind, structural(complete)), complete
+            if not options:
+                declaration.memo[kind, tiled] = known
+        check_requirements(declaration, workload, known[1], {})
+        return cls(declaration, workload, *known)
 
     @cached_property
     def kind(self) -> FormulaKind:
@@ -81,11 +106,40 @@ class BoundCall:
         """The numeric options, in the order of the inputs of the formulas."""
         return tuple(self.options[name] for name in self.compiled.numbers)
 
+    @property
+    def tiles(self) -> tuple[str, ...]:
+        """The tiles that the algorithm takes."""
+        return self.compiled.tiles
+
+    def sizes(self, tiles: Mapping[str, Any]) -> dict[str, int]:
+        """Return a size for each tile that the algorithm takes; raise InputError if they break a requirement."""
+        sizes = tile_sizes(self.algorithm.name, self.tiles, tiles)
+        check_requirements(self.algorithm, self.workload, self.options, sizes)
+        return sizes
+
     def cost(self, sizes: Mapping[str, int]) -> Cost:
         """Return the exact cost at tiles; raise InputError if they break a requirement of the algorithm."""
-        tiles = {name: sizes[name] for name in self.compiled.tiles}
-        check_requirements(self.algorithm, self.workload, self.options, tiles)
-        return cost_at(self.compiled, self.workload, tiles, self.options)
+        check_requirements(self.algorithm, self.workload, self.options, {name: sizes[name] for name in self.tiles})
+        return self.at(sizes)
+
+    def at(self, sizes: Mapping[str, int]) -> Cost:
+        """Return the exact cost at tiles that have been checked."""
+        tiles = {name: sizes[name] for name in self.tiles}
+        point = tuple(tiles.values())
+        if isinstance(self.workload, VarlenAttention):
+            values = self.compiled.over(self.workload, self.options, point)
+        else:
+            assert isinstance(self.workload, Shape)
+            values = self.compiled.at(self.workload, self.options, point)
+        return Cost(
+            name_of(self.algorithm),
+            self.workload,
+            FrozenDict(tiles),
+            FrozenDict(self.options),
+            FrozenDict(dict(zip(self.compiled.reads, values.reads, strict=True))),
+            FrozenDict(dict(zip(self.compiled.writes, values.writes, strict=True))),
+            **values.by_name,
+        )
 
     def lengths(self, axis: CutAxis) -> list[int]:
         """Return the lengths that a tile along an axis cuts, longest first [rows]."""

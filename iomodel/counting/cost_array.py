@@ -21,12 +21,14 @@ from iomodel.counting.arrays.calls import SIDES, Calls, calls
 from iomodel.counting.arrays.integers import as_integers, at_place
 from iomodel.counting.arrays.layers import Layers, layers, not_default
 from iomodel.counting.arrays.points import Points
-from iomodel.counting.cost import Cost, cost, tally_for, with_followers
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.cost import Cost, cost
 from iomodel.counting.evaluation.array_engine import exact_ratio
 from iomodel.counting.evaluation.engine_choice import ENGINES
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.quantities import QUANTITIES, TOTALS, Counts
 from iomodel.counting.requirements import check_numbers, requirements
+from iomodel.counting.tiles import with_followers
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS, TILE_NAMES
 from iomodel.workloads.attention import Attention
@@ -304,10 +306,10 @@ def cost_array(
     scalars = {**more, **{name: _some(value) for name, value in numbers.items()}}
     _check_names(algorithm, called.first, scalars)
     _check_numbers(algorithm, called, {**numbers, **sizes})
-    tally, complete = tally_for(algorithm, called.first, scalars, tiled=bool(sizes))
-    tiles = with_followers(algorithm, tally.tiles, sizes)
-    options = FrozenDict({**complete, **numbers})
-    points = Points(tally.formulas, called, tiles, options, engine)
+    bound = BoundCall.bind(algorithm, called.first, scalars, tiled=bool(sizes))
+    tiles = with_followers(bound.algorithm.name, bound.tiles, sizes)
+    options = FrozenDict({**bound.options, **numbers})
+    points = Points(bound.compiled.formulas, called, tiles, options, engine)
     return CostArray(name_of(algorithm), called, FrozenDict(tiles), options, points)
 
 
@@ -323,10 +325,10 @@ def _of_layers(algorithm: AlgorithmLike, engine: str, arguments: Mapping[str, An
     options = {name: value for name, value in numbers.items() if name in NUMBERS}
     sizes = {name: value for name, value in numbers.items() if name in TILE_NAMES}
     features = {name: name in called.first.features for name in declaration.features}
-    tally, complete = tally_for(algorithm, called.first, dict.fromkeys(options, 1), tiled=bool(sizes))
-    tiles, chosen = with_followers(algorithm, tally.tiles, sizes), FrozenDict({**complete, **options})
+    bound = BoundCall.bind(algorithm, called.first, dict.fromkeys(options, 1), tiled=bool(sizes))
+    tiles, chosen = with_followers(declaration.name, bound.tiles, sizes), FrozenDict({**bound.options, **options})
     check_numbers(declaration, {**called.point, **features, **chosen, **tiles})
-    points = Points(tally.formulas, called, tiles, chosen, engine)
+    points = Points(bound.compiled.formulas, called, tiles, chosen, engine)
     return CostArray(name_of(algorithm), called, FrozenDict(tiles), chosen, points)
 
 

@@ -12,6 +12,8 @@ from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.counting.store import obtain, record
 from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
+from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.workload import Shape, Workload
 
 
 @record
@@ -98,3 +100,17 @@ def _error(found: Algorithm, requirement: CompiledRequirement, numbers: Mapping[
     if value == found.options.get(requirement.field):
         value = f"{value}, the default,"
     return InputError(f"{requirement.field}: {value} given{place}; allowed: {requirement.allowed.format(**named)}")
+
+
+def check_requirements(
+    found: Algorithm, workload: Workload, options: Mapping[str, Any], sizes: Mapping[str, int]
+) -> None:
+    """Raise InputError where options, lengths and tiles break a requirement of the algorithm."""
+    if not requirements(found):
+        return
+    numbers: dict[str, Any] = {name: name in workload.features for name in found.features}
+    if isinstance(workload, VarlenAttention):
+        numbers |= {"q_len": max(workload.q_lens), "kv_len": max(workload.kv_lens)}
+    elif isinstance(workload, Shape):
+        numbers |= workload.numbers
+    check_numbers(found, {**numbers, "mask": getattr(workload, "mask", None), **options, **sizes})

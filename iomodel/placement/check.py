@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.counting.cost import Cost, check_requirements, cost_at, tally_for, tile_sizes
-from iomodel.counting.kinds import kind_of
-from iomodel.counting.options import structural
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.errors import InputError, shown
@@ -137,12 +135,11 @@ def check(
     call, device = as_attention(workload), as_device(hardware)
     chosen = implementation_for(algorithm, call, device, implementation)
     launch_sizes = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
-    tally, complete = tally_for(algorithm, call, options, tiled=True)
-    sizes = tile_sizes(algorithm, tally.tiles, launch_sizes)
-    check_requirements(find_algorithm(algorithm), call, complete, sizes)
+    bound = BoundCall.bind(algorithm, call, options)
+    sizes = bound.sizes(launch_sizes)
     if not chosen.residency:
-        return _textbook(algorithm, call, device, cost_at(tally, call, sizes, complete), implementation is None)
-    candidates = placements(find_algorithm(algorithm), call, device, chosen, dict(structural(complete)), kind_of(call))
+        return _textbook(algorithm, call, device, bound.at(sizes), implementation is None)
+    candidates = placements(bound.algorithm, call, device, chosen, dict(bound.structure), bound.kind)
     launches = [(placement, launch) for placement in candidates for launch in _launches(placement, launch_sizes)]
     if not launches:
         given: dict[str, Any] = {name: launch_sizes[name] for name in ("warps", "stages") if name in launch_sizes}

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
-from iomodel.counting.cost import cost, cost_at, tally_for
-from iomodel.counting.kinds import kind_of
-from iomodel.counting.options import structural
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.cost import cost
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import (
@@ -94,11 +93,11 @@ def tile_map(
         if launch:
             raise InputError(f"{next(iter(launch))}: given; allowed: only with an implementation, on a device")
         solution = solve(algorithm, as_call(workload), device, implementation=TEXTBOOK, **budget, **options)
-        tally, complete = tally_for(algorithm, solution.cost.workload, options, tiled=True)
+        bound = BoundCall.bind(algorithm, solution.cost.workload, options)
         step, amount, unit = (solution.budget.alignment,) * 2, solution.budget.amount, solution.budget.unit
 
         def judge(sizes: Mapping[str, int]) -> Judged:
-            counted = cost_at(tally, solution.cost.workload, {name: sizes[name] for name in tally.tiles}, complete)
+            counted = bound.at(sizes)
             used = counted.footprint_bytes if unit == "B" else counted.footprint_elements
             return used <= amount, {"SRAM": used / amount}
 
@@ -162,8 +161,8 @@ def _steps(
     options: Mapping[str, Any],
 ) -> tuple[int, int]:
     """Compute the steps that tiles are multiples of in every layout of the warps [rows]."""
-    _, complete = tally_for(algorithm, call, options, tiled=True)
-    (placed,) = placements(find_algorithm(algorithm), call, device, kernel, dict(structural(complete)), kind_of(call))
+    bound = BoundCall.bind(algorithm, call, options)
+    (placed,) = placements(bound.algorithm, call, device, kernel, dict(bound.structure), bound.kind)
     layout = placed.residency
     steps = [placed.steps(Launch(layout, warps, along, min(layout.stages))) for along in placed.layouts(warps)]
     return gcd(*(query for query, _ in steps)), gcd(*(key for _, key in steps))

@@ -10,7 +10,7 @@ from typing import Any
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.counting.cost import check_requirements, tally_for
+from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
@@ -67,8 +67,7 @@ def _remembered(
     options: tuple[tuple[str, Any], ...],
 ) -> Choice:
     chosen = dict(options)
-    tally, _ = tally_for(algorithm, call, chosen, tiled=False)
-    if not tally.tiles:
+    if not BoundCall.bind(algorithm, call, chosen, tiled=False).tiles:
         return FrozenDict({}), chosen
     if call.direction == "both":
         return _both(algorithm, call, device, parameters, implementation, chosen)
@@ -124,10 +123,9 @@ def best_choice(
             continue
         launch = {name: sizes[name] for name in LAUNCH_NAMES & sizes.keys()}
         try:
-            tally, complete = tally_for(algorithm, call, chosen, tiled=True)
-            plain = {name: sizes[name] for name in tally.tiles}
-            check_requirements(algorithm, call, complete, plain)
-            timed = clock_for(algorithm, call, device, complete, parameters, known, kernels).fastest(plain, launch)
+            bound = BoundCall.bind(algorithm, call, chosen)
+            plain = bound.sizes({name: sizes[name] for name in bound.tiles})
+            timed = clock_for(algorithm, call, device, bound.options, parameters, known, kernels).fastest(plain, launch)
         except (InfeasibleError, InputError):
             continue
         if timed.seconds < best[0]:
@@ -144,8 +142,8 @@ def _quicker(
     options: Mapping[str, Any],
 ) -> Mapping[str, int]:
     """Descend to tiles that no replacement of one tile by a power of two makes faster."""
-    tally, complete = tally_for(algorithm, call, options, tiled=True)
-    clock = clock_for(algorithm, call, device, complete, parameters, rates(device, call.dtype), "textbook")
+    bound = BoundCall.bind(algorithm, call, options)
+    clock = clock_for(algorithm, call, device, bound.options, parameters, rates(device, call.dtype), "textbook")
 
     def seconds(tiles: Mapping[str, int]) -> float:
         try:
@@ -169,8 +167,8 @@ def _quicker(
         return least, best
 
     # All kernels share an SM by the largest footprint: a descent from large tiles alone would stay there.
-    points = [{name: start[name] for name in tally.tiles}]
-    points += [dict.fromkeys(tally.tiles, step * times) for times in STARTS]
+    points = [{name: start[name] for name in bound.tiles}]
+    points += [dict.fromkeys(bound.tiles, step * times) for times in STARTS]
     return FrozenDict(min((descended(point) for point in points), key=lambda found: found[0])[1])
 
 
@@ -191,7 +189,7 @@ def _both(
         part, searched = fastest_tiles(algorithm, pass_call, device, parameters, implementation, taken)
         options = {**options, **searched}
         plain = {name: size for name, size in part.items() if name not in LAUNCH_NAMES}
-        names = tally_for(algorithm, call, options, tiled=True)[0].tiles
+        names = BoundCall.bind(algorithm, call, options).tiles
         for name, size in plain.items():
             tiles[f"bwd_{name}" if direction == "backward" and f"bwd_{name}" in names else name] = size
     return FrozenDict(tiles), options

@@ -12,7 +12,7 @@ from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
-from iomodel.counting.cost import tally_for
+from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, known_options, only_taken
 from iomodel.counting.requirements import met
@@ -291,7 +291,7 @@ def compare(
     inexact = approximations(chosen_for)
     solutions, infeasible = [], []
     for name, chosen in chosen_for.items():
-        tiles = tally_for(name, workload, chosen, tiled=True)[0].tiles
+        tiles = BoundCall.bind(name, workload, chosen).tiles
         try:
             solutions.append(
                 solve(

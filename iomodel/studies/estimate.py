@@ -11,7 +11,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import lower_bounds
-from iomodel.counting.cost import Cost, check_requirements, cost_at, tally_for, tile_sizes
+from iomodel.counting.cost import Cost
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates, rates
@@ -94,7 +94,7 @@ def estimate(
             )
         return _of_layer(algorithm, workload, device, tiles, parameters, known, options)
     call = as_call(workload)
-    tally_for(algorithm, call, options, tiled=False)  # raises for a wrong input before the search
+    BoundCall.bind(algorithm, call, options, tiled=False)  # raises for a wrong input before the search
     if tiles is None:
         tiles, chosen = fastest_tiles(algorithm, call, device, parameters, implementation, options)
         options = dict(chosen)
@@ -104,11 +104,10 @@ def estimate(
         as_integer(name, size)
     if tile_mapping and call.direction != "both":
         options = _with_searched(algorithm, call, device, implementation, options, parameters, tile_mapping)
-    tally, complete = tally_for(algorithm, call, options, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
-    sizes = tile_sizes(algorithm, tally.tiles, tile_mapping)
-    check_requirements(find_algorithm(algorithm), call, complete, sizes)
-    cost = cost_at(tally, call, sizes, complete)
-    passes = _passes(algorithm, call, device, complete, sizes, parameters, known, implementation)
+    bound = BoundCall.bind(algorithm, call, options, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
+    sizes = bound.sizes(tile_mapping)
+    cost = bound.at(sizes)
+    passes = _passes(algorithm, call, device, bound.options, sizes, parameters, known, implementation)
     timed = [clock.fastest(tile, launch) for clock, tile in passes]
     bare = tuple(dict.fromkeys(clock.bare for clock, tile in passes if tile and clock.bare is not None))
     return assembled(algorithm, call, device, cost, timed, known, parameters, sizes, bare)
@@ -145,10 +144,8 @@ def _of_layer(
     tile_mapping = (
         {} if tiles is None else as_mapping("tiles", tiles, "{'block_m': 128, 'block_n': 128, 'block_k': 64}")
     )
-    sizes: dict[str, int] = {} if tiles is None else tile_sizes(algorithm, bound.compiled.tiles, tile_mapping)
+    sizes: dict[str, int] = {} if tiles is None else bound.sizes(tile_mapping)
     if isinstance(workload, Linear):
-        if tiles is not None:
-            bound.cost(sizes)  # raises for inconsistent tiles
         parts = options.get("splits") if tiles is None else bound.options["splits"]
         kernels, tile = clock.fastest((workload,), None if tiles is None else sizes, parts, algorithm)
         sizes = dict(tile.sizes)
@@ -178,11 +175,11 @@ def _passes(
         taken = only_taken(declaration, direction, complete)
         if direction == "forward" and call.direction == "both":
             taken |= declaration.saved
-        tally, options = tally_for(algorithm, pass_call, taken, tiled=bool(sizes))
-        clock = clock_for(algorithm, pass_call, device, options, parameters, known, implementation)
-        tile = {name: sizes[name] for name in tally.tiles}
+        bound = BoundCall.bind(algorithm, pass_call, taken, tiled=bool(sizes))
+        clock = clock_for(algorithm, pass_call, device, bound.options, parameters, known, implementation)
+        tile = {name: sizes[name] for name in bound.tiles}
         if direction == "backward" and call.direction == "both":
-            tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in tally.tiles}
+            tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in bound.tiles}
         passes.append((clock, tile))
     return passes
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from iomodel.algorithms import AlgorithmLike, exact_algorithms
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.counting.cost import tally_for
+from iomodel.counting.bound_call import BoundCall
 from iomodel.devices.device import Hardware, list_hardware
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.errors import InputError, UnknownNameError
@@ -164,11 +164,11 @@ def tiles(
     """
     call = as_call(workload)
     chosen = {} if options is None else as_mapping("options", options, "{'packed': True}")
-    compiled, complete = tally_for(algorithm, call, chosen, tiled=True)
+    bound = BoundCall.bind(algorithm, call, chosen)
     q_len, kv_len = (call.q_len, call.kv_len) if isinstance(call, Attention) else (max(call.q_lens), max(call.kv_lens))
     most = max(q_len, kv_len) + 2 if max_tile is None else as_integer("max_tile", max_tile)
-    sizes = dict.fromkeys(compiled.tiles, most)
-    if (splits := complete.get("splits", 1)) > 1:
+    sizes = dict.fromkeys(bound.tiles, most)
+    if (splits := bound.options.get("splits", 1)) > 1:
         if splits > kv_len:
             raise InputError(f"splits: {splits} given for {kv_len} keys; allowed: up to {kv_len}")
         sizes["block_kv"] = min(most, (kv_len - 1) // (splits - 1))

@@ -12,7 +12,7 @@ from sympy import Integer
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.counting.cost import tally_for
+from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost_array import cost_array
 from iomodel.counting.evaluation.array_engine import exact_ratio
 from iomodel.counting.quantities import SUMS
@@ -235,7 +235,7 @@ def many(seed: int) -> dict[str, Any]:
 def test_many_points_against_the_scalar_formulas(mask: str) -> None:
     fields = many(seed=len(mask))
     found = cost_array("flash2", **fields, mask=mask)
-    tally = tally_for("flash2", iomodel.Attention(q_len=1, head_dim=1, mask=mask), {}, tiled=True)[0]
+    tally = BoundCall.bind("flash2", iomodel.Attention(q_len=1, head_dim=1, mask=mask), {}).compiled
     inputs = [str(symbol) for symbol in tally.compiled.compiled.inputs]
     letters = {"B": "batch", "H": "heads", "H_kv": "kv_heads", "N_q": "q_len", "N_k": "kv_len", "d": "head_dim"}
     letters |= {"d_v": "value_dim", "B_r": "block_q", "B_c": "block_kv"}

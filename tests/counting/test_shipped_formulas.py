@@ -12,7 +12,7 @@ import pytest
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.algorithms._catalogue import CATALOGUE
-from iomodel.counting.cost import tally_for
+from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.evaluation.compiled import StoredFormulas
 from iomodel.counting.store import formulas_in
 from tests.support import shipped_formulas as shipped
@@ -89,7 +89,7 @@ def test_a_changed_copy_of_a_shipped_algorithm_is_built_anew() -> None:
 
 
 def test_stored_formulas_are_rebuilt_where_expressions_are_asked_for() -> None:
-    compiled = tally_for("flash2", iomodel.Attention(q_len=300, head_dim=64), {}, tiled=True)[0]
+    compiled = BoundCall.bind("flash2", iomodel.Attention(q_len=300, head_dim=64), {}).compiled
     whole = next(formulas_in(compiled.quantities))
     assert isinstance(whole, StoredFormulas)
     assert len(whole.formulas) == whole.outputs

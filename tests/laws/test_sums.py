@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.counting.cost import cost_at, tally_for
+from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.quantities import SUMS
 from iomodel.nests.alphabet import (
     FOLLOWS,
@@ -139,8 +139,7 @@ def test_sequences_of_different_lengths_add_up(variant: Variant, data: st.DataOb
 
 def cost_of(part: Case) -> iomodel.Cost:
     """The cost of one sequence, whose splits may be more than its key tiles."""
-    chosen, complete = tally_for(part.algorithm, part.workload, part.options, tiled=bool(part.tiles))
-    return cost_at(chosen, part.workload, {name: part.tiles[name] for name in chosen.tiles}, complete)
+    return BoundCall.bind(part.algorithm, part.workload, part.options, tiled=bool(part.tiles)).at(part.tiles)
 
 
 @each_variant
@@ -150,8 +149,9 @@ def test_the_allocations_of_sequences_add_up_kernel_by_kernel(variant: Variant, 
     """All sequences are in the same kernel at once; slopes, sinks and the state of the generator are there once."""
     whole, parts = data.draw(calls(variant))
     cost, w = whole.cost(), whole.workload
-    chosen, complete = tally_for(whole.algorithm, w, whole.options, tiled=bool(whole.tiles))
-    values = [chosen.at(part.workload, complete, tuple(part.tiles[name] for name in chosen.tiles)) for part in parts]
+    bound = BoundCall.bind(whole.algorithm, w, whole.options, tiled=bool(whole.tiles))
+    tiles = [tuple(part.tiles[name] for name in bound.tiles) for part in parts]
+    values = [bound.compiled.at(part.workload, bound.options, own) for part, own in zip(parts, tiles, strict=True)]
     moved = Counter(cost.reads) + Counter(cost.writes)
     once = {"slopes": (w.heads, 4), "sinks": (w.heads, w.element_size), "R": (2, 8)}
     for name, width in (("allocated", False), ("allocated_bytes", True)):

@@ -14,9 +14,9 @@ from sympy import Add
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.counting import folds as counts
+from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.compile import compile_formulas
 from iomodel.counting.compiled_algorithm import Formulas
-from iomodel.counting.cost import cost_at, tally_for
 from iomodel.counting.coverage import View
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import kind_of
@@ -87,8 +87,7 @@ class Question:
 
     def cost_at(self, tiles: Mapping[str, int]) -> iomodel.Cost:
         """The cost at any tiles, even so large that there are fewer of them than splits."""
-        tally, options = tally_for(self.algorithm, self.workload, self.options, tiled=True)
-        return cost_at(tally, self.workload, tiles, options)
+        return BoundCall.bind(self.algorithm, self.workload, self.options).at(tiles)
 
     def footprint(self, cost: iomodel.Cost) -> int:
         return cost.footprint_bytes if self.unit == "bytes" else cost.footprint_elements

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.counting.cost import tally_for
+from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
@@ -99,7 +99,7 @@ def seen(w: iomodel.Attention) -> np.ndarray:
 
 
 def complete(case: Case) -> dict[str, Any]:
-    return tally_for(case.algorithm, case.workload, case.options, tiled=bool(case.tiles))[1]
+    return dict(BoundCall.bind(case.algorithm, case.workload, case.options, tiled=bool(case.tiles)).options)
 
 
 def asked(case: Case, padded: iomodel.Attention | None = None) -> dict[str, KernelWork]:

@@ -12,10 +12,10 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.counting.cost import tile_sizes
 from iomodel.counting.expressions import Expressions, formulas
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, only_taken, structural
+from iomodel.counting.tiles import tile_sizes
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.counting.cost import tally_for
+from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.errors import IOModelError
@@ -102,7 +102,7 @@ def best_tiles(change: Change, device: Hardware) -> Iterator[tuple[dict[str, int
     yield None, "least time"
     call = as_attention(change.workload)
     placed = bool(clock_of(replace(change, tiles={"block_q": 1}), device).placements)
-    tally, _ = tally_for(change.algorithm, call, change.options, tiled=True)
+    names = BoundCall.bind(change.algorithm, call, change.options).tiles
     try:
         if placed:
             least = solve(change.algorithm, call, device, objective="traffic", **dict(change.options))
@@ -113,7 +113,7 @@ def best_tiles(change: Change, device: Hardware) -> Iterator[tuple[dict[str, int
             yield dict(least.tiles), "least traffic"
     except IOModelError:
         pass
-    if not placed and set(tally.tiles) == {"block_q", "block_kv"}:
+    if not placed and set(names) == {"block_q", "block_kv"}:
         for query in POWERS:
             for key in POWERS:
                 if query < 2 * _rows(change) and key < 2 * call.kv_len:

@@ -9,7 +9,8 @@ from typing import Any
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_mapping
-from iomodel.counting.cost import Cost, check_requirements, cost_at, tally_for, tile_sizes
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.cost import Cost
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
@@ -91,10 +92,8 @@ def modelled(change: Change, device: Hardware) -> Modelled:
 
 
 def _cost(change: Change, sizes: Mapping[str, int]) -> Cost:
-    tally, complete = tally_for(change.algorithm, change.workload, change.options, tiled=True)
-    complete_sizes = tile_sizes(change.algorithm, tally.tiles, sizes)
-    check_requirements(find_algorithm(change.algorithm), change.workload, complete, complete_sizes)
-    return cost_at(tally, change.workload, complete_sizes, complete)
+    bound = BoundCall.bind(change.algorithm, change.workload, change.options)
+    return bound.at(bound.sizes(sizes))
 
 
 def _unheld(change: Change, device: Hardware, cost: Cost) -> Estimate:
@@ -108,8 +107,8 @@ def _unheld(change: Change, device: Hardware, cost: Cost) -> Estimate:
 def clock_of(change: Change, device: Hardware) -> Clock:
     """Build the timer of a kernel for any tiles, with the work of each launch."""
     tiled = bool(change.tiles)
-    _, complete = tally_for(change.algorithm, change.workload, change.options, tiled=tiled)
-    options = only_taken(find_algorithm(change.algorithm), change.workload.direction, complete)
+    bound = BoundCall.bind(change.algorithm, change.workload, change.options, tiled=tiled)
+    options = only_taken(bound.algorithm, change.workload.direction, bound.options)
     known = rates(device, change.workload.dtype)
     return clock_for(change.algorithm, as_attention(change.workload), device, options, change.parameters, known)
 

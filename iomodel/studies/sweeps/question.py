@@ -8,7 +8,8 @@ from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.arrays.calls import SIDES
-from iomodel.counting.cost import Cost, cost, tally_for
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.cost import Cost, cost
 from iomodel.counting.options import only_taken
 from iomodel.counting.quantities import QUANTITIES, TOTALS
 from iomodel.errors import InfeasibleError, InputError, shown
@@ -54,7 +55,7 @@ class Question:
             solution = solve(self.algorithm, self.workload, implementation="textbook", **self.budget, **self.options)
             return {**_named(solution.cost), **solution.tiles}
         except InfeasibleError:
-            chosen = tally_for(self.algorithm, self.workload, self.options, tiled=True)[0]
+            chosen = BoundCall.bind(self.algorithm, self.workload, self.options).compiled
             sides = {"reads": chosen.reads, "writes": chosen.writes}
             tensors = [f"{side}_{tensor}" for side, moved in sides.items() for tensor in moved]
             return dict.fromkeys((*ANSWERS, *tensors, *chosen.tiles), 0)
@@ -85,7 +86,7 @@ def question(fields: Mapping[str, Any], solving: bool) -> Question:
         return Question(name, workload, {}, options, {field: fields[field] for field in SOLVER if field in fields})
     sizes = {field: value for field, value in fields.items() if field in TILE_NAMES}
     untiled = declaration.tiled_by is not None and options.get(declaration.tiled_by) is False
-    known = tally_for(name, workload, options, tiled=bool(sizes) and not untiled)[0].tiles
+    known = BoundCall.bind(name, workload, options, tiled=bool(sizes) and not untiled).tiles
     return Question(name, workload, {tile: size for tile, size in sizes.items() if tile in known}, options, None)
 
 

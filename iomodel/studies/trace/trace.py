@@ -18,9 +18,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import check_keys, decoded_fields
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.counting.cost import check_requirements, tally_for, tile_sizes
-from iomodel.counting.kinds import kind_of
-from iomodel.counting.options import structural
+from iomodel.counting.bound_call import BoundCall
 from iomodel.devices.device import Hardware
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.errors import InputError, shown
@@ -228,21 +226,18 @@ def trace(
     if not isinstance(device, Hardware | None):
         raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
     tile_mapping = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
-    if tiles is None and tally_for(algorithm, call, options, tiled=False)[0].tiles:
+    if tiles is None and BoundCall.bind(algorithm, call, options, tiled=False).tiles:
         if device is None:
             raise InputError("tiles: none given; allowed: tiles, or a hardware whose best tiles are traced")
         tile_mapping = dict(solve(algorithm, call, device, implementation="textbook", **options).tiles)
-    tally, complete = tally_for(
-        algorithm, call, options, tiled=bool(tile_mapping.keys() - {entry.name for entry in LAUNCH})
-    )
-    sizes = tile_sizes(algorithm, tally.tiles, tile_mapping)
-    check_requirements(find_algorithm(algorithm), call, complete, sizes)
+    bound = BoundCall.bind(algorithm, call, options, tiled=bool(tile_mapping.keys() - {entry.name for entry in LAUNCH}))
+    sizes = bound.sizes(tile_mapping)
     rates = rates_of(device, call.dtype)
-    run = _remembered(find_algorithm(algorithm), call, FrozenDict(sizes), FrozenDict(complete), rates)
+    run = _remembered(bound.algorithm, call, FrozenDict(sizes), FrozenDict(bound.options), rates)
     if run.cut:
         raise InputError(f"algorithm: {algorithm} given; allowed: one that cuts no call into pieces, as flash2")
     number = _heads(heads, run.heads)
-    counts = events_by_kernel(tally, kind_of(call), structural(complete), call, complete, tuple(sizes.values()))
+    counts = events_by_kernel(bound.compiled, bound.kind, bound.structure, call, bound.options, tuple(sizes.values()))
     count = sum(n * run.times(program.per, number) for n, program in zip(counts, run.programs, strict=True))
     if count > (most := as_integer("most_events", most_events)):
         raise InputError(

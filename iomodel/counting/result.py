@@ -1,0 +1,68 @@
+"""Exact counts of an algorithm on a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from iomodel.common.display import Result, Table
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.counting.quantities import QUANTITIES, TOTALS, Counts, table_rows
+from iomodel.workloads.workload import Workload
+
+
+@dataclass(frozen=True)
+class Cost(Counts[int], Result):
+    """The exact counts of an algorithm over all batches and heads.
+
+    Attributes
+    ----------
+    reads, writes : mapping of tensor name to int
+        HBM accesses [elements].
+    hbm_bytes, atomics, flops, useful_flops, exps, ... : int
+        Each quantity of :class:`~iomodel.counting.quantities.Counts`.
+    """
+
+    derived = ("hbm_reads", "hbm_writes", "hbm_elements", "intensity")
+
+    algorithm: str
+    workload: Annotated[Any, Workload]
+    tiles: Mapping[str, int]
+    options: Mapping[str, Any]
+    reads: Mapping[str, int]
+    writes: Mapping[str, int]
+
+    @property
+    def hbm_reads(self) -> int:
+        """Elements read from HBM [elements]."""
+        return sum(self.reads.values())
+
+    @property
+    def hbm_writes(self) -> int:
+        """Elements written to HBM [elements]."""
+        return sum(self.writes.values())
+
+    @property
+    def hbm_elements(self) -> int:
+        """HBM accesses, reads and writes [elements]."""
+        return self.hbm_reads + self.hbm_writes
+
+    @property
+    def quantities(self) -> Mapping[str, int]:
+        """Every quantity by name, tensors apart; totals included."""
+        return FrozenDict({name: getattr(self, name) for name in (*TOTALS, *QUANTITIES)})
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity, FLOPs of the visited tiles over traffic [FLOP/B]."""
+        return self.flops / self.hbm_bytes
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        tiles = ", ".join(f"{name} = {size}" for name, size in self.tiles.items()) or "no tiles"
+        rows = [(f"reads {name}", f"{count:,}", "elements") for name, count in self.reads.items()]
+        rows += [(f"writes {name}", f"{count:,}", "elements") for name, count in self.writes.items()]
+        rows += [("HBM accesses", f"{self.hbm_elements:,}", "elements"), *table_rows(self)]
+        rows.append(("arithmetic intensity", f"{self.intensity:,.1f}", "FLOP/B"))
+        return [Table(f"{self.algorithm}: {tiles}", ("quantity", ">value", "unit"), rows)]
