@@ -189,6 +189,14 @@ KERNELS = [
     IMPLEMENTATION,
     OBJECTIVE,
     option("min_blocks_per_sm", "Least number of blocks per SM with an implementation (1).", "Solver"),
+    option(
+        "emit",
+        "Print the choices within 5 % of the least time as source text: a list of triton.Config, CuTe shapes, or JSON.",
+        "Output",
+        "FORM",
+        ("triton", "cute", "json"),
+    ),
+    option("top", "Number of the fastest choices to list, with an implementation (1).", "Solver"),
 ]
 DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", "NAME|FILE", tuple(list_hardware()))
 LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
+
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.options import (
@@ -38,8 +40,15 @@ def tiles(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     """
     from iomodel.solving.solve import solve
 
-    chosen = values.options(arguments, list_algorithms())
-    emit(solve(algorithm, values.workload(arguments, algorithm), **values.budget(arguments), **chosen), json)
+    chosen, form = values.options(arguments, list_algorithms()), arguments["emit"]
+    limits = values.budget(arguments)
+    if form is None:
+        emit(solve(algorithm, values.workload(arguments, algorithm), **limits, **chosen), json)
+        return
+    from iomodel.solving.export import MOST, exported
+
+    limits["top"] = MOST
+    typer.echo(exported(solve(algorithm, values.workload(arguments, algorithm), **limits, **chosen), form))
 
 
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)

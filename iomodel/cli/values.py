@@ -93,6 +93,7 @@ def budget(arguments: Arguments) -> dict[str, Any]:
         "alignment": integer,
         "min_block_kv": integer,
         "min_blocks_per_sm": integer,
+        "top": integer,
     }
     values = {name: read(name, arguments[name]) for name, read in readers.items() if _typed(arguments, name)}
     share = {"epsilon": real(arguments["epsilon"])} if _typed(arguments, "epsilon") else {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
@@ -92,6 +92,7 @@ def solve_fastest(
     min_blocks_per_sm: int,
     options: Mapping[str, Any],
     parameters: Parameters = DEFAULT,
+    top: int = 1,
 ) -> Solution:
     """Solve for the least time, as :func:`iomodel.solve` with ``objective="time"``."""
     settings = settings_for(
@@ -120,7 +121,8 @@ def solve_fastest(
         binding_of(best.variant, best.tile, "time"),
         timed,
     )
-    return replace(solution, searched=tuple(best.setting.searched))
+    leading = tuple(entry.as_runner_up() for entry in islice(distinct(ranked), top)) if top > 1 else ()
+    return replace(solution, searched=tuple(best.setting.searched), ranked=leading)
 
 
 def _is_shipped(entry: Ranked) -> bool:

@@ -13,7 +13,7 @@ from iomodel.nests.alphabet import (
     TILES,
 )
 from iomodel.placement.budget import Budget
-from iomodel.solving.certificate import Certificate
+from iomodel.solving.certificate import Certificate, RunnerUp
 
 if TYPE_CHECKING:
     from iomodel.placement.check import Check
@@ -47,6 +47,8 @@ class Solution(Result):
         With the objective "time": bounds of the DRAM traffic; the requests are ``cost.hbm_bytes`` [B].
     searched : tuple of str
         Options that the solver chose.
+    ranked : tuple of RunnerUp
+        With ``top`` above 1: so many choices of tiles, warps, stages and options, the fastest first.
     notes : tuple of str
         Assumptions, such as a textbook's machine in place of a device whose kernels are not known.
     """
@@ -68,6 +70,7 @@ class Solution(Result):
     seconds: float | None = None
     dram_bytes: tuple[int, int] | None = None
     searched: tuple[str, ...] = ()
+    ranked: tuple[RunnerUp, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -107,16 +110,13 @@ class Solution(Result):
             (f"{step.tile} = {step.size:,} would exceed the {step.resource} by", f"{step.excess:,}", step.unit or unit),
         ]
         if why.runner_up is not None:
-            tiles = ", ".join(f"{name} = {size:,}" for name, size in why.runner_up.tiles.items())
             slower = why.runner_up.seconds
             shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else (f"{slower * 1e6:,.1f}", "us")
-            rows.append((f"runner-up: {tiles}", *shown))
+            rows.append((f"runner-up: {_choice(why.runner_up)}", *shown))
         if why.shipped is not None:
-            tiles = ", ".join(f"{name} = {size:,}" for name, size in why.shipped.tiles.items())
-            rows.append((f"shipped: {tiles}", f"{(why.shipped.seconds or 0) * 1e6:,.1f}", "us"))
+            rows.append((f"shipped: {_choice(why.shipped)}", f"{(why.shipped.seconds or 0) * 1e6:,.1f}", "us"))
         if why.least_traffic is not None:
-            tiles = ", ".join(f"{name} = {size:,}" for name, size in why.least_traffic.tiles.items())
-            rows.append((f"fewest requests: {tiles}", f"{why.least_traffic.hbm_bytes:,}", "B"))
+            rows.append((f"fewest requests: {_choice(why.least_traffic)}", f"{why.least_traffic.hbm_bytes:,}", "B"))
         elif why.least_hbm_bytes != self.cost.hbm_bytes:
             rows.append(("least traffic of all tiles", f"{why.least_hbm_bytes:,}", "B"))
         rows += [
@@ -126,5 +126,13 @@ class Solution(Result):
             ("tiles examined", f"{why.examined:,}", "-"),
             *((f"assumed: {note}", "", "") for note in self.notes),
         ]
+        rows += [
+            (f"{place}: {_choice(choice)}", f"{(choice.seconds or 0) * 1e6:,.1f}", "us")
+            for place, choice in enumerate(self.ranked, 1)
+        ]
         by = "" if self.implementation == "textbook" else f", {self.implementation}"
         return [Table(f"{self.algorithm}{by} on {self.budget.label or self.budget}", ("", ">value", "unit"), rows)]
+
+
+def _choice(choice: RunnerUp) -> str:
+    return ", ".join(f"{name} = {size:,}" for name, size in choice.tiles.items())

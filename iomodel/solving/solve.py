@@ -34,6 +34,7 @@ def solve(
     min_block_kv: int | None = None,
     epsilon: float = 0.0,
     min_blocks_per_sm: int = 1,
+    top: int = 1,
     **options: Any,
 ) -> Solution:
     """Find the best tiles of a call: the fastest that a device's kernels can run, or those of proven least traffic.
@@ -74,6 +75,8 @@ def solve(
         The share of the least traffic that may be given up for the largest block_kv [-].
     min_blocks_per_sm : int
         With an implementation, the least number of blocks per SM [-].
+    top : int
+        With the objective "time", the number of choices in the solution's `ranked` [-].
     **options
         Options of the algorithm, and ``packed=True``. The implementation chooses those that are not given and that it
         searches.
@@ -116,6 +119,8 @@ def solve(
         raise InputError(
             f"objective: 'time' given with {obstacle}; allowed: with an implementation and without epsilon"
         )
+    if as_integer("top", top) > 1 and (objective == "traffic" or epsilon or not kernels):
+        raise InputError(f"top: {top} given; allowed: 1, unless an implementation is solved by time")
     failure: InfeasibleError | None = None
     for chosen in kernels:
         assert device is not None
@@ -128,7 +133,7 @@ def solve(
                 return solve_resident(*arguments, share, options)
             from iomodel.solving.fastest import solve_fastest  # imports the time model, for this objective alone
 
-            return solve_fastest(*arguments, options)
+            return solve_fastest(*arguments, options, top=as_integer("top", top))
         except InfeasibleError as error:
             failure = failure or error
     if failure is not None:

@@ -1,0 +1,65 @@
+"""Choices of tiles in order of time, and as source text."""
+
+from __future__ import annotations
+
+import ast
+import json
+
+import pytest
+
+import iomodel
+from iomodel.solving.export import exported, near_best
+
+W = iomodel.Attention(heads=8, kv_heads=2, q_len=2048, head_dim=128, mask="causal")
+DECODE = iomodel.Attention(heads=8, kv_heads=2, q_len=1, kv_len=8192, head_dim=128)
+
+
+def test_the_choices_are_ranked_by_time() -> None:
+    s = iomodel.solve("flash3", W, "h100-sxm5", top=12)
+    times = [choice.seconds or 0.0 for choice in s.ranked]
+    assert len(times) == 12
+    assert times == sorted(times)
+    assert (dict(s.ranked[0].tiles), times[0]) == (dict(s.tiles), pytest.approx(s.seconds))
+    assert len({tuple(choice.tiles.items()) for choice in s.ranked}) == 12
+    for choice in s.ranked:
+        assert iomodel.estimate("flash3", W, "h100-sxm5", choice.tiles).seconds == pytest.approx(choice.seconds)
+    assert iomodel.solve("flash3", W, "h100-sxm5").ranked == ()
+
+
+def test_an_export_has_the_choices_near_the_best() -> None:
+    s = iomodel.solve("flash2", W, "a100-sxm4-80gb", top=1000)
+    near = near_best(s)
+    assert s.seconds is not None
+    assert near == [choice for choice in s.ranked if (choice.seconds or 0.0) <= 1.05 * s.seconds]
+    assert 1 < len(near) < len(s.ranked)
+    text = exported(s, "triton")
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    blocks = [ast.literal_eval(call.args[0]) for call in calls]
+    launches = [{word.arg: ast.literal_eval(word.value) for word in call.keywords} for call in calls]
+    assert [
+        {"block_q": b["BLOCK_M"], "block_kv": b["BLOCK_N"], "warps": n["num_warps"], "stages": n["num_stages"]}
+        for b, n in zip(blocks, launches, strict=True)
+    ] == [dict(choice.tiles) for choice in near]
+    assert [entry["tiles"] for entry in json.loads(exported(s, "json"))] == [dict(choice.tiles) for choice in near]
+    first = near[0].tiles
+    shape = f"cute::Shape<cute::_{first['block_q']}, cute::_{first['block_kv']}, cute::_128>"
+    assert shape in exported(s, "cute").splitlines()[0]
+
+
+def test_splits_are_exported_too() -> None:
+    text = exported(iomodel.solve("split_kv", DECODE, "a100-sxm4-80gb", top=1000), "triton")
+    assert '"SPLITS": ' in text
+    assert '"PACKED": 1' in text
+
+
+def test_what_has_no_choices_is_refused() -> None:
+    with pytest.raises(iomodel.InputError, match="top: 2 given; allowed: 1"):
+        iomodel.solve("flash2", W, "a100-sxm4-80gb", objective="traffic", top=2)
+    with pytest.raises(iomodel.InputError, match="top: 2 given; allowed: 1"):
+        iomodel.solve("flash2", W, sram_bytes=10**5, top=2)
+    with pytest.raises(iomodel.InputError, match="top: 0 given"):
+        iomodel.solve("flash2", W, "a100-sxm4-80gb", top=0)
+    with pytest.raises(iomodel.InputError, match="emit: given without choices"):
+        exported(iomodel.solve("flash2", W, "a100-sxm4-80gb"), "triton")
+    with pytest.raises(iomodel.UnknownNameError, match="emit: 'cuda' is unknown"):
+        exported(iomodel.solve("flash2", W, "a100-sxm4-80gb", top=9), "cuda")
