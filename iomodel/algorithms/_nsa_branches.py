@@ -1,5 +1,7 @@
 """The three attention branches of Native Sparse Attention (Yuan et al. 2025, arXiv:2502.11089), kernel by kernel."""
 
+from dataclasses import replace
+
 from sympy import Integer, floor
 
 from iomodel.algorithms._streaming import streamed
@@ -37,6 +39,7 @@ K_block = Tensor("K_cmp", (key, depth), per="kv_head", inside=True)
 V_block = Tensor("V_cmp", (key, value), per="kv_head", inside=True)
 P_slc = Tensor("P_slc", (query, selectable), per="kv_head")
 P_run = Tensor("P_slc", (query, run, selectable_of_runs), per="kv_head", inside=True)
+P_place = Tensor("P_slc", (query, place, key), per="kv_head", inside=True)
 I = Tensor("I", (query, choice), "int32", per="kv_head")
 O_cmp = Tensor("O_cmp", (query, value))
 O_slc = Tensor("O_slc", (query, value))
@@ -129,11 +132,18 @@ def attend_selected() -> Kernel:
     ], per="kv_head")  # fmt: skip
 
 
-def select() -> Kernel:
-    """Select the n blocks of the largest importance, in one ideal pass over all blocks per position."""
+def select(future_blocks: bool) -> Kernel:
+    """Select the n blocks of the largest importance, in one ideal pass over the blocks up to that of the position."""
+    if future_blocks:  # of which none is selected
+        every = Loop(query, ONE, [Hold(I), Loop(selectable, ONE, [Load(P_slc)]), Store(I)])
+        return Kernel("select", [every], per="kv_head")
     return Kernel("select", [
-        Loop(query, ONE, [Hold(I), Loop(selectable, ONE, [Load(P_slc)]), Store(I)]),
-    ], per="kv_head")  # fmt: skip
+        Cut([replace(BLOCKS[0], mask="causal")], [
+            Loop(query, ONE, [
+                Loop(place, ONE, [Hold(I_place), Loop(key, ONE, masked=True, body=[Load(P_place)]), Store(I_place)]),
+            ]),
+        ]),
+    ], per="kv_head", keeps=(P_slc, I))  # fmt: skip
 
 
 def add_up() -> Kernel:

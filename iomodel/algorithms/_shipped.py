@@ -17,7 +17,7 @@ from iomodel.nests.residency import Residency
 
 LISTED = (
     *("name", "title", "cite", "answers", "features", "options", "saved"),
-    *("classes", "without", "tiled_by", "approximates", "masks"),
+    *("classes", "without", "tiled_by", "approximates", "masks", "as_written"),
 )
 """The fields that the catalogue has: those without nests and formulas."""
 DECLARED = ("declare", "backward", "published", "requires", "symbols")
@@ -109,6 +109,11 @@ class ShippedAlgorithm(Algorithm):
             direction: {name: self.options[name] for name in names}
             for direction, names in self.__dict__["taken"].items()
         }
+
+    @cached_property
+    def _written(self) -> dict[str, tuple[str, ...]]:
+        written: dict[str, tuple[str, ...]] = self.__dict__["written_in"]
+        return written
 
     def __reduce__(self) -> Any:
         from iomodel.algorithms import algorithm
@@ -234,6 +239,7 @@ def listed(module: str, algorithm: Algorithm) -> dict[str, Any]:
         "module": module,
         **{name: getattr(algorithm, name) for name in LISTED},
         "taken": {direction: tuple(algorithm.takes(direction)) for direction in algorithm.directions},
+        "written_in": {direction: algorithm.written(direction) for direction in algorithm.directions},
         "residencies": {direction: tuple(map(_facts, declared)) for direction, declared in algorithm.residency.items()},
         "executions": {direction: _overlap(declared) for direction, declared in algorithm.execution.items()},
         "kernels": tuple(_kernels(algorithm, implementation) for implementation in algorithm.implementations),

@@ -37,7 +37,7 @@ from iomodel.nests.language import (
     Store,
 )
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v, stages
+from iomodel.nests.symbols import B_c, B_r, B_v, N_k, N_q, d, d_v, stages
 from iomodel.nests.tensors import (
     LSE,
     D,
@@ -65,25 +65,34 @@ from iomodel.nests.tensors import (
 ONE = Integer(1)
 
 
-def declare(lse: bool) -> Iterator[Kernel]:
+def declare(lse: bool, two_statistics: bool, value_slabs: bool) -> Iterator[Kernel]:
     """Declare lines 3 to 15 of Algorithm 1; line 10 computes one rescaling exponential per row and key tile."""
-    yield Kernel("flash2", [
-        Loop(query, B_r, [
-            Hold(O, "fp32"), Hold(l), Hold(m),
-            Live(key, [
-                Load(Q),
-                Loop(key, B_c, masked=True, body=[
-                    Load(K), Load(V),
-                    Hold(S, "fp32"), MatMul(query, key, depth), Scores(query, key),
-                    Exp(query, key), Exp(query), Drop(query, key),
-                    MatMul(query, value, key),
-                ]),
+    tiles = Loop(query, B_r, [
+        Hold(O, "fp32"), Hold(l), Hold(m),
+        Live(key, [
+            Load(Q),
+            Loop(key, B_c, masked=True, body=[
+                Load(K), Load(V),
+                Hold(S, "fp32"), MatMul(query, key, depth), Scores(query, key),
+                Exp(query, key), Exp(query), Drop(query, key),
+                MatMul(query, value, key),
             ]),
-            Sink(query),
-            Store(O),
-            *([Store(LSE, held=m)] if lse else []),
         ]),
+        Sink(query),
+        Store(O),
+        *(statistics(two_statistics) if lse else []),
     ])  # fmt: skip
+    yield Kernel("flash2", [Loop(value, B_v, [tiles]) if value_slabs else tiles])
+
+
+def statistics(two: bool) -> list[Statement]:
+    """Store the log-sum-exp of each row, or its maximum and its sum."""
+    return [Store(m), Store(l)] if two else [Store(LSE, held=m)]
+
+
+def saved_statistics(two: bool) -> list[Statement]:
+    """Load what :func:`statistics` stored."""
+    return [Load(m), Load(l)] if two else [Load(LSE)]
 
 
 def preprocess(*more: Fill) -> Kernel:
@@ -91,7 +100,7 @@ def preprocess(*more: Fill) -> Kernel:
     return Kernel("D = rowsum(dO o O)", [Loop(query, ONE, [Load(O), Load(dO), Hold(D), Store(D), *more])])
 
 
-def backward(deterministic: bool, dq_buffers: Expr, accumulate: bool) -> Iterator[Kernel]:
+def backward(deterministic: bool, dq_buffers: Expr, accumulate: bool, two_statistics: bool) -> Iterator[Kernel]:
     """Declare Algorithm 2 as three kernels: D and a zeroed dQ_acc; dK, dV and the sums of dQ; conversion of dQ.
 
     Line 9 of the paper loads O, and reads and writes dQ; the kernels do not load O, and add to dQ.
@@ -105,7 +114,7 @@ def backward(deterministic: bool, dq_buffers: Expr, accumulate: bool) -> Iterato
             Live(query, [
                 Load(K), Load(V),
                 Loop(query, B_r, masked=True, body=[
-                    Load(Q), Load(dO), Load(LSE), Load(D),
+                    Load(Q), Load(dO), *saved_statistics(two_statistics), Load(D),
                     Hold(S, "fp32"), MatMul(query, key, depth), Scores(query, key), Exp(query, key),
                     Drop(query, key), MatMul(key, value, query),
                     Hold(dP, "fp32"), MatMul(query, key, value),
@@ -175,6 +184,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     backward=backward,
     options={"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
+    as_written=("two_statistics", "value_slabs"),
     saved={"lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
     implementations=(FLASH_ATTENTION_4, FLASH_ATTENTION_2, FLASHINFER, XFORMERS, SAGEATTENTION, CK, TRITON_AMD),

@@ -39,8 +39,14 @@ G = Tensor("G", (group, row, column), "out", per="call")
 bias_row = Tensor("bias", (group, column), "out", per="call")
 
 
-def declare(splits: Expr, gated: bool, scaled: bool, bias: bool) -> Iterator[Kernel]:
-    """A gated layer makes two products of one X; a split sum leaves a partial result of each part in HBM."""
+def declare(splits: Expr, gated: bool, scaled: bool, bias: bool, wrapped_edges: bool) -> Iterator[Kernel]:
+    """A gated layer makes two products of one X; a split sum leaves a partial result of each part in HBM.
+
+    A tile at the edge of Y may load whole tiles of X and W, in which the first rows or columns come again.
+    """
+
+    def operand(tensor: Tensor, edge: Axis) -> Load:
+        return Load(tensor, padded=(edge,), wraps=True) if wrapped_edges else Load(tensor)
     assert splits in (part.length, ONE)
     many = Min(1, s - 1)
     weights, results = ((W_gate, W_up), (G, Y)) if gated else ((W,), (Y,))
@@ -52,8 +58,8 @@ def declare(splits: Expr, gated: bool, scaled: bool, bias: bool) -> Iterator[Ker
         *([Exp(row, column)] if gated else []),
         Store(Y),
     ]
-    products = [step for weight in weights for step in (Load(weight), MatMul(row, column, term))]
-    slices: Statement = Loop(term, B_k, [Load(X), *products])
+    products = [step for weight in weights for step in (operand(weight, column), MatMul(row, column, term))]
+    slices: Statement = Loop(term, B_k, [operand(X, row), *products])
     if scaled:
         scales = (Tensor(f"{weight.name}_scale", (group, block, column), per="call") for weight in weights)
         slices = Loop(block, ONE, [*map(Load, scales), slices])
@@ -98,6 +104,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     options={"splits": 1},
     features=("gated", "scaled", "bias"),
+    as_written=("wrapped_edges",),
     requires=(
         Requirement(
             "block_k",

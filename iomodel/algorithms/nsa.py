@@ -28,12 +28,12 @@ from iomodel.nests.language import Cut, Kernel, Piece
 from iomodel.nests.symbols import B_c, B_p, B_r, B_s, N_k, N_q, W_l, d, d_v, l_cmp, l_slc, n_slc, s_cmp, w_loc
 
 
-def declare() -> Iterator[Kernel]:
+def declare(future_blocks: bool) -> Iterator[Kernel]:
     """Declare compression and attention to its blocks, selection and attention to it, local attention, and the sum."""
     yield compress()
     yield attend_compressed()
     yield importance()
-    yield select()
+    yield select(future_blocks)
     yield attend_selected()
     yield Kernel("attend to the window", [Cut([Piece(ONE, {N_k: N_q, W_l: w_loc - 1}, "window")], [flash(O_win)])])
     yield add_up()
@@ -65,6 +65,7 @@ ALGORITHM = Algorithm(
     "arXiv:2502.11089 (2025), equations 5 and 7 to 12",
     declare=declare,
     options={"compress_block": 32, "compress_stride": 16, "select_block": 64, "selected": 16, "local": 512},
+    as_written=("future_blocks",),
     requires=(
         Requirement.same("kv_len", N_k, N_q, "q_len = {q_len}, for a position sees positions of its own sequence"),
         Requirement.multiple("compress_block", l_cmp, s_cmp, "a multiple of compress_stride = {compress_stride}"),
@@ -83,7 +84,8 @@ ALGORITHM = Algorithm(
             + _seen * (2 * d + d_v)
             + N_q
             + _live
-            + 2 * N_q * floor(N_q / l_slc)
+            + N_q * floor(N_q / l_slc)
+            + N_q * (N_q / l_slc + 1) / 2
             + 2 * N_q * n_slc
             + N_q * d
             + _chosen * l_slc * (d + d_v)

@@ -17,17 +17,56 @@ from iomodel.algorithms.flash2 import FORWARD
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
-from iomodel.nests.language import Drop, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Scores, Sink, Store, When
+from iomodel.nests.language import (
+    Axis,
+    Drop,
+    Exp,
+    Hold,
+    Kernel,
+    Live,
+    Load,
+    Loop,
+    MatMul,
+    Scores,
+    Sink,
+    Statement,
+    Store,
+    Tensor,
+    When,
+)
 from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v, s
-from iomodel.nests.tensors import LSE, K, LSE_acc, O, O_acc, Q, S, V, depth, key, l, m, query, split, value
+from iomodel.nests.tensors import (
+    LSE,
+    K,
+    LSE_acc,
+    O,
+    O_acc,
+    Q,
+    S,
+    V,
+    depth,
+    filled,
+    key,
+    l,
+    l_acc,
+    m,
+    m_acc,
+    query,
+    split,
+    value,
+)
 
 ONE = Integer(1)
 
 
-def declare(splits: Expr, lse: bool) -> Iterator[Kernel]:
+def declare(
+    splits: Expr, lse: bool, two_statistics: bool, drop_empty_splits: bool, combine_one_split: bool
+) -> Iterator[Kernel]:
     """Divide whole key tiles among splits; a split without tiles still writes a partial result of zero."""
     assert split.length == splits
-    many = Min(1, splits - 1)
+    many = ONE if combine_one_split else Min(1, splits - 1)
+    partial: list[Statement] = [Store(m_acc, held=m), Store(l_acc, held=l)] if two_statistics else [Store(LSE_acc, m)]
+    stores = [Store(O_acc, held=O), *partial]
     yield Kernel("flash2 on each split", [
         Loop(query, B_r, [
             Hold(O, "fp32"), Hold(l), Hold(m),
@@ -41,20 +80,28 @@ def declare(splits: Expr, lse: bool) -> Iterator[Kernel]:
                         MatMul(query, value, key),
                     ]),
                 ]),
-                When(many, [Store(O_acc, held=O), Store(LSE_acc, held=m)]),
+                When(many, [Live(split, stores)] if drop_empty_splits else stores),
             ]),
             When(many, unless=True, body=[Sink(query), Store(O), *([Store(LSE, held=m)] if lse else [])]),
         ]),
     ])  # fmt: skip
+    parts = filled if drop_empty_splits else split
+    whole = (m_acc, l_acc) if two_statistics else (LSE_acc,)
+    statistics = [_of(tensor, parts) for tensor in whole]
     yield Kernel("combine", [
         When(many, [
             Loop(query, ONE, [
-                Load(LSE_acc), Exp(split, query), Hold(O, "fp32"),
-                Loop(split, ONE, [Load(O_acc)]),
-                Sink(query), Store(O), *([Store(LSE, held=LSE_acc)] if lse else []),
+                *map(Load, statistics), Exp(parts, query), Hold(O, "fp32"),
+                Loop(parts, ONE, [Load(_of(O_acc, parts))]),
+                Sink(query), Store(O), *([Store(LSE, held=statistics[0])] if lse else []),
             ]),
         ]),
     ])  # fmt: skip
+
+
+def _of(partial: Tensor, parts: Axis) -> Tensor:
+    """The partial results of the splits that have any, as a view of those of all splits."""
+    return partial if parts == split else replace(partial, axes=(parts, *partial.axes[1:]), inside=True)
 
 
 FLASH_ATTENTION_2 = Implementation(
@@ -84,6 +131,7 @@ ALGORITHM = Algorithm(
     "in FlashAttention-2, arXiv:2307.08691 (2023), Algorithm 1",
     declare=declare,
     options={"splits": 1, "lse": True},
+    as_written=("two_statistics", "drop_empty_splits", "combine_one_split"),
     requires=(
         Requirement.at_most(s, "splits", ceiling(N_k / B_c), "up to {most}, the tiles of {block_kv} keys in {kv_len}"),
     ),

@@ -9,20 +9,24 @@ from collections.abc import Iterator
 from sympy import ceiling
 
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
-from iomodel.algorithms.flash2 import preprocess
+from iomodel.algorithms.flash2 import preprocess, saved_statistics
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
 from iomodel.nests.language import Drop, Exp, Hold, Kernel, Live, Load, Loop, MatMul, Scores, Statement, Store
 from iomodel.nests.symbols import B_c, B_c_dQ, B_r, B_r_dQ, N_k, N_q, d, d_v
-from iomodel.nests.tensors import LSE, D, K, Q, S, V, depth, dK, dO, dP, dQ, dV, key, query, value
+from iomodel.nests.tensors import D, K, Q, S, V, depth, dK, dO, dP, dQ, dV, key, query, value
 
-QUERIES: list[Statement] = [Load(Q), Load(dO), Load(LSE), Load(D)]
 KEYS: list[Statement] = [Load(K), Load(V)]
 SCORES: list[Statement] = [Hold(S, "fp32"), MatMul(query, key, depth), Scores(query, key), Exp(query, key)]
 
 
-def backward(accumulate: bool) -> Iterator[Kernel]:
-    """Declare three kernels: D; key tiles outside for dK and dV; query tiles outside for dQ."""
+def backward(accumulate: bool, delta_twice: bool, two_statistics: bool) -> Iterator[Kernel]:
+    """Declare three kernels: D; key tiles outside for dK and dV; query tiles outside for dQ.
+
+    The pass for dQ may be two calls for each query tile, of the key tiles below the diagonal and of those that it
+    crosses, that both load D.
+    """
+    queries = [Load(Q), Load(dO), *saved_statistics(two_statistics), Load(D)]
     yield preprocess()
     yield from zeroed_sums(accumulate)
     yield Kernel("dK, dV", [
@@ -31,7 +35,7 @@ def backward(accumulate: bool) -> Iterator[Kernel]:
             Live(query, [
                 *KEYS,
                 Loop(query, B_r, masked=True, body=[
-                    *QUERIES, *SCORES, Drop(query, key), MatMul(key, value, query),
+                    *queries, *SCORES, Drop(query, key), MatMul(key, value, query),
                     Hold(dP, "fp32"), MatMul(query, key, value),
                     MatMul(key, depth, query),
                 ]),
@@ -44,7 +48,7 @@ def backward(accumulate: bool) -> Iterator[Kernel]:
         Loop(query, B_r_dQ, [
             Hold(dQ, "fp32"),
             Live(key, [
-                *QUERIES,
+                *queries, *([Load(D)] if delta_twice else []),
                 Loop(key, B_c_dQ, masked=True, body=[
                     *KEYS, *SCORES, Drop(query, key),
                     Hold(dP, "fp32"), MatMul(query, key, value),
@@ -64,6 +68,7 @@ ALGORITHM = Algorithm(
     "FlashAttention-2, arXiv:2307.08691 (2023), Algorithm 2",
     backward=backward,
     options={"accumulate": False},
+    as_written=("delta_twice", "two_statistics"),
     execution={"backward": PIPELINED},
     published=(
         Published(

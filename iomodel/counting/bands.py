@@ -18,7 +18,7 @@ Max(0, 2 - 2 W) / 6 for an integer, since its numerator is even, and would drop 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -37,13 +37,20 @@ ONE = Integer(1)
 class Tiled:
     """An axis of `length` positions with `group` rows each, cut into tiles of `tile` rows.
 
-    Paged memory holds `stored` rows, a whole number of pages; the last tile is moved up to the end of its page.
+    Paged memory holds `stored` rows, a whole number of pages; the last tile is moved up to the end of its page. The
+    mask applies to `reach` positions, if not to `length`: those of the rows that pad the last tile included.
     """
 
     length: Expr
     tile: Expr = ONE
     group: Expr = ONE
     stored: Expr | None = None
+    reach: Expr | None = None
+
+    @property
+    def positions(self) -> Expr:
+        """Positions that the mask applies to [positions]."""
+        return self.length if self.reach is None else self.reach
 
     @property
     def rows(self) -> Expr:
@@ -100,7 +107,7 @@ class Visits:
         """Upper bounds of `stop`, whose minimum is exact."""
         if self.band.first is None:
             return (self.outer.trips,)
-        seen = self.outer.group * (self.inner.length - self.band.first)
+        seen = self.outer.group * (self.inner.positions - self.band.first)
         return self.outer.trips, ceiling(seen / self.outer.tile)
 
     @cached_property
@@ -113,7 +120,7 @@ class Visits:
         """Upper bounds of the inner tiles up to the last visible position (T'), whose minimum is exact."""
         if self.band.last is None:
             return (self.inner.trips,)
-        seen = self.inner.group * (self.outer.length + self.band.last)
+        seen = self.inner.group * (self.outer.positions + self.band.last)
         return self.inner.trips, ceiling(seen / self.inner.tile)
 
     @cached_property
@@ -163,17 +170,26 @@ class Visits:
         return self.stop - self._saturated_from
 
     @cached_property
+    def _unsaturated_stops(self) -> Expr:
+        """The sum of hi(i) over the live outer tiles that do not reach the last visible inner tile."""
+        if self.band.last is None:
+            return Integer(0)
+        offset = self._slope * self.start + self._hi_offset
+        return FloorSum(self._saturated_from - self.start, self._modulus, self._slope, offset)
+
+    @cached_property
+    def _starts(self) -> Expr:
+        """The sum of lo(i) over the live outer tiles."""
+        if self.band.first is None:
+            return Integer(0)
+        first = ceiling((self._modulus - self._lo_offset) / self._slope)
+        above = Min(Max(first, self.start), self.stop)
+        return FloorSum(self.stop - above, self._modulus, self._slope, self._slope * above + self._lo_offset)
+
+    @cached_property
     def _unsaturated_pairs(self) -> Expr:
         """Visited pairs, less one full row of T' tiles for each saturated outer tile."""
-        slope, modulus, total = self._slope, self._modulus, Integer(0)
-        if self.band.last is not None:
-            offset = slope * self.start + self._hi_offset
-            total += FloorSum(self._saturated_from - self.start, modulus, slope, offset)
-        if self.band.first is not None:
-            first = ceiling((modulus - self._lo_offset) / slope)
-            above = Min(Max(first, self.start), self.stop)
-            total -= FloorSum(self.stop - above, modulus, slope, slope * above + self._lo_offset)
-        return total
+        return self._unsaturated_stops - self._starts
 
     @cached_property
     def pairs(self) -> Expr:
@@ -184,6 +200,12 @@ class Visits:
     def inner_rows(self) -> Expr:
         """Inner rows visited, summed over the outer tiles [rows]."""
         return self.inner.tile * self._unsaturated_pairs + self._saturated * self._inner_extent
+
+    @cached_property
+    def clipped_inner_rows(self) -> Expr:
+        """Inner rows visited up to the last one that an outer tile sees, summed over the outer tiles [rows]."""
+        rows = replace(self, inner=replace(self.inner, tile=ONE))  # at tiles of one row, hi(i) is one past the last
+        return rows._unsaturated_stops + rows._saturated * rows._inner_stop - self.inner.tile * self._starts
 
     @cached_property
     def _last_low(self) -> Expr:

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeGuard
 
-from sympy import Add, Expr, Integer, Max, Min, Mul, ceiling, count_ops, expand
+from sympy import Add, Expr, Integer, Max, Min, Mul, ceiling, count_ops, expand, floor
 from sympy.core.symbol import Str
 
 from iomodel.common.band import Band
 from iomodel.counting.bands import Count, TabulatedCounts, Tiled, Visits, query_to_key, visible_pairs, visits
-from iomodel.counting.mask_kind import CAUSAL, FULL, MaskKind
+from iomodel.counting.mask_kind import CAUSAL, FULL, PAGES, MaskKind
 from iomodel.nests.floor_sum_node import FloorSum
-from iomodel.nests.language import Axis, Cut, Idle, Kernel, Live, Loop, Path, Per, Piece, Tensor, When, loops, outline
+from iomodel.nests.language import (
+    EXACT,
+    Axis,
+    Cut,
+    Idle,
+    Kernel,
+    Live,
+    Loop,
+    Path,
+    Per,
+    Piece,
+    Sight,
+    Tensor,
+    When,
+    loops,
+    outline,
+)
 from iomodel.nests.symbols import B, G, H, H_kv, N_k, p
 from iomodel.nests.tensors import grouped, head, key, query
 
 ONE = Integer(1)
+NOTHING: Mapping[Axis, Expr] = {}
 PIECE_MASKS = {"full": FULL, "causal": CAUSAL, "window": MaskKind(left=True, right=True, causal=True)}
 
 HOW_MANY: dict[Per, Expr] = {
@@ -54,30 +72,36 @@ class View:
         """Return 1 where the guards around a statement let it run, 0 elsewhere."""
         return self.decided(Mul(*(block.holds for block in path if isinstance(block, When))))
 
-    def tiled(self, axis: Axis, tile: Expr = ONE, paged: bool = False) -> Tiled:
+    def tiled(self, axis: Axis, tile: Expr = ONE, paged: bool = False, sight: Sight = EXACT) -> Tiled:
         """Cut an axis into tiles; packed queries have one row for each head of the group."""
         stored = p * ceiling(N_k / p) if paged and axis == key else None
-        return Tiled(axis.length, tile, G if self.packed and axis in (query, head) else ONE, stored)
+        group, reach = G if self.packed and axis in (query, head) else ONE, None
+        if sight.query_tile is not None and axis == query:
+            reach = ceiling(ceiling(axis.length * group / sight.query_tile) * sight.query_tile / group)
+        return Tiled(axis.length, tile, group, stored, reach)
 
     def rows(self, axis: Axis) -> Expr:
         """Return the whole extent of an axis [rows]."""
         return self.tiled(axis).rows
 
-    def band(self, outer: Axis, inner: Axis) -> Band | None:
+    def band(self, outer: Axis, inner: Axis, sight: Sight = EXACT) -> Band | None:
         """Return the positions of `inner` that a position of `outer` sees; None without a mask on this pair of axes.
 
         Only the pair of queries and keys has a mask.
         """
-        if {outer, inner} != {query, key} or self.mask == FULL:
+        mask = self.mask if sight.left or self.mask.tabulated else replace(self.mask, left=False)
+        if {outer, inner} != {query, key} or not (mask.left or mask.right or mask.tabulated):
             return None
-        band = query_to_key(self.mask)
+        band = query_to_key(mask)
         return band if outer == query else band.transposed()
 
-    def visits(self, outer_axis: Axis, outer: Tiled, inner_axis: Axis, inner: Tiled) -> Visits | TabulatedCounts:
+    def visits(
+        self, outer_axis: Axis, outer: Tiled, inner_axis: Axis, inner: Tiled, sight: Sight = EXACT
+    ) -> Visits | TabulatedCounts:
         """Return the counts of the tiles of one axis that the tiles of another visit."""
         if self.mask.tabulated:
             return TabulatedCounts(outer_axis.name, outer, inner)
-        return visits(outer, inner, self.band(outer_axis, inner_axis) or Band())
+        return visits(outer, inner, self.band(outer_axis, inner_axis, sight) or Band())
 
     @property
     def visible_pairs(self) -> Expr:
@@ -86,18 +110,20 @@ class View:
             return TabulatedCounts(query.name, Tiled(query.length), Tiled(key.length)).pairs
         return visible_pairs(query_to_key(self.mask), Tiled(query.length), Tiled(key.length))
 
-    def covered(self, axes: Iterable[Axis], path: Path, paged: bool = False) -> Expr:
+    def covered(self, axes: Iterable[Axis], path: Path, paged: bool = False, clipped: bool = False) -> Expr:
         """Return the elements over `axes` that a statement touches in one run of the nest, guards aside [elements]."""
-        return _covered(self, frozenset(axes), outline(path), paged)
+        return _covered(self, frozenset(axes), outline(path), paged and not clipped, clipped)
 
-    def _covered(self, axes: frozenset[Axis], path: Path, paged: bool) -> Expr:
+    def _covered(self, axes: frozenset[Axis], path: Path, paged: bool, clipped: bool) -> Expr:
         around = loops(path)
         if (cut := _cut(path)) is not None:
             inside = tuple(block for block in path if block is not cut)
-            each = ((piece, self.within(piece).covered(axes, inside, paged)) for piece in cut.pieces)
+            each = ((piece, self.within(piece).covered(axes, inside, paged, clipped)) for piece in cut.pieces)
             total = Add(*(piece.times * _sized(counted, piece) for piece, counted in each))
             return min(total, expand(total), key=count_ops)  # terms that pieces share add up
-        factors, done = self._masked(axes, path, paged)
+        if self.packed and head in axes and query in around.keys() - axes:
+            return self._heads(axes - {head}, path, paged, clipped)
+        factors, done = self._masked(axes, path, paged, clipped)
         for axis, loop in around.items():
             tiled = self.tiled(axis, loop.tile, paged)
             if axis in done or axis.of in around:
@@ -106,16 +132,28 @@ class View:
         rest = sorted(axes - around.keys(), key=lambda axis: axis.name)
         return Mul(*factors, *(self.extent(axis, path, paged) for axis in rest))
 
+    def _heads(self, axes: frozenset[Axis], path: Path, paged: bool, clipped: bool) -> Expr:
+        """Return the coverage of the query heads of packed rows: a tile of few rows has as many, another all of them.
+
+        Only the last tile is short, by `short` rows, and the rows that all visits lack tell the number of its visits.
+        """
+        outer = self.tiled(query, loops(path)[query].tile)
+        visited = self.covered(axes, path, paged, clipped)
+        short = outer.trips * outer.tile - outer.rows
+        lacking = outer.tile * visited - self.covered(axes | {query}, path, paged, clipped)
+        full, last = Min(G, outer.tile), Min(G, outer.tile - short)
+        return full * visited - floor(lacking / Max(1, short)) * (full - last)
+
     def within(self, piece: Piece) -> View:
         """Return the view of one piece, which is a call with a mask of its own."""
         return replace(self, mask=PIECE_MASKS[piece.mask])
 
     def extent(self, axis: Axis, path: Path, paged: bool = False) -> Expr:
-        """Return the rows of an axis without a loop [rows]; a single row of queries belongs to a single head."""
+        """Return the rows of an axis without a loop [rows]; a tile of fewer rows than heads has as many heads."""
         around = loops(path)
-        if axis == head and query in around and around[query].tile == ONE:
-            return ONE
         rows = self.tiled(axis, ONE, paged).moved
+        if axis == head and query in around and self.packed:
+            return Min(rows, around[query].tile)
         return rows if (cut := _cut(path)) is None else rows.xreplace(dict(cut.pieces[0].sizes))
 
     def buffer(self, tensor: Tensor, path: Path) -> Expr:
@@ -123,19 +161,25 @@ class View:
         around = loops(path)
         return Mul(*(around[axis].tile if axis in around else self.extent(axis, path) for axis in tensor.axes))
 
-    def stored(self, tensor: Tensor) -> Expr:
-        """Return the size of a tensor in HBM over all batches and heads, in whole pages if paged [elements]."""
-        return Mul(
-            HOW_MANY[tensor.per], *(self.tiled(axis, paged=tensor.paged).stored or axis.length for axis in tensor.axes)
+    def stored(self, tensor: Tensor, padded: Mapping[Axis, Expr] = NOTHING) -> Expr:
+        """Return the size of a tensor in HBM over all batches and heads [elements].
+
+        In whole pages if paged; with as many rows of a program as `padded` tells.
+        """
+        rows = (
+            padded.get(axis) or self.tiled(axis, paged=tensor.paged).stored or axis.length for axis in tensor.axes
         )
+        per: Per = "kv_head" if self.packed and tensor.per == "head" and query in padded else tensor.per
+        return Mul(HOW_MANY[per], *rows)
 
     def first_trip(self, path: Path, axis: Axis) -> Path:
         """Replace the masked loop over `axis` by a guard, which runs its body once where the loop makes any trip."""
         return tuple(
-            Live(axis, block.body) if isinstance(block, Loop) and block.axis == axis else block for block in path
+            Live(axis, block.body, block.sight) if isinstance(block, Loop) and block.axis == axis else block
+            for block in path
         )
 
-    def _masked(self, axes: frozenset[Axis], path: Path, paged: bool) -> tuple[list[Expr], set[Axis]]:
+    def _masked(self, axes: frozenset[Axis], path: Path, paged: bool, clipped: bool) -> tuple[list[Expr], set[Axis]]:
         """Return the factors of a masked pair of loops, or of the guards, and the axes that the factors cover."""
         guards: dict[Axis, Expr] = {}
         partitions: set[Axis] = set()
@@ -144,40 +188,46 @@ class View:
         for i, block in enumerate(path):
             if not isinstance(block, Live | Idle) and not (isinstance(block, Loop) and block.masked):
                 continue
-            enclosing = loops(path[:i])
+            enclosing, sight = loops(path[:i]), block.sight
+            if block.axis.of is not None and block.axis in enclosing:
+                if block.axis.of not in loops(path):
+                    guards[block.axis] = ceiling(self.rows(block.axis.of) / block.axis.chunk)
+                continue
             parted = next((part for part in enclosing if part.of == block.axis), None)
-            outer_axis = next((axis for axis in enclosing if self.band(axis, block.axis) is not None), None)
+            outer_axis = next((axis for axis in enclosing if self.band(axis, block.axis, sight) is not None), None)
             turned.add((outer_axis, type(block)))
             if isinstance(block, Live) and parted is not None:
                 if block.axis in loops(path):
                     continue  # the loop over the axis visits live tiles only
                 outer_axis = next(axis for axis in enclosing if {axis, block.axis} == {query, key})
                 assert parted.chunk is not None
-                outer = self.tiled(outer_axis, enclosing[outer_axis].tile)
-                seen = self.visits(outer_axis, outer, block.axis, self.tiled(block.axis, parted.chunk))
+                outer = self.tiled(outer_axis, enclosing[outer_axis].tile, sight=sight)
+                seen = self.visits(outer_axis, outer, block.axis, self.tiled(block.axis, parted.chunk), sight)
                 guards[outer_axis] = seen.outer_rows if outer_axis in axes else seen.pairs
                 partitions.add(parted)
                 continue
             if outer_axis is None:
                 continue
-            outer = self.tiled(outer_axis, enclosing[outer_axis].tile, paged)
+            outer = self.tiled(outer_axis, enclosing[outer_axis].tile, paged, sight)
             if isinstance(block, Loop):
-                inner = self.tiled(block.axis, block.tile, paged)
-                seen = self.visits(outer_axis, outer, block.axis, inner)
+                inner = self.tiled(block.axis, block.tile, paged, sight)
+                seen = self.visits(outer_axis, outer, block.axis, inner, sight)
                 factor = {  # a visited pair is live on both sides, so no guard binds further
                     (True, True): seen.area,
                     (True, False): seen.outer_rows,
-                    (False, True): seen.inner_rows,
+                    (False, True): seen.clipped_inner_rows if clipped else seen.inner_rows,
                     (False, False): seen.pairs,
                 }[outer_axis in axes, block.axis in axes]
                 pair = [factor], {outer_axis, block.axis}
                 continue
-            inner = self.tiled(block.axis)  # the live outer tiles do not depend on the inner tile
-            seen = self.visits(outer_axis, outer, block.axis, inner)
+            inner = self.tiled(block.axis, sight=sight)  # the live outer tiles do not depend on the inner tile
+            seen = self.visits(outer_axis, outer, block.axis, inner, sight)
             live, total = seen.live_outer_tiles, outer.trips
             if outer_axis in axes:
                 live, total = seen.live_outer_rows, outer.moved
             guards[outer_axis] = live if isinstance(block, Live) else total - live
+        for part in partitions:
+            guards.pop(part, None)  # a part that a tile sees holds a position
         idle = {axis for axis, kind in turned if kind is Idle}
         if idle and (pair or any(axis is None or (axis, Live) in turned for axis in idle)):
             return [Integer(0)], set()  # without a mask no tile is idle; a live tile never is
@@ -190,31 +240,36 @@ class View:
             return self.covered((), path) * ceiling(N_k / p)
         if self.covered((), path) == 0:
             return Integer(0)
-        inner, band = self.tiled(key, around[key].tile), self.band(key, query)
-        beside = tuple(block for block in path if not _about_keys(block))
-        if any(
-            isinstance(block, Loop) and block.masked and self._binds(block, path[:i]) for i, block in enumerate(path)
-        ):
+        inner, beside = self.tiled(key, around[key].tile), tuple(block for block in path if not _about_keys(block))
+        bound = (block.sight for i, block in enumerate(path) if self._binds(block, path[:i]))
+        if (sight := next(bound, None)) is not None:
             outer = self.tiled(query, around[query].tile)
-            visited = Count(Str("pages"), Str(query.name), outer.tile, inner.tile, outer.group)
+            quantity = PAGES[sight.left, sight.query_tile is not None]
+            visited = Count(Str(quantity), Str(query.name), outer.tile, inner.tile, outer.group)
             others = (block for block in beside if not isinstance(block, Live | Loop) or block.axis not in (query, key))
             return self.covered((), tuple(others)) * visited
         all_pages = live = self._pages_up_to(inner.trips, inner)
         by_keys = {
-            type(block)
+            type(block): block.sight
             for i, block in enumerate(path)
             if isinstance(block, Live | Idle) and block.axis == query and key in loops(path[:i])
         }
+        sight = next(iter(by_keys.values()), EXACT)
+        band = self.band(key, query, sight)
         if band is not None and by_keys:
-            seen = visits(inner, self.tiled(query), band)
+            seen = visits(inner, self.tiled(query, sight=sight), band)
             live = self._pages_up_to(seen.stop, inner) - self._pages_up_to(seen.start, inner)
             if Idle in by_keys:
                 live = all_pages - live
         return self.covered((), beside) * live
 
-    def _binds(self, block: Loop, outside: Path) -> bool:
+    def _binds(self, block: object, outside: Path) -> TypeGuard[Loop]:
         """Return True if the mask bounds a masked loop, by a loop around it over the other axis of the mask."""
-        return any(self.band(axis, block.axis) is not None for axis in loops(outside))
+        return (
+            isinstance(block, Loop)
+            and block.masked
+            and any(self.band(axis, block.axis, block.sight) is not None for axis in loops(outside))
+        )
 
     def _pages_up_to(self, tiles: Expr, inner: Tiled) -> Expr:
         """Return the pages that the first tiles of an axis touch, one tile after the other [-]."""
@@ -228,9 +283,9 @@ class View:
 
 
 @lru_cache(maxsize=4096)
-def _covered(view: View, axes: frozenset[Axis], path: Path, paged: bool) -> Expr:
+def _covered(view: View, axes: frozenset[Axis], path: Path, paged: bool, clipped: bool) -> Expr:
     # Many statements of a nest share their axes and the blocks around them.
-    return view._covered(axes, path, paged)
+    return view._covered(axes, path, paged, clipped)
 
 
 @lru_cache(maxsize=256)

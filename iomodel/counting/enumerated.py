@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from iomodel.common.floor_sum import floor_sum
+from iomodel.counting.mask_kind import PAGES
 from iomodel.errors import InputError
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Mask
 from iomodel.workloads.masks.spans import band_of
+from iomodel.workloads.window import Window
 
 MOST_TILES = 10**7
 """Most query tiles of an enumeration, which then takes some seconds."""
@@ -19,14 +21,17 @@ MOST_TILES = 10**7
 
 def counted(quantity: str, outer: str, u: int, v: int, group: int, workload: Attention) -> int:
     """Return one count of the visits of tiles of u rows of the `outer` axis to tiles of v rows of the other axis."""
-    if quantity == "pages":
-        return _pages(u, v, group, workload.q_len, workload.kv_len, workload.page_size or 1, workload.mask)
+    for (left, padded), name in PAGES.items():
+        if quantity == name:
+            page, known = workload.page_size or 1, workload.mask
+            shown = known if left or not isinstance(known, Window) else known.model_copy(update={"left": None})
+            return _pages(u, v, group, workload.q_len, workload.kv_len, page, shown, padded)
     mask: Any = workload.mask
     return int(getattr(mask.tiles(outer, u, v, workload.q_len, workload.kv_len, group), quantity))
 
 
 @lru_cache(maxsize=4096)
-def _pages(u: int, v: int, group: int, q_len: int, kv_len: int, page: int, mask: Mask) -> int:
+def _pages(u: int, v: int, group: int, q_len: int, kv_len: int, page: int, mask: Mask, padded: bool) -> int:
     """Count the pages touched by the key tiles that the query tiles visit, one visit after the other.
 
     Tile i of u rows visits the key tiles lo(i) .. hi(i)-1, a range, since the mask is a band; a prefix sum of the
@@ -38,7 +43,7 @@ def _pages(u: int, v: int, group: int, q_len: int, kv_len: int, page: int, mask:
             f"block_q: {u} given; {tiles:,} query tiles are too many to count pages under a mask one by one"
         )
     first = np.arange(tiles, dtype=object if q_len + kv_len > 2**40 else np.int64) * u
-    last = np.minimum(first + u, q_len * group) - 1
+    last = first + u - 1 if padded else np.minimum(first + u, q_len * group) - 1
     band = band_of(mask, q_len, kv_len)
     assert band is not None, "pages under a mask given by data"
     low, high = band.span(first // group, last // group, kv_len)

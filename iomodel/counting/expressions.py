@@ -28,6 +28,8 @@ from iomodel.nests.alphabet import (
     NUMBERS,
     TILES,
 )
+from iomodel.nests.as_written import as_written
+from iomodel.nests.feature_names import AS_WRITTEN, BAND_ONLY
 from iomodel.nests.features import FEATURES, dressed
 from iomodel.nests.language import Nest, Tensor, retiled
 from iomodel.nests.symbols import (
@@ -197,8 +199,12 @@ def declared(found: Algorithm, kind: FormulaKind, options: Mapping[str, Any]) ->
     if kind.operation != "attention":
         features = {name: name in kind.features for name in found.features}
         return found.nest(kind.direction, **switches, **symbols, **features)
+    written = {name for name in AS_WRITTEN if switches.pop(name, False)}
+    for name in written.intersection(BAND_ONLY if kind.mask.tabulated else ()):
+        raise InputError(f"{name}: True given for a mask given by data; allowed: False, or a full mask, causal, a window")
     passes = [
-        dressed(found.nest(way, causal, **switches, **symbols), kind.features) for way in passes_of(kind.direction)
+        as_written(dressed(found.nest(way, causal, **switches, **symbols), kind.features), written)
+        for way in passes_of(kind.direction)
     ]
     if len(passes) == 1:
         return passes[0]
@@ -255,8 +261,9 @@ def _features(found: Algorithm, direction: str, options: dict[str, Any]) -> tupl
     """Remove the features from the options and return the enabled ones; raise InputError for impossible features."""
     allowed = {**found.takes(direction), **found.common} if direction in found.directions else {}
     known = tuple(FEATURES) if found.answers == "attention" else found.features
+    written = (*AS_WRITTEN, *(found.written(direction) if allowed else ()))
     for name, value in options.items():
-        if allowed and name not in allowed and name not in known:
+        if allowed and name not in allowed and name not in known and name not in written:
             raise UnknownNameError(f"option of {found.name}", name, [*allowed, *known])
         if name in known and not isinstance(value, bool):
             raise InputError(f"{name}: {shown(value)} given; allowed: bool")

@@ -37,6 +37,7 @@ from iomodel.nests.language import (
     Tanh,
     Tensor,
     When,
+    loops,
     rebuilt,
     walk,
 )
@@ -91,11 +92,19 @@ def _moved(statement: Move, path: Path, view: View) -> Expr:
     if isinstance(statement, Lookup):
         return view.pages(path)
     axes = statement.axes if isinstance(statement, Accumulate) else statement.tensor.axes
-    paged = statement.tensor.paged
-    everywhere = view.covered(axes, path, paged)
+    paged, clipped = statement.tensor.paged, isinstance(statement, Load) and statement.clipped
+    whole = padded_tiles(statement, path)  # moved once a visit, the last one too
+    axes = tuple(axis for axis in axes if axis not in whole)
+    everywhere = view.covered(axes, path, paged, clipped)
     if isinstance(statement, Load) and statement.after_first is not None:
-        return everywhere - view.covered(axes, view.first_trip(path, statement.after_first), paged)
-    return everywhere
+        everywhere -= view.covered(axes, view.first_trip(path, statement.after_first), paged, clipped)
+    return Mul(*whole.values(), everywhere)
+
+
+def padded_tiles(statement: Leaf, path: Path) -> dict[Axis, Expr]:
+    """Map the axes whose tiles a statement moves whole to these tiles."""
+    around = loops(path)
+    return {axis: around[axis].tile for axis in getattr(statement, "padded", ()) if axis in around}
 
 
 def hbm_bytes(nest: Nest, view: View) -> Expr:
@@ -258,13 +267,17 @@ def allocations(nest: Nest, view: View, weight: Weight = elements, per: Iterable
 
 def _allocated(nest: Nest, view: View, weight: Weight, per: Iterable[Per]) -> list[Expr]:
     touched: dict[Tensor, list[tuple[int, bool]]] = {}
+    padded: dict[Tensor, list[Expr]] = {}
     whole = {tensor.name: tensor for tensor in _in_hbm(nest) if not tensor.inside}
     for number, kernel in enumerate(nest):
-        for statement, _ in walk((kernel,)):
+        for statement, path in walk((kernel,)):
             if isinstance(statement, READS + WRITES):
                 written = isinstance(statement, WRITES)
                 tensor = whole[statement.tensor.name] if _is_view(statement.tensor, whole) else statement.tensor
                 touched.setdefault(tensor, []).append((number, written))
+                ends = {axis: view.tiled(axis, tile).trips * tile for axis, tile in padded_tiles(statement, path).items()}
+                if ends and not getattr(statement, "wraps", False):
+                    padded.setdefault(tensor, []).append(view.stored(tensor, ends))
         for tensor in kernel.keeps:
             touched.setdefault(tensor, []).append((number, False))
     end = len(nest) - 1
@@ -275,7 +288,7 @@ def _allocated(nest: Nest, view: View, weight: Weight, per: Iterable[Per]) -> li
         stores = [number for number, stored in uses if stored]
         first = uses[0][0] if uses[0][1] else 0  # a tensor loaded before any store is an input
         last = uses[-1][0] if stores and stores[-1] < uses[-1][0] else end
-        size = weight(tensor.dtype) * view.stored(tensor)
+        size = weight(tensor.dtype) * largest([view.stored(tensor), *padded.get(tensor, ())])
         for number in range(first, last + 1):
             live[number].append(size)
     return [Add(*sizes) for sizes in live]

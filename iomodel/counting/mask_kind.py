@@ -21,3 +21,9 @@ class MaskKind:
 
 FULL = MaskKind()
 CAUSAL = MaskKind(right=True, causal=True)
+PAGES = {
+    (left, padded): "".join(("pages", "" if left else " from the first key", " of padded tiles" if padded else ""))
+    for left in (True, False)
+    for padded in (False, True)
+}
+"""Names of the counts of pages, by whether the left side of a window is skipped and rows that pad a tile see keys."""

@@ -10,9 +10,8 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import (
-    OPTIONS,
-)
+from iomodel.nests.alphabet import OPTIONS
+from iomodel.nests.feature_names import AS_WRITTEN
 
 
 def check_options(
@@ -20,14 +19,18 @@ def check_options(
 ) -> dict[str, Any]:
     """Check the options of an algorithm and fill in the defaults; errors name the option."""
     allowed, whole = {**found.takes(direction), **found.common}, {}
+    written = dict.fromkeys(found.written(direction), False)
     for name, value in options.items():
+        if name in written or name in AS_WRITTEN:
+            _check_written(found, name, value, written)
+            continue
         if name not in allowed:
-            raise UnknownNameError(f"option of {found.name}", name, allowed)
+            raise UnknownNameError(f"option of {found.name}", name, [*allowed, *written])
         if name in NUMBERS:
             whole[name] = as_integer(name, value)
         elif type(value) is not type(allowed[name]):
             raise InputError(f"{name}: {shown(value)} given; allowed: {type(allowed[name]).__name__}")
-    chosen = {**allowed, **options, **whole}
+    chosen = {name: value for name, value in {**allowed, **options, **whole}.items() if name in allowed or value}
     if found.approximates and chosen.get("packed"):
         raise InputError(f"packed: True given; allowed: False, because {found.name} has no packed rows")
     if direction == "both":
@@ -43,9 +46,16 @@ def check_options(
     return chosen
 
 
+def _check_written(found: Algorithm, name: str, value: Any, written: Mapping[str, bool]) -> None:
+    if not isinstance(value, bool):
+        raise InputError(f"{name}: {shown(value)} given; allowed: bool")
+    if value and name not in written:
+        raise InputError(f"{name}: True given; allowed: False, because {found.name} {AS_WRITTEN[name]}")
+
+
 def only_taken(found: Algorithm, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Select the options that an algorithm takes in a direction."""
-    known = {**found.takes(direction), **found.common}
+    known = {**found.takes(direction), **found.common, **dict.fromkeys(found.written(direction))}
     taken = {name: value for name, value in options.items() if name in known}
     return {**taken, "packed": False} if found.approximates and "packed" in taken else taken
 
@@ -54,11 +64,18 @@ def known_options(algorithms: Iterable[AlgorithmLike], direction: str | None = N
     """Collect the options of all given algorithms with their defaults, in one direction or in any."""
     known: dict[str, Any] = {}
     common: dict[str, Any] = {}
+    written: dict[str, bool] = {}
     for name in algorithms:
         declaration = find_algorithm(name)
         known = {**(declaration.options if direction is None else declaration.takes(direction)), **known}
         common |= declaration.common
-    return {**known, **common}
+        written |= dict.fromkeys(_written_names(declaration, direction), False)
+    return {**known, **common, **dict(sorted(written.items()))}
+
+
+def _written_names(found: Algorithm, direction: str | None) -> Iterable[str]:
+    ways = [way for way in found.directions if way != "both"] if direction is None else [direction]
+    return (name for way in ways for name in found.written(way))
 
 
 NUMBERS = frozenset(entry.name for entry in OPTIONS)

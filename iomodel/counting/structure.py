@@ -53,7 +53,8 @@ class Part:
     least : tuple of Symbol
         Further tiles whose trips repeat no move, since every move covers their axes; the smallest size is the best.
     irregular : bool
-        True if the cost has no known structure, as where pieces of several lengths are cut into tiles.
+        True if the cost has no known structure, as where pieces of several lengths are cut into tiles, or whole tiles
+        are moved.
     """
 
     nest: Nest
@@ -192,7 +193,8 @@ def _part(nest: Nest, mask: MaskKind) -> Part:
         raise DeclarationError(f"{nest[0].title}: the solver chooses two tiles at a time; found {ordered}")
     if len(ordered) == 1:  # the only tile takes the streamed place, so that its largest size is chosen
         ordered, axes = [B_1, *ordered], {**axes, B_1: NO_AXIS}
-    if any(isinstance(block, Cut) for _, path in walk(nest) for block in path):
+    cut = any(isinstance(block, Cut) for _, path in walk(nest) for block in path)
+    if cut or any(getattr(leaf, "padded", ()) for leaf, _ in walk(nest)):  # padding falls and rises with a tile
         return Part(nest, ordered[0], ordered[1], axes, masked=False, irregular=True)
     uneven = any(
         isinstance(statement, Lookup) or any(axis.of is not None for axis in loops(path))

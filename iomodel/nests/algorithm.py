@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from inspect import signature
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from iomodel.nests.alphabet import Entry
@@ -73,6 +74,10 @@ class Algorithm:
     direction does not support. `tiled_by` names the option that is switched on by giving tiles, for an algorithm that
     also has a form without tiles. `requires` lists the conditions on its numbers.
 
+    `as_written` names the switches of `declare` and `backward` that count what the source of a kernel does instead of
+    the algorithm's own steps; they are off by default, and absent from results unless on. Those of any nest
+    (:mod:`iomodel.nests.as_written`) need no mention.
+
     `answers` is the kind of workload that it computes: a name in :data:`iomodel.nests.symbols.SHAPES`. `features` names
     the switches of `declare` set by the call, in a linear layer (`gated`); the features of an attention call apply to
     any nest.
@@ -106,6 +111,7 @@ class Algorithm:
     approximates: str = ""
     masks: tuple[str, ...] = ()
     symbols: tuple[Entry, ...] = ()
+    as_written: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._adopt_symbols()
@@ -151,6 +157,10 @@ class Algorithm:
         """Return the options of a direction with their defaults."""
         return self._taken[direction]
 
+    def written(self, direction: str = "forward") -> tuple[str, ...]:
+        """Return the names of the options as written that have a meaning in a direction."""
+        return self._written[direction]
+
     @cached_property
     def memo(self) -> dict[Any, Any]:
         """Room for what follows from the declaration and a kind of workload."""
@@ -169,6 +179,33 @@ class Algorithm:
             options[direction] = {name: default for name, default in self.options.items() if name in named}
         return options
 
+    @cached_property
+    def _written(self) -> dict[str, tuple[str, ...]]:
+        names: dict[str, tuple[str, ...]] = {}
+        for direction in self.directions:
+            passes = ("forward", "backward") if direction == "both" else (direction,)
+            names[direction] = tuple(dict.fromkeys(name for way in passes for name in self._written_in(way)))
+        return names
+
+    def _written_in(self, direction: str) -> Iterator[str]:
+        declare = self.declare if direction == "forward" else self.backward
+        yield from (name for name in self.as_written if name in signature(declare).parameters)
+        if self.answers != "attention" or self.approximates:
+            return
+        from iomodel.nests.as_written import CHANGES, changes_anything
+        from iomodel.nests.features import dressed
+        from iomodel.nests.symbols import BY_NAME
+
+        taken = self.takes(direction)
+        switches = [name for name, default in taken.items() if isinstance(default, bool)]
+        others = {name: BY_NAME.get(name, default) for name, default in taken.items() if name not in switches}
+        biased = () if "bias" in self.without.get(direction, ()) else ("bias",)
+        nests = [
+            dressed(self.nest(direction, **others, **dict(zip(switches, on, strict=True))), biased)
+            for on in product((False, True), repeat=len(switches))
+        ]
+        yield from (name for name in CHANGES if any(changes_anything(nest, name) for nest in nests))
+
     @property
     def common(self) -> dict[str, Any]:
         """Options common to all algorithms of attention, which change the reading of packed rows."""
@@ -179,7 +216,7 @@ class Algorithm:
         from iomodel.nests.rules import check, check_symbols
 
         declare = self.declare if direction == "forward" else self.backward
-        chosen = {**self.options, **options, "causal": causal}
+        chosen = {**self.options, **dict.fromkeys(self.as_written, False), **options, "causal": causal}
         nest: Nest = tuple(declare(**{name: chosen[name] for name in signature(declare).parameters}))
         check(nest)
         check_symbols(nest)

@@ -1,4 +1,4 @@
-"""Names of the features of a call, in the order in which they change a nest."""
+"""Names of the features of a call and of the options as written, in the order in which they change a nest."""
 
 FEATURE_NAMES = (
     "latent",
@@ -12,3 +12,15 @@ FEATURE_NAMES = (
     "sinks",
     "dropout",
 )
+
+AS_WRITTEN = {
+    "padded_statistics": "stores or loads no statistics of a tile of rows",
+    "masked_loads": "streams no keys past a query tile",
+    "eager_loads": "keeps no tile that depends on what it sees",
+    "unskipped_window": "skips no tiles",
+    "padded_queries": "skips no tiles by the rows of a query tile",
+    "bias_vector": "loads no bias",
+}
+"""The options of any nest that count what the source of a kernel does, with the reason where one has no meaning."""
+BAND_ONLY = ("masked_loads", "unskipped_window", "padded_queries")
+"""Those that are defined for the edges of a band, not for a mask given by data."""

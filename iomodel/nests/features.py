@@ -11,7 +11,7 @@ dropout               a random number per element of P; its state is stored by t
 kv_dtype              K and V are stored in HBM in a separate dtype
 head_scales,          their scales: one per head, loaded with the stationary tile, or one per key, loaded with its tile
 token_scales
-paged                 K and V are stored in whole pages, located by a table: one entry per page that a tile touches
+paged                 K and V, with scales per key, are stored in whole pages, located by a table: one entry per page that a tile touches
                       (PagedAttention, arXiv:2309.06180)
 latent                V is the first columns of K and is not loaded separately (MLA, arXiv:2405.04434)
 ====================  ==================================================================================================
@@ -62,6 +62,8 @@ from iomodel.nests.tensors import (
     slopes,
 )
 
+PAGED = ("K", "V", "K_scale", "V_scale")
+"""The tensors that lie in pages of keys; scales of a head have no keys."""
 Change = Callable[[Statement], Iterable[Statement]]
 
 
@@ -165,7 +167,7 @@ def _with_token_scales(nest: Nest) -> Nest:
 
 def _with_pages(nest: Nest) -> Nest:
     def change(statement: Statement) -> Sequence[Statement]:
-        if isinstance(statement, Load | Hold) and statement.tensor.name in ("K", "V"):
+        if isinstance(statement, Load | Hold) and statement.tensor.name in PAGED and key in statement.tensor.axes:
             return (replace(statement, tensor=replace(statement.tensor, paged=True)),)
         if not isinstance(statement, Block):
             return (statement,)

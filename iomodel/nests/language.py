@@ -10,7 +10,9 @@ The grammar::
                                                                     those that the tile of the enclosing loop sees
                 | Cut([Piece(times, sizes, mask) ...],              on each piece of the call as on a separate call:
                       [statement ...])                              `times` times, with these sizes for symbols
-                | Live(axis, [statement ...])                       only if the enclosing tile sees any of `axis`
+                | Live(axis, [statement ...])                       only if the enclosing tile sees any of `axis`; of a
+                                                                    partition that a loop walks: only if the part
+                                                                    holds a position
                 | Idle(axis, [statement ...])                       only if it sees none of it
                 | When(condition, [statement ...], unless=False)    only if an expression is 1, not 0; or the reverse
                 | Load(tensor, after_first=None)                    HBM -> SRAM, the current tile; not at the first
@@ -25,7 +27,9 @@ The grammar::
                 | Scores | Drop | Sink (axis, ...)                  a place where a feature of the call may be added
                                                                     (:mod:`iomodel.nests.features`)
 
-A statement covers the current tile of every axis that an enclosing loop walks, and all of any other axis.
+A statement covers the current tile of every axis that an enclosing loop walks, and all of any other axis. A tile is
+clipped at the end of its axis, except along the axes of `padded`; a `clipped` load is also clipped after the last
+position that the enclosing tile sees.
 A buffer (of `Load` or `Hold`) lives as long as the loop body that declares it. A loop over an axis that is a
 partition of another (`Axis.of`) divides the tiles of that axis among its trips. Counts follow by folding over the
 nest (:mod:`iomodel.counting.folds`). The language is independent of machines, numbers, and masks, except for the masks
@@ -49,10 +53,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Load:
-    """Move the current tile from HBM into a buffer; not at the first trip of the masked loop over `after_first`."""
+    """Move the current tile from HBM into a buffer; not at the first trip of the masked loop over `after_first`.
+
+    Along the axes of `padded` the tile is moved whole, the last one too: rows beyond the end are memory that exists,
+    or, if it `wraps`, the first rows again. A `clipped` load moves the tile of a masked loop up to the last position
+    that the enclosing tile sees.
+    """
 
     tensor: Tensor
     after_first: Axis | None = None
+    padded: tuple[Axis, ...] = ()
+    wraps: bool = False
+    clipped: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,17 +76,19 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Store:
-    """Move the current tile to HBM, from its buffer or from that of `held`."""
+    """Move the current tile to HBM, from its buffer or from that of `held`; whole along the axes of `padded`."""
 
     tensor: Tensor
     held: Tensor | None = None
+    padded: tuple[Axis, ...] = ()
 
 
 @dataclass(frozen=True)
 class Fill:
-    """Write a constant to the current tile in HBM, without a buffer."""
+    """Write a constant to the current tile in HBM, without a buffer; whole along the axes of `padded`."""
 
     tensor: Tensor
+    padded: tuple[Axis, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,6 +170,21 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Sight:
+    """The mask as a masked loop or a guard applies it, where that is not exactly.
+
+    Without `left`, nothing is skipped at the left side of a window. With `query_tile`, the rows that pad the last tile
+    of so many query rows see keys as queries after the last one would.
+    """
+
+    left: bool = True
+    query_tile: Expr | None = None
+
+
+EXACT = Sight()
+
+
+@dataclass(frozen=True)
 class Loop(Block):
     """Walk the tiles of an axis."""
 
@@ -163,6 +192,7 @@ class Loop(Block):
     tile: Expr
     body: Sequence[Statement]
     masked: bool = False
+    sight: Sight = EXACT
 
 
 @dataclass(frozen=True)
@@ -195,10 +225,14 @@ class Cut(Block):
 
 @dataclass(frozen=True)
 class Live(Block):
-    """Run the body only if the tile of the enclosing loop sees some of `axis`."""
+    """Run the body only if the tile of the enclosing loop sees some of `axis`.
+
+    Of a partition that a loop walks, only in the parts that hold a position.
+    """
 
     axis: Axis
     body: Sequence[Statement]
+    sight: Sight = EXACT
 
 
 @dataclass(frozen=True)
@@ -207,6 +241,7 @@ class Idle(Block):
 
     axis: Axis
     body: Sequence[Statement]
+    sight: Sight = EXACT
 
 
 @dataclass(frozen=True)
@@ -295,6 +330,9 @@ def retiled(nest: Nest, tiles: Mapping[Expr, Expr]) -> Nest:
     """Substitute tiles of a nest."""
 
     def change(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Loop | Live | Idle) and statement.sight.query_tile is not None:
+            sight = replace(statement.sight, query_tile=statement.sight.query_tile.subs(tiles))
+            statement = replace(statement, sight=sight)
         if isinstance(statement, Loop):
             return (replace(statement, tile=statement.tile.subs(tiles)),)
         return (statement,)

@@ -29,7 +29,7 @@ from iomodel.nests.language import (
     walk,
 )
 from iomodel.nests.symbols import NAME_OF
-from iomodel.nests.tensors import grouped
+from iomodel.nests.tensors import grouped, key, query
 
 
 class DeclarationError(IOModelError):
@@ -72,6 +72,12 @@ def check(nest: Nest) -> None:
             raise DeclarationError(
                 f"{kernel.title}: {statement.tensor.name} skips the first trip, but is inside a guard"
             )
+        if isinstance(statement, Load) and statement.clipped:
+            inner = _masked(path)
+            if not inner or inner[0] not in statement.tensor.axes or {query, key} <= {*statement.tensor.axes}:
+                raise DeclarationError(
+                    f"{kernel.title}: {statement.tensor.name} is clipped, but covers no axis, or both, of a masked loop"
+                )
         if isinstance(statement, Load) and statement.after_first in statement.tensor.axes:
             raise DeclarationError(
                 f"{kernel.title}: {statement.tensor.name} skips the first trip, but its tile changes at every trip"

@@ -17,6 +17,8 @@ group = Axis("group", G)
 """The query heads that share a key/value head."""
 split = Axis("split", s, of=key, chunk=B_c * ceiling(ceiling(N_k / B_c) / s))
 """Splits of the keys into equal numbers of whole key tiles; the last splits may have fewer or none."""
+filled = Axis("filled", ceiling(N_k / split.chunk))
+"""The splits that hold a key."""
 grouped = Symbol("grouped", integer=True, nonnegative=True)
 """1 if several programs share a key/value head, 0 if each has a separate one; set by View."""
 slab = Axis("slab", n_dQ)
@@ -36,6 +38,8 @@ m = Tensor("m", (query,), "fp32")
 LSE = Tensor("LSE", (query,), "fp32")
 O_acc = Tensor("O_acc", (split, query, value), "fp32")
 LSE_acc = Tensor("LSE_acc", (split, query), "fp32")
+m_acc = Tensor("m_acc", (split, query), "fp32")
+l_acc = Tensor("l_acc", (split, query), "fp32")
 
 dO = Tensor("dO", (query, value))
 dQ = Tensor("dQ", (query, depth))
@@ -54,6 +58,8 @@ dK_expanded = Tensor("dK_expanded", (key, depth))
 dV_expanded = Tensor("dV_expanded", (key, value))
 
 bias = Tensor("bias", (query, key))
+bias_rows = Tensor("bias", (head, key))
+"""A bias that all queries of a head share."""
 slopes = Tensor("slopes", (head,), "fp32", per="heads")
 sinks = Tensor("sinks", (head,), per="heads")
 R = Tensor("R", (state,), "int64", per="call")

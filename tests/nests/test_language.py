@@ -45,6 +45,7 @@ from iomodel.nests.language import (
     Per,
     Piece,
     Random,
+    Sight,
     Statement,
     Store,
     Tanh,
@@ -107,24 +108,27 @@ class Scene:
     values: Mapping[Symbol, int]
     shown: int = 0
 
-    def visible(self) -> np.ndarray:
-        """Which query sees which key, element by element."""
+    def visible(self, left: bool = True, more: int = 0) -> np.ndarray:
+        """Which query sees which key, element by element; and so many rows after the last query."""
         q_len, kv_len = self.values[N_q], self.values[N_k]
         if self.kind.tabulated:
             return np.random.default_rng(self.shown).random((q_len, kv_len)) < (self.shown % 5) / 8
         offset = 0 if self.kind.top_left else kv_len - q_len
-        distance = np.arange(kv_len)[None, :] - np.arange(q_len)[:, None] - offset
+        distance = np.arange(kv_len)[None, :] - np.arange(q_len + more)[:, None] - offset
         visible = np.ones(distance.shape, dtype=bool)
-        if self.kind.left:
+        if self.kind.left and left:
             visible &= distance >= -self.values[W_l]
         if self.kind.right:
             visible &= distance <= (0 if self.kind.causal else self.values[W_r])
         return visible
 
     def counted(self) -> dict[str, Any]:
-        visible = self.visible()
-        seen = np.repeat(visible, self.values[G], axis=0) if self.packed else visible
-        machine = Machine(self.values, seen, self.packed)
+
+        def seen(left: bool = True, more: int = 11) -> np.ndarray:
+            visible = self.visible(left, more)
+            return np.repeat(visible, self.values[G], axis=0) if self.packed else visible
+
+        machine = Machine(self.values, seen(more=0), self.packed, sighted=seen)
         machine.run(self.nest)
         elements, size = machine.peak_hbm(self.nest)
         return +machine.counters | {
@@ -203,6 +207,11 @@ LEAVES = ["load", "load", "hold", "store", "fill", "accumulate", "lookup", "matm
 PLAIN = ["load", "hold", "store", "matmul", "function"]
 
 
+def padded(tensor: Tensor) -> st.SearchStrategy[tuple[Axis, ...]]:
+    """Axes whose tiles are moved whole: mostly none."""
+    return st.sampled_from([(), (), (), *((axis,) for axis in tensor.axes), tensor.axes])
+
+
 @st.composite
 def leaves(draw: st.DrawFn, around: Around) -> Statement:
     """A statement without a body."""
@@ -215,19 +224,21 @@ def leaves(draw: st.DrawFn, around: Around) -> Statement:
             could = around.masked not in tensor.axes and not around.guarded
             waits = around.masked if could and draw(st.booleans()) else None
             held.add(tensor)
-            return Load(tensor, waits)
+            return Load(tensor, waits, draw(padded(tensor)), draw(st.booleans()))
         case "hold":
             tensor = draw(tensors)
             held.add(tensor)
             return Hold(tensor, draw(st.none() | dtypes))
         case "store":
             source = draw(buffers)
-            return Store(draw(st.sampled_from([source, draw(tensors)])), source)
+            tensor = draw(st.sampled_from([source, draw(tensors)]))
+            return Store(tensor, source, draw(padded(tensor)))
         case "accumulate":
             within = (slab,) if draw(st.booleans()) else ()
             return Accumulate(draw(tensors), draw(buffers), draw(st.booleans()), within)
         case "fill":
-            return Fill(draw(tensors))
+            tensor = draw(tensors)
+            return Fill(tensor, draw(padded(tensor)))
         case "lookup" if not around.cut and (split not in around.walked or key in around.walked):
             return Lookup(block_table)
         case "matmul":
@@ -296,7 +307,8 @@ def parts(draw: st.DrawFn, around: Around) -> list[Statement]:
     inner = around.inside(key, True)
     loop = Loop(key, B_c, draw(bodies(inner)), masked=True)
     body = [draw(leaves(around)), loop, draw(leaves(around))]
-    return draw(st.sampled_from([body, [Live(key, body)], [body[0], Live(key, [loop, body[2]])]]))
+    choices = [body, [Live(key, body)], [body[0], Live(key, [loop, body[2]])], [Live(split, body)]]
+    return draw(st.sampled_from([*choices, [Live(split, [body[0]]), Live(key, [loop]), Live(split, [body[2]])]]))
 
 
 @st.composite
@@ -325,7 +337,36 @@ def scenes(draw: st.DrawFn, whole: bool = False) -> Scene:
     nest = tuple(kernels)
     if tabulated:
         nest = tuple(kernel.with_body(rebuilt(kernel.body, without_pages)) for kernel in nest)
+    elif draw(st.booleans()):
+        nest = clipped(nest)
+    if draw(st.integers(0, 3)) == 0:
+        nest = tuple(kernel.with_body(rebuilt(kernel.body, left_unskipped)) for kernel in nest)
     return Scene(nest, kind, draw(st.booleans()), draw(points()), draw(st.integers(0, 99)))
+
+
+def clipped(nest: Nest) -> Nest:
+    """Every load of the tile of a masked loop stops after the last position that is seen."""
+
+    def inside(axis: Axis) -> Any:
+        def change(statement: Statement) -> tuple[Statement, ...]:
+            axes = statement.tensor.axes if isinstance(statement, Load) else ()
+            fits = isinstance(statement, Load) and axis in axes and not {query, key} <= {*axes}
+            return (replace(statement, clipped=True),) if fits else (statement,)
+
+        return change
+
+    def change(statement: Statement) -> tuple[Statement, ...]:
+        if isinstance(statement, Loop) and statement.masked:
+            return (statement.with_body(rebuilt(statement.body, inside(statement.axis))),)
+        return (statement,)
+
+    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
+
+
+def left_unskipped(statement: Statement) -> tuple[Statement, ...]:
+    """A window that skips nothing at its left side."""
+    sighted = isinstance(statement, Loop | Live | Idle)
+    return (replace(statement, sight=Sight(left=False)) if sighted else statement,)
 
 
 def without_pages(statement: Statement) -> tuple[Statement, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from iomodel.testing.machine import FloatArray, Machine, Width
 
 from .extras import Extras, place, write_rng_state
-from .grid import IntArray, Program
+from .grid import IntArray, Program, Visit
 
 Name = Literal["K", "V"]
 ALL = slice(None)
@@ -55,6 +55,8 @@ class Cache:
             hbm.alloc(name, data.shape, data, self.width)
             if extras.scales:
                 assert scale is not None
+                if size and extras.scales == "token":  # they lie in the pages of their keys
+                    scale = paged(scale[..., None], self.table, size)[..., 0]
                 hbm.alloc(f"{name}_scale", scale.shape, scale, "fp32")
 
     def load(self, name: Name, program: Program, keys: slice, columns: slice = ALL) -> FloatArray:
@@ -62,11 +64,14 @@ class Cache:
         latent = self.extras.latent and name == "V"
         if latent and columns == ALL:
             columns = slice(self.depth["V"])
-        index: tuple[Any, ...] = program.keys(keys)
-        if size := self.extras.page_size:
-            key = np.arange(keys.start, min(keys.stop, self.table.shape[1] * size))
-            index = self.table[program.batch, key // size], key % size, program.kv_head
-        return self.machine.hbm.load("K" if latent else name, (*index, columns), counted=name)
+        return self.machine.hbm.load("K" if latent else name, (*self.at(program, keys), columns), counted=name)
+
+    def at(self, program: Program, keys: slice) -> tuple[Any, ...]:
+        """Where some keys lie, in pages or not."""
+        if not (size := self.extras.page_size):
+            return program.keys(keys)
+        key = np.arange(keys.start, min(keys.stop, self.table.shape[1] * size))
+        return self.table[program.batch, key // size], key % size, program.kv_head
 
     def alloc_scale(self, name: Name, per: Literal["head", "token"], length: int = 1) -> None:
         """A buffer for the scales of K or V, if they are of this kind."""
@@ -77,8 +82,9 @@ class Cache:
         """Load the scale of the program's key head, or those of some of its keys."""
         if self.extras.scales == per:
             head = slice(program.kv_head, program.kv_head + 1)
-            index = program.keys(keys) if per == "token" else (program.batch, head)
+            index = self.at(program, keys) if per == "token" else (program.batch, head)
             values = self.machine.hbm.load(f"{name}_scale", index)
+            self.buffers[f"{name}_scale"][:] = 0.0
             self.buffers[f"{name}_scale"][: len(values)] = values
 
     def scale(self, name: Name, length: int) -> FloatArray:
@@ -98,39 +104,57 @@ class Cache:
         self.load_scale("K", "head", program)
         self.load_scale("V", "head", program)
 
-    def alloc_tile(self, block: int, *names: Name) -> None:
-        """Buffers of a tile of K, of V or, named together, of both; latent, K's then holds V too."""
+    def alloc_tile(self, block: int, *names: Name, columns: int | None = None) -> None:
+        """Buffers of a tile of K, of V or, named together, of both; latent, K's then holds V too.
+
+        That of V may have room for some `columns` alone.
+        """
         for name in names:
             if not (self.extras.latent and name == "V" and "K" in names):
-                self.buffers[name] = self.machine.sram.alloc(name, (block, self.depth[name]), self.width)
+                width = columns if columns and name == "V" else self.depth[name]
+                self.buffers[name] = self.machine.sram.alloc(name, (block, width), self.width)
             self.alloc_scale(name, "token", block)
 
     def free_tile(self, name: Name) -> None:
         """Give them back."""
         self.machine.sram.free(name, *([f"{name}_scale"] if self.extras.scales == "token" else []))
 
-    def load_tile(self, program: Program, keys: slice, *names: Name, after: Name | None = None) -> list[FloatArray]:
+    def load_tile(
+        self,
+        program: Program,
+        visit: Visit | slice,
+        *names: Name,
+        after: Name | None = None,
+        columns: slice | None = None,
+    ) -> list[FloatArray]:
         """Load a tile of K, of V or, named together, of both, which then look up their pages once.
 
         `after` the same tile of K has been loaded and is still there, V knows its pages; latent, it is copied on chip.
+        Of V, only some `columns`. A visit that masks its loads moves no keys after the last one that it sees, and none
+        that only pads a page.
         """
+        keys, loaded = (visit, visit) if isinstance(visit, slice) else (visit.keys, visit.loaded)
+        masked = not isinstance(visit, slice) and visit.masked
         n = keys.stop - keys.start
         if (size := self.extras.page_size) and after is None:
             pages = slice(keys.start // size, (keys.stop - 1) // size + 1)
             self.machine.hbm.load("block_table", (program.batch, pages))  # addresses; no buffer
         tiles = []
         for name in names:
+            part = columns if columns and name == "V" else slice(self.depth[name])
             if self.extras.latent and name == "V" and "K" in names:
-                tiles.append(self.buffers["K"][:n, : self.depth["V"]])
+                tiles.append(self.buffers["K"][:n, part])
                 continue
-            buffer = self.buffers[name]
+            buffer = self.buffers[name][:, : part.stop - (part.start or 0)]
             if self.extras.latent and after == "K":
                 buffer[:n] = self.buffers["K"][:n, : self.depth["V"]]
                 tiles.append(buffer[:n])
                 continue
-            moved = self.load(name, program, slice(keys.start, keys.start + len(buffer)) if size else keys)
+            whole = slice(keys.start, keys.start + len(buffer)) if size and not masked else loaded
+            moved = self.load(name, program, whole, part)
+            buffer[:] = 0.0
             buffer[: len(moved)] = moved
-            self.load_scale(name, "token", program, keys)
+            self.load_scale(name, "token", program, whole)
             tiles.append(buffer[:n] * self.scale(name, n)[:, None])
         return tiles
 

@@ -19,7 +19,7 @@ from .masks import BoolArray
 class Extras:
     """The features of one call; each is off by default."""
 
-    bias: FloatArray | None = None  # [B, H, N_q, N_k], added to the scores
+    bias: FloatArray | None = None  # [B, H, N_q, N_k], added to the scores; [B, H, N_k] if all queries share it
     softcap: float | None = None  # c: S becomes c tanh(S / c)
     slopes: FloatArray | None = None  # [H], ALiBi
     sinks: FloatArray | None = None  # [H], one more logit in the denominator
@@ -59,22 +59,46 @@ def offset(q_len: int, kv_len: int, align: str) -> int:
     return {"bottom-right": kv_len - q_len, "top-left": 0}[align]
 
 
-def alloc_per_head(machine: Machine, name: str, program: Program, width: Width) -> FloatArray | None:
-    """A buffer for a program's elements of a tensor [H], if the call has that tensor."""
-    if name not in machine.hbm.arrays:
-        return None
-    return machine.sram.alloc(name, (program.heads_here.stop - program.heads_here.start,), width)
+class PerHead:
+    """A program's elements of a tensor [H] on chip: of all its query heads, or of those of a tile of rows."""
+
+    def __init__(self, machine: Machine, name: str, program: Program, width: Width, rows: int | None) -> None:
+        self.machine, self.name, self.program = machine, name, program
+        heads = program.heads_here.stop - program.heads_here.start
+        self.buffer = machine.sram.alloc(name, (heads if rows is None else min(heads, rows),), width)
+        self.values = np.full(heads, np.nan)  # the buffer by the head's place in the group
+
+    def load(self, rows: slice | None) -> None:
+        """Load one element for each head of these rows, or of the program."""
+        program, here = self.program, self.program.heads_here
+        heads = np.arange(here.start, here.stop) if rows is None else program.heads_of(rows)
+        self.buffer[: len(heads)] = self.machine.hbm.load(self.name, heads)
+        self.values[heads - here.start] = self.buffer[: len(heads)]
+
+    def __getitem__(self, members: IntArray) -> FloatArray:
+        return self.values[members]
 
 
-def load_per_head(machine: Machine, name: str, program: Program, buffer: FloatArray | None) -> None:
-    """Load those elements, one for each query head of the program."""
+def alloc_per_head(
+    machine: Machine, name: str, program: Program, width: Width, rows: int | None = None
+) -> PerHead | None:
+    """A buffer for a program's elements of a tensor [H], or a tile's, if the call has that tensor."""
+    return PerHead(machine, name, program, width, rows) if name in machine.hbm.arrays else None
+
+
+def load_per_head(machine: Machine, name: str, program: Program, buffer: PerHead | None, rows: slice | None = None) -> None:  # noqa: ARG001
+    """Load those elements."""
     if buffer is not None:
-        buffer[:] = machine.hbm.load(name, program.heads_here)
+        buffer.load(rows)
 
 
-def alloc_bias(machine: Machine, block_q: int, block_kv: int) -> FloatArray | None:
-    """A buffer for a tile of the bias, if the call has one."""
-    return machine.sram.alloc("bias", (block_q, block_kv), "io") if "bias" in machine.hbm.arrays else None
+def alloc_bias(machine: Machine, block_q: int, block_kv: int, program: Program) -> FloatArray | None:
+    """A buffer for a tile of the bias, if the call has one; of a bias that queries share, a row for each head."""
+    if "bias" not in machine.hbm.arrays:
+        return None
+    heads = program.heads_here.stop - program.heads_here.start
+    shared = machine.hbm.arrays["bias"].ndim == 3
+    return machine.sram.alloc("bias", (min(heads, block_q) if shared else block_q, block_kv), "io")
 
 
 def transform(
@@ -87,7 +111,7 @@ def transform(
     keys: slice,
     offset: int,
     bias: FloatArray | None = None,
-    slope: FloatArray | None = None,
+    slope: PerHead | None = None,
 ) -> FloatArray:
     """Cap a tile of scaled scores, then add the bias and ALiBi, in place; the masking comes after.
 
@@ -100,9 +124,15 @@ def transform(
         s[:] = extras.softcap * t
         derivative -= t**2
     if bias is not None:
-        b = bias[: s.shape[0], : s.shape[1]]
-        b[:] = machine.hbm.load("bias", (*program.rows(rows), keys))
-        s += b
+        if machine.hbm.arrays["bias"].ndim == 3:
+            heads = program.heads_of(rows)
+            b = bias[: len(heads), : s.shape[1]]
+            b[:] = machine.hbm.load("bias", (program.batch, heads, keys))
+            s += b[np.searchsorted(heads, program.positions(rows)[0])]
+        else:
+            b = bias[: s.shape[0], : s.shape[1]]
+            b[:] = machine.hbm.load("bias", (*program.rows(rows), keys))
+            s += b
     if slope is not None:
         _, queries = program.positions(rows)
         distance = np.arange(keys.start, keys.stop)[None, :] - (queries[:, None] + offset)

@@ -6,26 +6,24 @@ from iomodel.testing.machine import FloatArray, Machine, Run
 
 from .cache import forward
 from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
-from .grid import Program, Visit, programs, row_mask, split, visits
+from .grid import Program, Visit, programs, split, visits
 from .masks import BoolArray, finite, logsumexp, reciprocal
+from .written import PLAIN, Statistics, Written, masks_of
 
 
-def initialise(machine: Machine, program: Program, block_q: int) -> None:
+def initialise(machine: Machine, statistics: Statistics, program: Program, block_q: int) -> None:
     """Line 2: constants, nothing on chip. A sink is a logit without a value: the state after having seen it."""
     hbm, sram = machine.hbm, machine.sram
-    if "sinks" not in hbm.arrays:
-        everything = program.rows(slice(None))
-        hbm.store("O", everything, 0.0)
-        hbm.store("l", everything, 0.0)
-        hbm.store("m", everything, -np.inf)
-        return
     for rows in split(program.length, block_q):
-        sink = alloc_per_head(machine, "sinks", program, "io")
-        assert sink is not None
-        load_per_head(machine, "sinks", program, sink)
+        n = rows.stop - rows.start
+        l, m = np.zeros(n), np.full(n, -np.inf)
+        sink = alloc_per_head(machine, "sinks", program, "io", block_q)
+        if sink is not None:
+            load_per_head(machine, "sinks", program, sink, rows)
+            l, m = np.ones(n), sink[program.member(rows)]
         hbm.store("O", program.rows(rows), 0.0)
-        hbm.store("l", program.rows(rows), 1.0)
-        hbm.store("m", program.rows(rows), sink[program.member(rows)])
+        statistics.store("l", program, rows, block_q, l)
+        statistics.store("m", program, rows, block_q, m)
         sram.free()
 
 
@@ -41,6 +39,7 @@ def run(
     capacity: int | None = None,
     seen: BoolArray | None = None,
     extras: Extras | None = None,
+    written: Written = PLAIN,
     block_q: int,
     block_kv: int,
 ) -> Run:
@@ -53,17 +52,20 @@ def run(
     machine, cache, extras = forward(Q, K, V, capacity, extras)
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
-    hbm.alloc("l", Q.shape[:3], width="fp32")
-    hbm.alloc("m", Q.shape[:3], width="fp32")
+    statistics = Statistics(machine, Q, K, packed, written)
+    statistics.alloc("l", block_q)
+    statistics.alloc("m", block_q)
     off = offset(Q.shape[2], K.shape[2], align)
-    mask = row_mask(Q, K, left=left, right=right, align=align, packed=packed, seen=seen)
+    mask, as_read = masks_of(
+        Q, K, left=left, right=right, align=align, packed=packed, seen=seen, written=written, block_q=block_q
+    )
     by_keys: dict[int, list[Visit]] = {j.start: [] for j in split(K.shape[2], block_kv)}
-    for _, visited in visits(mask, block_q, block_kv):
+    for _, visited in visits(mask, block_q, block_kv, as_read):
         for visit in visited:
             by_keys[visit.keys.start].append(visit)
 
     for program in programs(Q, K, packed):
-        initialise(machine, program, block_q)  # line 2
+        initialise(machine, statistics, program, block_q)  # line 2
         q_tile = sram.alloc("Q", (block_q, d), "io")
         o_tile = sram.alloc("O", (block_q, d_v), "fp32")
         l_tile = sram.alloc("l", (block_q,), "fp32")
@@ -73,14 +75,14 @@ def run(
         slope = alloc_per_head(machine, "slopes", program, "fp32")
         cache.alloc_stationary()
         cache.alloc_tile(block_kv, "K", "V")
-        bias = alloc_bias(machine, block_q, block_kv)
+        bias = alloc_bias(machine, block_q, block_kv, program)
         s_tile = sram.alloc("S", (block_q, block_kv), "fp32")
-        for inner in by_keys.values():  # line 5
-            if not inner:
+        for keys, inner in zip(split(K.shape[2], block_kv), by_keys.values(), strict=True):  # line 5
+            if not inner and not written.eager_loads:
                 continue  # no query sees this key tile
-            keys = inner[0].keys
-            load_per_head(machine, "slopes", program, slope)
-            cache.load_stationary(program)
+            if inner:
+                load_per_head(machine, "slopes", program, slope)
+                cache.load_stationary(program)
             k, v = cache.load_tile(program, keys, "K", "V")  # line 6
             for visit in inner:  # line 7
                 rows = visit.rows
@@ -89,7 +91,7 @@ def run(
                 l_ij, m_ij, s = l_inner[:n], m_inner[:n], s_tile[:n, :n_k]
                 at = program.rows(rows)
                 q[:], o[:] = hbm.load("Q", at), hbm.load("O", at)  # line 8
-                l[:], m[:] = hbm.load("l", at), hbm.load("m", at)
+                l[:], m[:] = (statistics.load(name, program, rows, block_q) for name in ("l", "m"))
                 s[:] = machine.matmul(q, k.T) / np.sqrt(d)  # line 9
                 transform(machine, extras, s, program, rows=rows, keys=keys, offset=off, bias=bias, slope=slope)
                 s[visit.hidden] = -np.inf
@@ -106,8 +108,10 @@ def run(
                 o *= reciprocal(l)[:, None]
                 m[:] = m_new
                 hbm.store("O", at, o)  # line 12
-                hbm.store("l", at, l)  # line 13
-                hbm.store("m", at, m)
+                statistics.store("l", program, rows, block_q, l)  # line 13
+                statistics.store("m", program, rows, block_q, m)
         sram.free()
-    l, m = hbm.arrays["l"], hbm.arrays["m"]
+    l, m = statistics.value("l"), statistics.value("m")
+    assert l is not None
+    assert m is not None
     return machine.result(O=hbm.arrays["O"], LSE=logsumexp(m, l), l=l, m=m)

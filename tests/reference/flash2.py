@@ -1,13 +1,16 @@
 """FlashAttention-2, forward (Dao 2023, arXiv:2307.08691, section 3.1, Algorithm 1)."""
 
+from itertools import product
+
 import numpy as np
 
 from iomodel.testing.machine import FloatArray, Run
 
 from .cache import forward
 from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
-from .grid import programs, row_mask, visits
+from .grid import programs, split, visits
 from .masks import BoolArray, finite, logsumexp, reciprocal
+from .written import PLAIN, Statistics, Written, masks_of
 
 
 def run(
@@ -22,8 +25,10 @@ def run(
     capacity: int | None = None,
     seen: BoolArray | None = None,
     extras: Extras | None = None,
+    written: Written = PLAIN,
     block_q: int,
     block_kv: int,
+    block_value: int | None = None,
     lse: bool = True,
 ) -> Run:
     """Run Algorithm 1: query tiles outside, key tiles inside, O normalised once at the end.
@@ -35,35 +40,40 @@ def run(
     machine, cache, extras = forward(Q, K, V, capacity, extras)
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
-    if lse:
-        hbm.alloc("LSE", Q.shape[:3], width="fp32")
+    statistics = Statistics(machine, Q, K, packed, written)
+    for name in (("m", "l") if written.two_statistics else ("LSE",)) if lse else ():
+        statistics.alloc(name, block_q)
+    slab = block_value if written.value_slabs and block_value else d_v
     off = offset(Q.shape[2], K.shape[2], align)
-    mask = row_mask(Q, K, left=left, right=right, align=align, packed=packed, seen=seen)
-    tiles = visits(mask, block_q, block_kv)
+    mask, as_read = masks_of(
+        Q, K, left=left, right=right, align=align, packed=packed, seen=seen, written=written, block_q=block_q
+    )
+    tiles = visits(mask, block_q, block_kv, as_read)
 
     for program in programs(Q, K, packed):
-        for rows, visited in tiles:  # line 3
+        for columns, (rows, visited) in product(split(d_v, slab), tiles):  # line 3
             n = rows.stop - rows.start
             q = sram.alloc("Q", (block_q, d), "io")[:n]
-            o = sram.alloc("O", (block_q, d_v), "fp32")[:n]
+            o = sram.alloc("O", (block_q, slab), "fp32")[:n, : columns.stop - columns.start]
             l = sram.alloc("l", (block_q,), "fp32")[:n]
             m = sram.alloc("m", (block_q,), "fp32")[:n]
-            slope = alloc_per_head(machine, "slopes", program, "fp32")
-            sink = alloc_per_head(machine, "sinks", program, "io")
+            slope = alloc_per_head(machine, "slopes", program, "fp32", block_q)
+            sink = alloc_per_head(machine, "sinks", program, "io", block_q)
             cache.alloc_stationary()
-            cache.alloc_tile(block_kv, "K", "V")
-            bias = alloc_bias(machine, block_q, block_kv)
+            cache.alloc_tile(block_kv, "K", "V", columns=slab)
+            bias = alloc_bias(machine, block_q, block_kv, program)
             s_tile = sram.alloc("S", (block_q, block_kv), "fp32")
             at = program.rows(rows)
-            load_per_head(machine, "sinks", program, sink)
-            if visited:  # a tile that sees nothing needs no queries, only its output
+            load_per_head(machine, "sinks", program, sink, rows)
+            if visited or written.eager_loads:  # a tile that sees nothing needs no queries, only its output
                 q[:] = hbm.load("Q", at)  # line 4
-                load_per_head(machine, "slopes", program, slope)
+            if visited:
+                load_per_head(machine, "slopes", program, slope, rows)
                 cache.load_stationary(program)
             o[:], l[:], m[:] = 0.0, 0.0, -np.inf  # line 5
             for visit in visited:  # line 6
                 s = s_tile[:n, : visit.keys.stop - visit.keys.start]
-                k, v = cache.load_tile(program, visit.keys, "K", "V")  # line 7
+                k, v = cache.load_tile(program, visit, "K", "V", columns=columns)  # line 7
                 s[:] = machine.matmul(q, k.T) / np.sqrt(d)  # line 8
                 transform(machine, extras, s, program, rows=rows, keys=visit.keys, offset=off, bias=bias, slope=slope)
                 s[visit.hidden] = -np.inf
@@ -84,8 +94,11 @@ def run(
                 o *= factor[:, None]
                 m[:] = m_new
             o *= reciprocal(l)[:, None]  # line 12
-            hbm.store("O", at, o)  # line 14
-            if lse:
-                hbm.store("LSE", at, logsumexp(m, l))  # lines 13 and 15
+            hbm.store("O", (*at, columns), o)  # line 14
+            saved = {"LSE": logsumexp(m, l), "m": m, "l": l}  # lines 13 and 15
+            for name in saved.keys() & hbm.arrays.keys():
+                statistics.store(name, program, rows, block_q, saved[name])
             sram.free()
-    return machine.result(O=hbm.arrays["O"], LSE=hbm.arrays["LSE"] if lse else None)
+    m, l = statistics.value("m"), statistics.value("l")
+    logarithms = statistics.value("LSE") if m is None or l is None else logsumexp(m, l)
+    return machine.result(O=hbm.arrays["O"], LSE=logarithms)

@@ -6,8 +6,9 @@ from iomodel.testing.machine import FloatArray, Run
 
 from .cache import forward
 from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
-from .grid import programs, row_mask, visits
+from .grid import programs, visits
 from .masks import BoolArray, finite, logsumexp, reciprocal
+from .written import PLAIN, Statistics, Written, masks_of
 
 
 def run(
@@ -22,6 +23,7 @@ def run(
     capacity: int | None = None,
     seen: BoolArray | None = None,
     extras: Extras | None = None,
+    written: Written = PLAIN,
     block_q: int,
     block_kv: int,
     lse: bool = True,
@@ -35,11 +37,14 @@ def run(
     machine, cache, extras = forward(Q, K, V, capacity, extras)
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
+    statistics = Statistics(machine, Q, K, packed, written)
     if lse:
-        hbm.alloc("LSE", Q.shape[:3], width="fp32")
+        statistics.alloc("LSE", block_q)
     off = offset(Q.shape[2], K.shape[2], align)
-    mask = row_mask(Q, K, left=left, right=right, align=align, packed=packed, seen=seen)
-    tiles = visits(mask, block_q, block_kv)
+    mask, as_read = masks_of(
+        Q, K, left=left, right=right, align=align, packed=packed, seen=seen, written=written, block_q=block_q
+    )
+    tiles = visits(mask, block_q, block_kv, as_read)
 
     for program in programs(Q, K, packed):
         for rows, visited in tiles:
@@ -48,32 +53,33 @@ def run(
             o = sram.alloc("O", (block_q, d_v), "fp32")[:n]
             l = sram.alloc("l", (block_q,), "fp32")[:n]
             m = sram.alloc("m", (block_q,), "fp32")[:n]
-            slope = alloc_per_head(machine, "slopes", program, "fp32")
-            sink = alloc_per_head(machine, "sinks", program, "io")
+            slope = alloc_per_head(machine, "slopes", program, "fp32", block_q)
+            sink = alloc_per_head(machine, "sinks", program, "io", block_q)
             cache.alloc_stationary()
             cache.alloc_tile(block_kv, "K")
             cache.alloc_tile(block_kv, "V")  # of its own even if V is part of K: K is already the next tile
-            bias = alloc_bias(machine, block_q, block_kv)
+            bias = alloc_bias(machine, block_q, block_kv, program)
             s_cur = sram.alloc("S", (block_q, block_kv), "fp32")
             s_next = sram.alloc("S_next", (block_q, block_kv), "fp32")
             at = program.rows(rows)
-            load_per_head(machine, "sinks", program, sink)
-            if visited:  # a tile that sees nothing needs no queries, only its output
+            load_per_head(machine, "sinks", program, sink, rows)
+            if visited or written.eager_loads:  # a tile that sees nothing needs no queries, only its output
                 q[:] = hbm.load("Q", at)
-                load_per_head(machine, "slopes", program, slope)
+            if visited:
+                load_per_head(machine, "slopes", program, slope, rows)
                 cache.load_stationary(program)
             o[:], l[:], m[:] = 0.0, 0.0, -np.inf  # line 2
             p, v = s_cur[:n, :0], np.zeros((0, d_v))  # before the first tile: no P, no V
             for visit in visited:  # lines 3 to 6 are the first trip, 7 to 17 the others
                 s = s_next[:n, : visit.keys.stop - visit.keys.start]
-                (k,) = cache.load_tile(program, visit.keys, "K")  # lines 3 and 8
+                (k,) = cache.load_tile(program, visit, "K")  # lines 3 and 8
                 s[:] = machine.matmul(q, k.T) / np.sqrt(d)  # lines 4 and 9
                 transform(machine, extras, s, program, rows=rows, keys=visit.keys, offset=off, bias=bias, slope=slope)
                 s[visit.hidden] = -np.inf
                 o[:] += machine.matmul(p, v)  # line 11
                 # Lines 3 and 10. Algorithm 1 issues the loads of K_j and V_j together, at the same addresses,
                 # yet the one buffer of V is free only here.
-                (v,) = cache.load_tile(program, visit.keys, "V", after="K")
+                (v,) = cache.load_tile(program, visit, "V", after="K")
                 # Lines 6 and 13, row by row: the new maximum and the factor are scalars of a row.
                 m_new = np.maximum(m, s.max(axis=1))
                 base = finite(m_new)
@@ -96,6 +102,6 @@ def run(
             o *= reciprocal(l)[:, None]  # line 20, with all that follows
             hbm.store("O", at, o)
             if lse:
-                hbm.store("LSE", at, logsumexp(m, l))
+                statistics.store("LSE", program, rows, block_q, logsumexp(m, l))
             sram.free()
-    return machine.result(O=hbm.arrays["O"], LSE=hbm.arrays["LSE"] if lse else None)
+    return machine.result(O=hbm.arrays["O"], LSE=statistics.value("LSE"))

@@ -42,6 +42,10 @@ class Program:
         assert self.head is not None
         return slice(self.head, self.head + 1)
 
+    def heads_of(self, rows: slice) -> IntArray:
+        """The query heads of some rows, each once."""
+        return np.unique(self.positions(rows)[0])
+
     def positions(self, rows: slice) -> tuple[IntArray, IntArray]:
         """The query head and the query of each row."""
         if self.heads is not None and self.queries is not None:
@@ -63,6 +67,17 @@ class Visit:
     rows: slice
     keys: slice
     hidden: BoolArray  # the pairs to mask inside the tile
+    loaded: slice  # the keys that are loaded
+    masked: bool = False  # by a mask of the load
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a kernel takes a row to see when it skips tiles and masks loads, where that is not what the row sees."""
+
+    seen: BoolArray  # by rows, those after the last one too
+    padded: bool = False  # the rows that pad a tile count
+    clipped: bool = False  # keys are loaded up to the last one that the tile sees
 
 
 def split(length: int, block: int) -> list[slice]:
@@ -104,10 +119,41 @@ def row_mask(
     return np.repeat(seen, Q.shape[1] // K.shape[1], axis=0) if packed else seen
 
 
-def visits(seen: BoolArray, block_q: int, block_kv: int) -> list[tuple[slice, list[Visit]]]:
+def sight(
+    Q: FloatArray,
+    K: FloatArray,
+    *,
+    left: int | None,
+    right: int | None,
+    align: str,
+    packed: bool,
+    seen: BoolArray | None = None,
+    more: int,
+    unskipped_window: bool,
+    padded_queries: bool,
+    masked_loads: bool,
+) -> Sight:
+    """The sight of a kernel whose source reads so; `more` rows are in a tile."""
+    group = Q.shape[1] // K.shape[1] if packed else 1
+    if seen is None:
+        seen = visible(Q.shape[2], K.shape[2], None if unskipped_window else left, right, align, more)
+    return Sight(np.repeat(seen, group, axis=0), padded_queries, masked_loads)
+
+
+def visits(
+    seen: BoolArray, block_q: int, block_kv: int, as_read: Sight | None = None
+) -> list[tuple[slice, list[Visit]]]:
     """The row tiles, each with the key tiles it visits: those where it sees at least one key.
 
     A tile without a visible pair is skipped; one that holds a pair is moved and computed whole.
     """
-    keys = split(seen.shape[1], block_kv)
-    return [(i, [Visit(i, j, ~seen[i, j]) for j in keys if seen[i, j].any()]) for i in split(seen.shape[0], block_q)]
+    as_read = as_read or Sight(seen)
+    keys, tiles = split(seen.shape[1], block_kv), []
+    for i in split(seen.shape[0], block_q):
+        strip = as_read.seen[i.start : i.start + block_q if as_read.padded else i.stop].any(axis=0)
+        last = 1 + int(np.flatnonzero(strip)[-1]) if as_read.clipped and strip.any() else len(strip)
+        visited = [
+            Visit(i, j, ~seen[i, j], slice(j.start, min(j.stop, last)), as_read.clipped) for j in keys if strip[j].any()
+        ]
+        tiles.append((i, visited))
+    return tiles

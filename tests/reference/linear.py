@@ -6,9 +6,11 @@ the operands. Where the sum is split, each part leaves its own result in HBM, an
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from iomodel.testing.machine import FloatArray, Machine, Run
 
-from .grid import split
+from .grid import IntArray, split
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,16 @@ def dealt(terms: int, block_k: int, block: int | None, splits: int) -> list[list
     return [[slice(part[0].start, part[-1].stop)] if part else [] for part in parts]
 
 
-def gemm(x: FloatArray, weights: Weights, block_m: int, block_n: int, block_k: int, splits: int) -> Run:
+def gemm(
+    x: FloatArray,
+    weights: Weights,
+    block_m: int,
+    block_n: int,
+    block_k: int,
+    splits: int,
+    wrapped_edges: bool = False,
+) -> Run:
+    """Run the kernel; with wrapped edges, tiles at the edge of Y load the first rows or columns again."""
     machine = Machine(X=x)
     hbm, sram = machine.hbm, machine.sram
     groups, rows, terms = x.shape
@@ -55,6 +66,10 @@ def gemm(x: FloatArray, weights: Weights, block_m: int, block_n: int, block_k: i
         for result in results:
             hbm.alloc(f"{result}_acc", (splits, groups, rows, columns), width="fp32")
     parts = dealt(terms, block_k, weights.scale_block if weights.scales else None, splits)
+
+    def over(tile: slice, block: int, length: int) -> IntArray:
+        place = np.arange(tile.start, tile.start + block if wrapped_edges else tile.stop)
+        return place % length
 
     def alloc_tile() -> dict[str, FloatArray]:
         return {result: sram.alloc(result, (block_m, block_n), "fp32") for result in results}
@@ -74,10 +89,11 @@ def gemm(x: FloatArray, weights: Weights, block_m: int, block_n: int, block_k: i
                 k = slice(span.start + k.start, span.start + k.stop)
                 depth = k.stop - k.start
                 a = sram.alloc("X", (block_m, block_k), "io")
-                a[:height, :depth] = hbm.load("X", (group, m, k))
+                a[:, :depth][: len(over(m, block_m, rows))] = hbm.load("X", (group, over(m, block_m, rows), k))
                 for name, result in zip(names, results, strict=True):
                     b = sram.alloc(name, (block_k, block_n), "kv")
-                    b[:depth, :width] = hbm.load(name, (group, k, n))
+                    place = over(n, block_n, columns)
+                    b[:depth, : len(place)] = hbm.load(name, (group, k, place))
                     right = b[:depth, :width] * scale[name][:, :width] if scale else b[:depth, :width]
                     tile[result][:height, :width] += machine.matmul(a[:height, :depth], right)
                 sram.free("X", *names)

@@ -8,8 +8,10 @@ from iomodel.testing.machine import FloatArray
 BoolArray = NDArray[np.bool_]
 
 
-def visible(q_len: int, kv_len: int, left: int | None, right: int | None, align: str) -> BoolArray:
-    """Which key each query sees, [q_len, kv_len].
+def visible(
+    q_len: int, kv_len: int, left: int | None, right: int | None, align: str, more: int = 0
+) -> BoolArray:
+    """Which key each query sees, [q_len, kv_len]; and so many rows after the last query, as queries would.
 
     Query i sees keys i + off - left to i + off + right inclusive; None is unbounded. The offset is
     kv_len - q_len where the last query is aligned with the last key ("bottom-right", the convention of
@@ -17,9 +19,9 @@ def visible(q_len: int, kv_len: int, left: int | None, right: int | None, align:
     Full attention is (None, None), causal attention (None, 0).
     """
     offsets = {"bottom-right": kv_len - q_len, "top-left": 0}
-    centre = np.arange(q_len)[:, None] + offsets[align]
+    centre = np.arange(q_len + more)[:, None] + offsets[align]
     key = np.arange(kv_len)[None, :]
-    seen = np.ones((q_len, kv_len), dtype=np.bool_)
+    seen = np.ones((q_len + more, kv_len), dtype=np.bool_)
     if left is not None:
         seen &= key >= centre - left
     if right is not None:

@@ -44,6 +44,7 @@ def run(
     select_block: int = 64,
     selected: int = 16,
     local: int = 512,
+    future_blocks: bool = False,
 ) -> Run:
     """Compress, attend to the summaries, weigh and select blocks, attend to them and to the last keys, add up."""
     (batch, heads, n, _), kv_heads, d_v = Q.shape, K.shape[1], V.shape[3]
@@ -71,7 +72,7 @@ def run(
     hbm.free("LSE")
     hbm.alloc("I", (batch, kv_heads, n, selected), width="int32")
     for position in np.ndindex(batch, kv_heads, n):
-        select(machine, blocks, position)
+        select(machine, blocks, position, future_blocks)
     scores = hbm.arrays["P_slc"]
     hbm.free("P_slc")
     hbm.alloc("O_slc", (batch, heads, n, d_v))

@@ -128,12 +128,12 @@ def importance(machine: Machine, blocks: Blocks, at: tuple[int, int], block: int
         sram.free()
 
 
-def select(machine: Machine, blocks: Blocks, at: tuple[int, int, int]) -> None:
+def select(machine: Machine, blocks: Blocks, at: tuple[int, int, int], future_blocks: bool) -> None:
     """Eq. 11 for one position: of the blocks up to its own, that one, the first and the one before come before all."""
     hbm, sram = machine.hbm, machine.sram
     chosen, p = sram.alloc("I", (blocks.selected,), "int32"), sram.alloc("P_slc", (1,))
     own, found = at[2] // blocks.size, []
-    for block in range(blocks.selectable):
+    for block in range(blocks.selectable if future_blocks else own + 1):
         p[:] = hbm.load("P_slc", (*at, slice(block, block + 1)))
         always = [own, 0, own - 1]
         rank = always.index(block) if block in always else len(always)

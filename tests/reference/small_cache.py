@@ -9,8 +9,9 @@ import numpy as np
 from iomodel.testing.machine import FloatArray, Machine, Run
 
 from .extras import Extras
-from .grid import Program, Visit, programs, row_mask, visits
+from .grid import Program, Visit, programs, visits
 from .masks import BoolArray, finite, reciprocal
+from .written import PLAIN, Written, masks_of
 
 
 def scores(machine: Machine, program: Program, visit: Visit, s: FloatArray, blocks: tuple[int, int]) -> None:
@@ -23,7 +24,8 @@ def scores(machine: Machine, program: Program, visit: Visit, s: FloatArray, bloc
     for c in range(d):
         column = slice(c, c + 1)
         q[:] = hbm.load("Q", (*program.rows(visit.rows), column))
-        k[:] = hbm.load("K", (*program.keys(visit.keys), column))
+        k[:] = 0.0
+        k[: visit.loaded.stop - visit.loaded.start] = hbm.load("K", (*program.keys(visit.loaded), column))
         s += machine.matmul(q, k.T)
     s /= np.sqrt(d)
     s[visit.hidden] = -np.inf
@@ -42,6 +44,7 @@ def run(
     capacity: int | None = None,
     seen: BoolArray | None = None,
     extras: Extras | None = None,
+    written: Written = PLAIN,
     block_q: int,
     block_kv: int,
 ) -> Run:
@@ -53,8 +56,10 @@ def run(
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
     columns = [slice(c, c + 1) for c in range(d_v)]
-    mask = row_mask(Q, K, left=left, right=right, align=align, packed=packed, seen=seen)
-    tiles = visits(mask, block_q, block_kv)
+    mask, as_read = masks_of(
+        Q, K, left=left, right=right, align=align, packed=packed, seen=seen, written=written, block_q=block_q
+    )
+    tiles = visits(mask, block_q, block_kv, as_read)
 
     for program in programs(Q, K, packed):
         for rows, visited in tiles:
@@ -77,7 +82,8 @@ def run(
                 v = sram.alloc("V", (block_kv, 1), "io")[: s.shape[1]]
                 o = sram.alloc("O", (block_q, 1), "fp32")[:n]
                 for column in columns:
-                    v[:] = hbm.load("V", (*program.keys(visit.keys), column))
+                    v[:] = 0.0
+                    v[: visit.loaded.stop - visit.loaded.start] = hbm.load("V", (*program.keys(visit.loaded), column))
                     o[:] = 0.0 if visit is visited[0] else hbm.load("O", (*at, column))
                     o[:] = factor[:, None] * o + machine.matmul(s, v)
                     if visit is visited[-1]:

@@ -16,6 +16,7 @@ from .extras import NONE, Extras, alloc_bias, alloc_per_head, kept, load_per_hea
 from .grid import Program, programs, row_mask, split
 from .masks import BoolArray, finite, reciprocal
 from .passes import add_mask, alloc_dropped, dropout
+from .written import PLAIN, Written
 
 ALL = slice(None)
 
@@ -31,9 +32,9 @@ def scores(cache: Cache, program: Program, gemm_m: int, gemm_n: int, off: int) -
             s = sram.alloc("S", (gemm_m, gemm_n), "fp32")[:n, :n_k]
             q = sram.alloc("Q", (gemm_m, 1), "io")[:n]
             k = sram.alloc("K", (gemm_n, 1), cache.width)[:n_k]
-            slope = alloc_per_head(machine, "slopes", program, "fp32")
-            bias = alloc_bias(machine, gemm_m, gemm_n)
-            load_per_head(machine, "slopes", program, slope)
+            slope = alloc_per_head(machine, "slopes", program, "fp32", gemm_m)
+            bias = alloc_bias(machine, gemm_m, gemm_n, program)
+            load_per_head(machine, "slopes", program, slope, rows)
             for per in ("head", "token"):
                 cache.alloc_scale("K", per, 1 if per == "head" else gemm_n)
                 cache.load_scale("K", per, program, keys)
@@ -57,7 +58,7 @@ def scores_ideal(cache: Cache, program: Program, off: int) -> None:
     q = sram.alloc("Q", (program.length, d), "io")
     s = sram.alloc("S", (program.length, kv_len), "fp32")
     slope = alloc_per_head(machine, "slopes", program, "fp32")
-    bias = alloc_bias(machine, program.length, kv_len)
+    bias = alloc_bias(machine, program.length, kv_len, program)
     cache.alloc_scale("K", "head")
     cache.alloc_tile(kv_len, "K")
     q[:] = hbm.load("Q", program.rows(ALL))
@@ -151,6 +152,7 @@ def run(
     capacity: int | None = None,
     seen: BoolArray | None = None,
     extras: Extras | None = None,
+    written: Written = PLAIN,
     mask_pass: bool = False,
     dropout_pass: bool = False,
     gemm1_m: int | None = None,
@@ -170,6 +172,8 @@ def run(
     machine, cache, extras = forward(Q, K, V, capacity, extras)
     if extras.page_size:
         raise ValueError("standard attention has no pages")
+    if replace(written, bias_vector=False) != PLAIN:
+        raise ValueError("standard attention skips nothing and keeps no statistics")
     hbm = machine.hbm
     heads = programs(Q, K, packed)
     mask = row_mask(Q, K, left=left, right=right, align=align, packed=packed, seen=seen)

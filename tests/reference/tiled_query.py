@@ -11,8 +11,9 @@ from iomodel.testing.machine import FloatArray, Run
 
 from .cache import forward
 from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
-from .grid import programs, row_mask, visits
+from .grid import programs, visits
 from .masks import BoolArray, finite, reciprocal
+from .written import PLAIN, Written, masks_of
 
 
 def run(
@@ -27,6 +28,7 @@ def run(
     capacity: int | None = None,
     seen: BoolArray | None = None,
     extras: Extras | None = None,
+    written: Written = PLAIN,
     block_q: int,
     block_kv: int,
 ) -> Run:
@@ -36,8 +38,10 @@ def run(
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
     off = offset(Q.shape[2], kv_len, align)
-    mask = row_mask(Q, K, left=left, right=right, align=align, packed=packed, seen=seen)
-    tiles = visits(mask, block_q, block_kv)
+    mask, as_read = masks_of(
+        Q, K, left=left, right=right, align=align, packed=packed, seen=seen, written=written, block_q=block_q
+    )
+    tiles = visits(mask, block_q, block_kv, as_read)
 
     for program in programs(Q, K, packed):
         for rows, visited in tiles:
@@ -45,20 +49,21 @@ def run(
             q = sram.alloc("Q", (block_q, d), "io")[:n]
             strip = sram.alloc("S", (block_q, kv_len), "fp32")[:n]
             o = sram.alloc("O", (block_q, d_v), "fp32")[:n]
-            slope = alloc_per_head(machine, "slopes", program, "fp32")
-            sink = alloc_per_head(machine, "sinks", program, "io")
+            slope = alloc_per_head(machine, "slopes", program, "fp32", block_q)
+            sink = alloc_per_head(machine, "sinks", program, "io", block_q)
             cache.alloc_stationary()
             at = program.rows(rows)
-            load_per_head(machine, "sinks", program, sink)
-            if visited:  # a tile that sees nothing needs no queries, only its output
+            load_per_head(machine, "sinks", program, sink, rows)
+            if visited or written.eager_loads:  # a tile that sees nothing needs no queries, only its output
                 q[:] = hbm.load("Q", at)
-                load_per_head(machine, "slopes", program, slope)
+            if visited:
+                load_per_head(machine, "slopes", program, slope, rows)
                 cache.load_stationary(program)
 
             cache.alloc_tile(block_kv, "K")
-            bias = alloc_bias(machine, block_q, block_kv)
+            bias = alloc_bias(machine, block_q, block_kv, program)
             for visit in visited:
-                (k,) = cache.load_tile(program, visit.keys, "K")
+                (k,) = cache.load_tile(program, visit, "K")
                 s = strip[:, visit.keys]
                 s[:] = machine.matmul(q, k.T) / np.sqrt(d)
                 transform(machine, extras, s, program, rows=rows, keys=visit.keys, offset=off, bias=bias, slope=slope)
@@ -82,7 +87,7 @@ def run(
             cache.alloc_tile(block_kv, "V")
             o[:] = 0.0
             for visit in visited:
-                (v,) = cache.load_tile(program, visit.keys, "V")
+                (v,) = cache.load_tile(program, visit, "V")
                 p = strip[:, visit.keys] * kept(machine, extras, program, rows, visit.keys)
                 o += machine.matmul(p, v)
             hbm.store("O", at, o)

@@ -6,7 +6,7 @@ It reads the same declaration as :mod:`iomodel.counting.folds`, so it finds mist
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from sympy import Expr, Symbol
 
 from iomodel.nests.language import (
+    EXACT,
     Accumulate,
     Axis,
     Cut,
@@ -30,6 +31,7 @@ from iomodel.nests.language import (
     Nest,
     Piece,
     Random,
+    Sight,
     Statement,
     Store,
     Tanh,
@@ -38,6 +40,7 @@ from iomodel.nests.language import (
 )
 from iomodel.nests.symbols import B, G, H, H_kv, N_k, N_q, W_l, e, e_kv, p
 from iomodel.nests.tensors import grouped
+from iomodel.nests.tensors import query as QUERY
 
 Extent = tuple[int, int]
 
@@ -67,6 +70,8 @@ class Machine:
     packed: bool
     counters: Counter[str] = field(default_factory=Counter)
     live: list[tuple[int, int]] = field(default_factory=list)
+    sighted: Callable[[bool], np.ndarray] | None = None
+    """The mask with or without its left side, and with rows after the last query, for a loop that applies it so."""
 
     def size(self, expr: Expr) -> int:
         return int(expr.subs(self.values))
@@ -98,20 +103,31 @@ class Machine:
                 page = self.values[p]
                 stop = min(start + self.size(here.loops[axis].tile), -(-self.values[N_k] // page) * page)
             return stop - start
-        if axis.name == "head" and any(
-            walked.name == "query" and loop.tile == 1 for walked, loop in here.loops.items()
-        ):
-            return 1
+        if axis.name == "head" and self.packed:  # neighbouring rows are of different heads
+            start, stop = next((tile for walked, tile in here.tiles.items() if walked.name == "query"), (0, self.values[G]))
+            return min(stop - start, self.values[G])
         return self.rows(axis)
 
-    def sees(self, axis: Axis, tile: Extent, here: Here) -> bool:
-        """Whether the tile of the enclosing loop sees anything of this tile; masks bind queries and keys only."""
+    def shown(self, axis: Axis, tile: Extent, here: Here, sight: Sight = EXACT) -> np.ndarray:
+        """Which rows of the tile the tile of the enclosing loop sees; masks bind queries and keys only."""
         other = {"query": "key", "key": "query"}.get(axis.name)
         outer = next((extent for walked, extent in here.tiles.items() if walked.name == other), None)
         if outer is None:
-            return tile[0] < tile[1]
+            return np.ones(max(0, tile[1] - tile[0]), dtype=bool)
         queries, keys = (tile, outer) if axis.name == "query" else (outer, tile)
-        return bool(self.seen[slice(*queries), slice(*keys)].any())
+        seen = self.seen
+        if sight != EXACT:
+            assert self.sighted is not None
+            seen = self.sighted(sight.left)
+        if sight.query_tile is not None:
+            size = self.size(sight.query_tile)
+            if queries[1] == self.rows(QUERY):
+                queries = queries[0], -(-queries[1] // size) * size
+        return seen[slice(*queries), slice(*keys)].any(axis=int(axis.name == "query"))
+
+    def sees(self, axis: Axis, tile: Extent, here: Here, sight: Sight = EXACT) -> bool:
+        """Whether the tile of the enclosing loop sees anything of this tile."""
+        return bool(self.shown(axis, tile, here, sight).any())
 
     def whole(self, axis: Axis, here: Here) -> Extent:
         """All of an axis, or the part of it that a loop over a partition is at."""
@@ -133,11 +149,12 @@ class Machine:
                 begin, end = self.whole(axis, here)
                 for start in range(begin, end, tile):
                     at = start, min(start + tile, end)
-                    if not masked or self.sees(axis, at, here):
+                    if not masked or self.sees(axis, at, here, statement.sight):
                         self.body(statement, here.inside(statement, at, trip))
                         trip += 1
             case Live(axis=axis) | Idle(axis=axis):
-                if self.sees(axis, self.whole(axis, here), here) == isinstance(statement, Live):
+                extent = self.whole(axis.of, here) if axis in here.tiles and axis.of else self.whole(axis, here)
+                if self.sees(axis, extent, here, statement.sight) == isinstance(statement, Live):
                     self.body(statement, here)
             case When():
                 if self.holds(statement):
@@ -150,11 +167,16 @@ class Machine:
                         self.counters[name] += self.size(piece.times) * count
             case Load(tensor=tensor, after_first=axis):
                 if axis is None or here.trips[axis] > 0:
-                    self.counters[f"reads {tensor.name}"] += self.elements(tensor.axes, here, tensor.paged)
+                    at = self.up_to_the_last_seen(tensor, here) if statement.clipped else here
+                    paged = tensor.paged and not statement.clipped
+                    count = self.elements(tensor.axes, at, paged, statement.padded)
+                    self.counters[f"reads {tensor.name}"] += count
             case Lookup(tensor=tensor):
                 self.counters[f"reads {tensor.name}"] += self.pages(here)
             case Store(tensor=tensor) | Fill(tensor=tensor):
-                self.counters[f"writes {tensor.name}"] += self.elements(tensor.axes, here, tensor.paged)
+                self.counters[f"writes {tensor.name}"] += self.elements(
+                    tensor.axes, here, tensor.paged, statement.padded
+                )
             case Accumulate(tensor=tensor, within=within, atomic=atomic):
                 n = self.elements(tuple(axis for axis in tensor.axes if axis not in within), here, tensor.paged)
                 for name in (f"reads {tensor.name}", f"writes {tensor.name}", *(["atomics"] if atomic else [])):
@@ -169,19 +191,31 @@ class Machine:
         values = {**self.values, **{symbol: self.size(size) for symbol, size in piece.sizes.items()}}
         q_len, kv_len = values[N_q], values[N_k]
         distance = np.arange(kv_len)[None, :] - np.arange(q_len)[:, None] - (kv_len - q_len)
-        seen = np.ones(distance.shape, dtype=bool)
-        if piece.mask != "full":
-            seen &= distance <= 0
-        if piece.mask == "window":
-            seen &= distance >= -values[W_l]
-        rows = np.repeat(seen, values[G], axis=0) if self.packed else seen
-        return replace(self, values=values, seen=rows)
 
-    def elements(self, axes: tuple[Axis, ...], here: Here, paged: bool = False) -> int:
+        def seen(left: bool) -> np.ndarray:
+            shown = np.ones(distance.shape, dtype=bool)
+            if piece.mask != "full":
+                shown &= distance <= 0
+            if piece.mask == "window" and left:
+                shown &= distance >= -values[W_l]
+            return np.repeat(shown, values[G], axis=0) if self.packed else shown
+
+        return replace(self, values=values, seen=seen(True), sighted=seen)
+
+    def elements(self, axes: tuple[Axis, ...], here: Here, paged: bool = False, padded: tuple[Axis, ...] = ()) -> int:
         count = 1
         for axis in axes:
-            count *= self.extent(axis, here, paged)
+            whole = axis in padded and axis in here.loops
+            count *= self.size(here.loops[axis].tile) if whole else self.extent(axis, here, paged)
         return count
+
+    def up_to_the_last_seen(self, tensor: Tensor, here: Here) -> Here:
+        """The same tiles, that of the masked loop cut after the last row that the enclosing tile sees."""
+        axis = next(axis for axis in here.trips if axis in tensor.axes)
+        start, stop = here.tiles[axis]
+        shown = np.flatnonzero(self.shown(axis, (start, self.rows(axis)), here, here.loops[axis].sight))
+        last = start + int(shown[-1]) + 1 if len(shown) else start
+        return replace(here, tiles={**here.tiles, axis: (start, min(stop, last))})
 
     def pages(self, here: Here) -> int:
         """Pages that the keys of the current tile lie in."""
@@ -213,35 +247,37 @@ class Machine:
             if isinstance(statement, Cut):
                 self.within(statement.pieces[0]).hold(statement, here, live)
 
-    def moved(self, block: Any) -> Iterator[tuple[Tensor, bool]]:
-        """The tensors that a kernel moves, in program order, and whether each is written."""
+    def moved(self, block: Any, around: Mapping[Axis, int] = {}) -> Iterator[tuple[Tensor, bool, dict[Axis, int]]]:  # noqa: B006
+        """The tensors that a kernel moves, in program order, whether each is written, and where whole tiles of it end."""
         for statement in self.declared(block):
+            tiles = getattr(statement, "padded", ()) and not getattr(statement, "wraps", False) and around or {}
+            ends = {
+                axis: -(-self.rows(axis) // tile) * tile for axis, tile in tiles.items() if axis in statement.padded
+            }
             match statement:
-                case Loop() | Cut():
-                    yield from self.moved(statement)
+                case Loop():
+                    yield from self.moved(statement, {**around, statement.axis: self.size(statement.tile)})
+                case Cut():
+                    yield from self.moved(statement, around)
                 case Load(tensor=tensor) | Lookup(tensor=tensor):
-                    yield tensor, False
+                    yield tensor, False, ends
                 case Store(tensor=tensor) | Fill(tensor=tensor) | Accumulate(tensor=tensor):
-                    yield tensor, True
+                    yield tensor, True, ends
 
     def peak_hbm(self, nest: Nest) -> tuple[int, int]:
         """Most elements and bytes allocated: inputs always, results from the first store, scratch to the last load."""
-        uses: dict[Tensor, list[tuple[int, bool]]] = {}
+        uses: dict[Tensor, list[tuple[int, bool, dict[Axis, int]]]] = {}
         every = [(n, *use) for n, kernel in enumerate(nest) for use in [*self.moved(kernel), *kept(kernel)]]
-        whole = {tensor.name: tensor for _, tensor, _ in every if not tensor.inside}
-        for number, tensor, written in every:
-            uses.setdefault(whole.get(tensor.name, tensor) if tensor.inside else tensor, []).append((number, written))
+        whole = {tensor.name: tensor for _, tensor, _, _ in every if not tensor.inside}
+        for number, tensor, written, ends in every:
+            owner = whole.get(tensor.name, tensor) if tensor.inside else tensor
+            uses.setdefault(owner, []).append((number, written, ends))
         allocated = [[0, 0] for _ in nest]
         for tensor, found in uses.items():
             if tensor.inside:
                 continue
-            batch, page = self.values[B], self.values[p]
-            per = {"head": batch * self.values[H], "kv_head": batch * self.values[H_kv], "heads": self.values[H]}
-            size = {**per, "kv_heads": self.values[H_kv], "batch": batch, "call": 1}[tensor.per]
-            for axis in tensor.axes:
-                length = self.size(axis.length)
-                size *= -(-length // page) * page if tensor.paged and axis.name == "key" else length
-            stores = [number for number, written in found if written]
+            size = max(self.allocated(tensor, ends) for _, _, ends in found)
+            stores = [number for number, written, _ in found if written]
             scratch = bool(stores) and stores[-1] < found[-1][0]
             begin = found[0][0] if found[0][1] else 0
             for number in range(begin, found[-1][0] + 1 if scratch else len(nest)):
@@ -249,7 +285,19 @@ class Machine:
                 allocated[number][1] += size * self.width(tensor.dtype)
         return max(n for n, _ in allocated), max(n for _, n in allocated)
 
+    def allocated(self, tensor: Tensor, ends: Mapping[Axis, int]) -> int:
+        """Elements of a tensor; where whole tiles of its rows are moved, rows follow each other program by program."""
+        batch, page = self.values[B], self.values[p]
+        heads = self.values[H_kv] if self.packed and QUERY in ends else self.values[H]
+        per = {"head": batch * heads, "kv_head": batch * self.values[H_kv], "heads": self.values[H]}
+        size = {**per, "kv_heads": self.values[H_kv], "batch": batch, "call": 1}[tensor.per]
+        for axis in tensor.axes:
+            length = self.size(axis.length)
+            pages = -(-length // page) * page if tensor.paged and axis.name == "key" else length
+            size *= ends.get(axis, pages)
+        return size
 
-def kept(kernel: Kernel) -> list[tuple[Tensor, bool]]:
+
+def kept(kernel: Kernel) -> list[tuple[Tensor, bool, dict[Axis, int]]]:
     """What a kernel leaves in HBM though it does not move it."""
-    return [(tensor, False) for tensor in kernel.keeps]
+    return [(tensor, False, {}) for tensor in kernel.keeps]

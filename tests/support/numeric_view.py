@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from sympy import Expr
 
-from iomodel.counting.coverage import View
+from iomodel.counting.coverage import NOTHING, View
 from iomodel.counting.folds import in_bytes
 from iomodel.nests.language import Axis, Path, Tensor
 from tests.support.enumeration import with_counts
@@ -47,8 +47,8 @@ class NumericView(View):
     def decided(self, condition: Expr) -> Expr:
         return self.point.number(super().decided(condition))
 
-    def covered(self, axes: Iterable[Axis], path: Path, paged: bool = False) -> Expr:
-        return self.point.number(self._symbolic.covered(axes, path, paged))
+    def covered(self, axes: Iterable[Axis], path: Path, paged: bool = False, clipped: bool = False) -> Expr:
+        return self.point.number(self._symbolic.covered(axes, path, paged, clipped))
 
     def pages(self, path: Path) -> Expr:
         return self.point.number(self._symbolic.pages(path))
@@ -56,8 +56,8 @@ class NumericView(View):
     def buffer(self, tensor: Tensor, path: Path) -> Expr:
         return self.point.number(self._symbolic.buffer(tensor, path))
 
-    def stored(self, tensor: Tensor) -> Expr:
-        return self.point.number(self._symbolic.stored(tensor))
+    def stored(self, tensor: Tensor, padded: Mapping[Axis, Expr] = NOTHING) -> Expr:
+        return self.point.number(self._symbolic.stored(tensor, padded))
 
     def size(self, dtype: str) -> Expr:
         """Weigh an element by its size at this call [B]."""

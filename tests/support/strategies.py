@@ -16,11 +16,14 @@ import iomodel
 from iomodel import testing
 from iomodel.algorithms import algorithm, exact_algorithms
 from iomodel.counting.mask_kind import MaskKind
+from iomodel.nests.feature_names import BAND_ONLY
 from iomodel.nests.features import FEATURES
 from iomodel.testing.drawn_masks import Kind
 from iomodel.testing.machine import Run
 from iomodel.workloads.call import ELEMENT_SIZE, Mask
+from iomodel.workloads.masks.tabulated import Tabulated
 from tests.reference.extras import Extras
+from tests.reference.written import Written
 
 
 @dataclass
@@ -99,9 +102,14 @@ def run(name: str, w: iomodel.Attention, tiles: Mapping[str, int], options: Mapp
     told = {
         option: value for option, value in options.items() if option in known and option != algorithm(name).tiled_by
     }
+    as_read = {option: options[option] for option in algorithm(name).written(w.direction) if option in options}
+    if as_read and algorithm(name).approximates:
+        told |= as_read
+    elif as_read:
+        told["written"] = Written(**as_read)
     rows, keys = (w.batch, w.heads, w.q_len), (w.batch, w.kv_heads, w.kv_len)
     tensors = [np.ones((*rows, w.head_dim)), np.ones((*keys, w.head_dim)), np.ones((*keys, w.value_dim))]
-    more = {**bounds(w), **tiles, **told, **({"extras": extras(w)} if w.features else {})}
+    more = {**bounds(w), **tiles, **told, **({"extras": extras(w, as_read)} if w.features else {})}
     if w.direction == "forward":
         measured: Run = import_module(f"tests.reference.{name}").run(*tensors, **more)
         return measured
@@ -121,13 +129,14 @@ def bounds(w: iomodel.Attention) -> dict[str, Any]:
     return {"seen": w.mask.seen(w.q_len, w.kv_len)}
 
 
-def extras(w: iomodel.Attention) -> Extras:
+def extras(w: iomodel.Attention, as_read: Mapping[str, bool] = {}) -> Extras:  # noqa: B006 - never changed
     """The features of a call as the reference kernels take them."""
+    of_queries = () if as_read.get("bias_vector") else (w.q_len,)
     per_head = np.zeros(w.heads)
     keys = (w.kv_len,) if w.kv_scales == "token" else ()
     scale = np.ones((w.batch, w.kv_heads, *keys)) if w.kv_scales else None
     return Extras(
-        bias=np.zeros((w.batch, w.heads, w.q_len, w.kv_len)) if w.bias else None,
+        bias=np.zeros((w.batch, w.heads, *of_queries, w.kv_len)) if w.bias else None,
         softcap=w.softcap,
         slopes=per_head if w.alibi else None,
         sinks=per_head if w.sinks else None,
@@ -230,6 +239,7 @@ def approximate_cases(draw: st.DrawFn, variant: Variant) -> Case:
     for option, drawn in DRAWN_FOR.items():
         if option in found.options:
             chosen[option] = draw(drawn(w, chosen))
+    chosen |= draw(as_written(variant, mask))
     tiles = {tile: draw(st.integers(least, most)) for tile in variant.tiles_under(mask)}
     return Case(name, w, tiles, chosen)
 
@@ -244,9 +254,24 @@ def cases(draw: st.DrawFn, variant: Variant, plain: bool = False) -> Case:
     tiles = {name: draw(st.integers(least, most)) for name in variant.tiles}
     options |= {**variant.options, "packed": draw(st.booleans())}
     workload = draw(workloads(longest, variant.direction, None if plain else variant.without))
+    if not plain:
+        options |= draw(as_written(variant, workload.mask))
+    if "value_slabs" in options:
+        tiles["block_value"] = draw(st.integers(1, workload.value_dim + 2))
     if "splits" in options:
         options["splits"] = min(options["splits"], -(-workload.kv_len // tiles["block_kv"]))
     return Case(variant.algorithm, workload, tiles, options)
+
+
+def as_written(variant: Variant, mask: Any) -> st.SearchStrategy[dict[str, bool]]:
+    """Some of the options as written, none half of the time."""
+    names = algorithm(variant.algorithm).written(variant.direction)
+    if isinstance(mask, Tabulated):
+        names = tuple(name for name in names if name not in BAND_ONLY)
+    if not names:
+        return st.just({})
+    some = st.sets(st.sampled_from(names), min_size=1, max_size=3).map(lambda chosen: dict.fromkeys(sorted(chosen), True))
+    return st.just({}) | some
 
 
 def fraction_of_examples(share: int) -> settings:

@@ -6,6 +6,7 @@ from iomodel.testing.machine import FloatArray, Run
 
 from ..extras import NONE, Extras
 from ..masks import BoolArray, reciprocal
+from ..written import PLAIN, Written
 from .gradients import KeyGradients
 from .tiles import Scores, prepare
 
@@ -24,6 +25,7 @@ def run(
     packed: bool = False,
     capacity: int | None = None,
     extras: Extras = NONE,
+    written: Written = PLAIN,
     block_q: int,
     block_kv: int,
 ) -> Run:
@@ -35,6 +37,7 @@ def run(
     call = prepare(
         (Q, K, V, dO), saved, ("O", "l", "m"),
         left=left, right=right, align=align, seen=seen, packed=packed, capacity=capacity, extras=extras,
+        written=written, rows=(block_q,),
     )  # fmt: skip
     machine, hbm, sram = call.machine, call.machine.hbm, call.machine.sram
     gradients = KeyGradients(machine, Q, packed)
@@ -56,11 +59,12 @@ def run(
         m_tile = sram.alloc("m", (block_q,), "fp32")
         scores = Scores(call, program, block_q, block_kv)
         for keys, visited in call.by_keys(block_q, block_kv):  # line 6
-            if not visited:
-                continue  # no query sees this key tile, and its gradients are 0 already
             n_k = keys.stop - keys.start
             k, v, dk, dv = k_tile[:n_k], v_tile[:n_k], dk_tile[:n_k], dv_tile[:n_k]
-            k[:], v[:] = hbm.load("K", program.keys(keys)), hbm.load("V", program.keys(keys))  # line 7
+            if visited or written.eager_loads:
+                k[:], v[:] = hbm.load("K", program.keys(keys)), hbm.load("V", program.keys(keys))  # line 7
+            if not visited:
+                continue  # no query sees this key tile, and its gradients are 0 already
             scores.begin()  # line 1
             dk[:], dv[:] = 0.0, 0.0  # line 8
             for visit in visited:  # line 9
@@ -69,7 +73,8 @@ def run(
                 l, m = l_tile[:n], m_tile[:n]
                 at = program.rows(visit.rows)
                 q[:], o[:], do[:] = hbm.load("Q", at), hbm.load("O", at), hbm.load("dO", at)  # line 10
-                dq[:], l[:], m[:] = hbm.load("dQ", at), hbm.load("l", at), hbm.load("m", at)
+                dq[:] = hbm.load("dQ", at)
+                l[:], m[:] = (call.statistics.load(name, program, visit.rows, block_q) for name in ("l", "m"))
                 tile = scores.remake(visit, q, k, m)  # lines 11 to 14
                 tile.p[:] *= reciprocal(l)[:, None]
                 dv += machine.matmul((tile.p * tile.z).T, do)  # lines 15 and 16

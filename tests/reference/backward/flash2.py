@@ -11,6 +11,7 @@ from iomodel.testing.machine import FloatArray, Run
 from ..extras import NONE, Extras
 from ..grid import Program, Visit
 from ..masks import BoolArray
+from ..written import PLAIN, Written
 from .gradients import KeyGradients
 from .keys import run_keys
 from .rows import preprocess, sum_slabs
@@ -31,6 +32,7 @@ def run(
     packed: bool = False,
     capacity: int | None = None,
     extras: Extras = NONE,
+    written: Written = PLAIN,
     block_q: int,
     block_kv: int,
     deterministic: bool = False,
@@ -44,6 +46,7 @@ def run(
     call = prepare(
         (Q, K, V, dO), saved, ("O", "LSE"),
         left=left, right=right, align=align, seen=seen, packed=packed, capacity=capacity, extras=extras,
+        written=written, rows=(block_q,),
     )  # fmt: skip
     machine, hbm = call.machine, call.machine.hbm
     gradients = KeyGradients(machine, Q, packed, accumulate)
@@ -54,7 +57,7 @@ def run(
     if gradients.accumulated:
         gradients.alloc()
         gradients.zero()
-    preprocess(call)  # line 4
+    preprocess(call, block_q)  # line 4
 
     def add_dq(program: Program, visit: Visit, number: int, dq: FloatArray) -> None:
         hbm.add("dQ_acc", (number % slabs, *program.rows(visit.rows)), dq, atomic=not deterministic)

@@ -14,29 +14,36 @@ from iomodel.testing.machine import FloatArray, Run
 from ..extras import NONE, Extras
 from ..grid import split
 from ..masks import BoolArray, finite
+from ..written import PLAIN, Written
 from .gradients import KeyGradients
 from .tiles import Call, Scores, prepare
 
 LN_2 = np.log(2.0)
 
 
-def statistics(call: Call) -> None:
-    """D and the log-sum-exp in base 2, 0 for a row that sees nothing; zeros where dQ will be added up."""
+def statistics(call: Call, block_q: int) -> None:
+    """D and the log-sum-exp in base 2, 0 for a row that sees nothing; zeros where dQ will be added up.
+
+    Row by row, or tile by tile where statistics are of whole tiles.
+    """
     hbm, sram = call.machine.hbm, call.machine.sram
-    *shape, d_v = hbm.arrays["O"].shape
+    d_v = hbm.arrays["O"].shape[-1]
+    block = block_q if call.written.padded_statistics else 1
     for name in ("D", "LSE_log2"):
-        hbm.alloc(name, tuple(shape), width="fp32")
+        call.statistics.alloc(name, block_q)
     hbm.alloc("dQ_acc", hbm.arrays["Q"].shape, width="fp32")
     for program in call.programs:
-        o, do = sram.alloc("O", (1, d_v), "io"), sram.alloc("dO", (1, d_v), "io")
-        lse, D = sram.alloc("LSE", (1,), "fp32"), sram.alloc("D", (1,), "fp32")
-        for row in split(program.length, 1):
-            at = program.rows(row)
-            o[:], do[:], lse[:] = hbm.load("O", at), hbm.load("dO", at), hbm.load("LSE", at)
+        o_tile, do_tile = sram.alloc("O", (block, d_v), "io"), sram.alloc("dO", (block, d_v), "io")
+        lse_tile, d_tile = sram.alloc("LSE", (block,), "fp32"), sram.alloc("D", (block,), "fp32")
+        for rows in split(program.length, block):
+            n = rows.stop - rows.start
+            at, o, do, lse, D = program.rows(rows), o_tile[:n], do_tile[:n], lse_tile[:n], d_tile[:n]
+            o[:], do[:] = hbm.load("O", at), hbm.load("dO", at)
+            lse[:] = call.statistics.load("LSE", program, rows, block)
             D[:] = (do * o).sum(axis=1)
             lse[:] = finite(lse) / LN_2
-            hbm.store("D", at, D)
-            hbm.store("LSE_log2", at, lse)
+            call.statistics.store("D", program, rows, block, D)
+            call.statistics.store("LSE_log2", program, rows, block, lse)
             hbm.store("dQ_acc", at, 0.0)
         sram.free()
 
@@ -56,15 +63,16 @@ def gradients_of_keys(call: Call, gradients: KeyGradients, block_q: int, block_k
             n_k = keys.stop - keys.start
             k, v, dk, dv = k_tile[:n_k], v_tile[:n_k], dk_tile[:n_k], dv_tile[:n_k]
             dk[:], dv[:] = 0.0, 0.0
-            if visited:
+            if visited or call.written.eager_loads:
                 k[:], v[:] = hbm.load("K", program.keys(keys)), hbm.load("V", program.keys(keys))
+            if visited:
                 scores.begin()
             for visit in visited:
                 n = visit.rows.stop - visit.rows.start
                 q, do, lse, D, dq = q_tile[:n], do_tile[:n], lse_tile[:n], d_tile[:n], dq_tile[:n]
                 at = program.rows(visit.rows)
-                q[:], lse[:] = hbm.load("Q", at), hbm.load("LSE_log2", at)
-                do[:], D[:] = hbm.load("dO", at), hbm.load("D", at)
+                q[:], lse[:] = hbm.load("Q", at), call.statistics.load("LSE_log2", program, visit.rows, block_q)
+                do[:], D[:] = hbm.load("dO", at), call.statistics.load("D", program, visit.rows, block_q)
                 tile = scores.remake(visit, q, k, lse * LN_2)  # exp2(S log2(e) - lse)
                 dv += machine.matmul((tile.p * tile.z).T, do)
                 ds = scores.back(tile, do, v, D)
@@ -104,6 +112,7 @@ def run(
     packed: bool = False,
     capacity: int | None = None,
     extras: Extras = NONE,
+    written: Written = PLAIN,
     block_q: int,
     block_kv: int,
 ) -> Run:
@@ -111,13 +120,14 @@ def run(
     call = prepare(
         (Q, K, V, dO), saved, ("O", "LSE"),
         left=left, right=right, align=align, seen=seen, packed=packed, capacity=capacity, extras=extras,
+        written=written, rows=(block_q,),
     )  # fmt: skip
     machine, hbm = call.machine, call.machine.hbm
     gradients = KeyGradients(machine, Q, packed, accumulate=True)
     if gradients.accumulated:
         gradients.alloc()
         gradients.zero()
-    statistics(call)
+    statistics(call, block_q)
     if not gradients.accumulated:
         gradients.alloc()
     gradients_of_keys(call, gradients, block_q, block_kv)

@@ -6,7 +6,7 @@ from iomodel.testing.machine import FloatArray
 
 from ..grid import Program, Visit
 from .gradients import KeyGradients
-from .tiles import Call, Scores
+from .tiles import Call, Scores, load_lse
 
 AddDQ = Callable[[Program, Visit, int, FloatArray], None]
 
@@ -26,14 +26,17 @@ def run_keys(call: Call, gradients: KeyGradients, block_q: int, block_kv: int, a
         q_tile = sram.alloc("Q", (block_q, d), "io")
         do_tile = sram.alloc("dO", (block_q, d_v), "io")
         lse_tile = sram.alloc("LSE", (block_q,), "fp32")
+        if call.written.two_statistics:
+            sram.alloc("l", (block_q,), "fp32")  # the log-sum-exp of a row is then in the place of m
         d_tile = sram.alloc("D", (block_q,), "fp32")
         dq_tile = sram.alloc("dQ", (block_q, d), "fp32") if add_dq else None
         scores = Scores(call, program, block_q, block_kv)
         for number, (keys, visited) in enumerate(call.by_keys(block_q, block_kv)):  # line 5
             n_k = keys.stop - keys.start
             k, v, dk, dv = k_tile[:n_k], v_tile[:n_k], dk_tile[:n_k], dv_tile[:n_k]
-            if visited:
+            if visited or call.written.eager_loads:
                 k[:], v[:] = hbm.load("K", program.keys(keys)), hbm.load("V", program.keys(keys))  # line 6
+            if visited:
                 scores.begin()
             dk[:], dv[:] = 0.0, 0.0  # line 7
             for visit in visited:  # line 8
@@ -41,7 +44,8 @@ def run_keys(call: Call, gradients: KeyGradients, block_q: int, block_kv: int, a
                 q, do, lse, D = q_tile[:n], do_tile[:n], lse_tile[:n], d_tile[:n]
                 at = program.rows(visit.rows)
                 q[:], do[:] = hbm.load("Q", at), hbm.load("dO", at)  # line 9; O went into D
-                lse[:], D[:] = hbm.load("LSE", at), hbm.load("D", at)
+                lse[:] = load_lse(call, program, visit.rows, block_q)
+                D[:] = call.statistics.load("D", program, visit.rows, block_q)
                 tile = scores.remake(visit, q, k, lse)  # lines 10 and 11
                 dv += call.machine.matmul((tile.p * tile.z).T, do)  # line 12
                 ds = scores.back(tile, do, v, D)  # lines 13 and 14

@@ -1,20 +1,26 @@
 """The small kernels before and after that have one row of one head on chip at a time."""
 
+import numpy as np
+
 from ..grid import split
 from .tiles import Call
 
 
-def preprocess(call: Call) -> None:
-    """D = rowsum(dO o O); D of a row is a scalar until it is written."""
+def preprocess(call: Call, *tiles: int) -> None:
+    """D = rowsum(dO o O), row by row; or in the first of these tiles, where statistics are of whole tiles."""
     hbm, sram = call.machine.hbm, call.machine.sram
-    *shape, d_v = hbm.arrays["O"].shape
-    hbm.alloc("D", tuple(shape), width="fp32")
+    d_v = hbm.arrays["O"].shape[-1]
+    block = tiles[0] if call.written.padded_statistics else 1
+    call.statistics.alloc("D", *tiles)
     for program in call.programs:
-        o, do = sram.alloc("O", (1, d_v), "io"), sram.alloc("dO", (1, d_v), "io")
-        for row in split(program.length, 1):
-            at = program.rows(row)
+        o_tile, do_tile = sram.alloc("O", (block, d_v), "io"), sram.alloc("dO", (block, d_v), "io")
+        d_tile = sram.alloc("D", (block,), "fp32") if block > 1 or call.written.padded_statistics else np.zeros(1)
+        for rows in split(program.length, block):
+            n = rows.stop - rows.start
+            at, o, do = program.rows(rows), o_tile[:n], do_tile[:n]
             o[:], do[:] = hbm.load("O", at), hbm.load("dO", at)
-            hbm.store("D", at, (do * o).sum(axis=1))
+            d_tile[:n] = (do * o).sum(axis=1)
+            call.statistics.store("D", program, rows, block, d_tile[:n])
         sram.free()
 
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from iomodel.testing.machine import FloatArray, Run
 
 from ..extras import NONE, Extras
-from ..grid import visits
 from ..masks import BoolArray
+from ..written import PLAIN, Written
 from .gradients import KeyGradients
 from .keys import run_keys
 from .rows import preprocess
-from .tiles import Call, Scores, prepare
+from .tiles import Call, Scores, load_lse, prepare
 
 
 def run_queries(call: Call, block_q: int, block_kv: int) -> None:
@@ -29,20 +29,27 @@ def run_queries(call: Call, block_q: int, block_kv: int) -> None:
         dq_tile = sram.alloc("dQ", (block_q, d), "fp32")
         k_tile = sram.alloc("K", (block_kv, d), "io")
         v_tile = sram.alloc("V", (block_kv, d_v), "io")
-        scores = Scores(call, program, block_q, block_kv)
-        for rows, visited in visits(call.seen, block_q, block_kv):
+        scores = Scores(call, program, block_q, block_kv, by_rows=True)
+        if call.written.two_statistics:
+            sram.alloc("l", (block_q,), "fp32")
+        for rows, visited in call.by_queries(block_q, block_kv):
             n = rows.stop - rows.start
             q, do, lse, D, dq = q_tile[:n], do_tile[:n], lse_tile[:n], d_tile[:n], dq_tile[:n]
             at = program.rows(rows)
-            if visited:  # a tile that sees nothing needs no queries, only its output
+            if visited or call.written.eager_loads:  # a tile that sees nothing needs no queries, only its output
                 q[:], do[:] = hbm.load("Q", at), hbm.load("dO", at)
-                lse[:], D[:] = hbm.load("LSE", at), hbm.load("D", at)
-                scores.begin()
+                lse[:] = load_lse(call, program, rows, block_q)
+                for _ in range(2 if call.written.delta_twice else 1):  # each call on some of the key tiles
+                    D[:] = call.statistics.load("D", program, rows, block_q)
+            if visited:
+                scores.begin(rows)
             dq[:] = 0.0
             for visit in visited:
                 n_k = visit.keys.stop - visit.keys.start
                 k, v = k_tile[:n_k], v_tile[:n_k]
-                k[:], v[:] = hbm.load("K", program.keys(visit.keys)), hbm.load("V", program.keys(visit.keys))
+                k[:], v[:] = 0.0, 0.0
+                loaded = visit.loaded.stop - visit.loaded.start
+                k[:loaded], v[:loaded] = (hbm.load(name, program.keys(visit.loaded)) for name in ("K", "V"))
                 ds = scores.back(scores.remake(visit, q, k, lse), do, v, D)
                 dq += call.machine.matmul(ds, k)
             hbm.store("dQ", at, dq)
@@ -63,6 +70,7 @@ def run(
     packed: bool = False,
     capacity: int | None = None,
     extras: Extras = NONE,
+    written: Written = PLAIN,
     block_q: int,
     block_kv: int,
     dq_block_q: int | None = None,
@@ -73,13 +81,14 @@ def run(
     call = prepare(
         (Q, K, V, dO), saved, ("O", "LSE"),
         left=left, right=right, align=align, seen=seen, packed=packed, capacity=capacity, extras=extras,
+        written=written, rows=(block_q, dq_block_q or block_q),
     )  # fmt: skip
     machine, hbm = call.machine, call.machine.hbm
     gradients = KeyGradients(machine, Q, packed, accumulate)
     if gradients.accumulated:
         gradients.alloc()
         gradients.zero()
-    preprocess(call)
+    preprocess(call, block_q, dq_block_q or block_q)
     if not gradients.accumulated:
         gradients.alloc()
     run_keys(call, gradients, block_q, block_kv)
