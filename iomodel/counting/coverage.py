@@ -121,7 +121,7 @@ class View:
             each = ((piece, self.within(piece).covered(axes, inside, paged, clipped)) for piece in cut.pieces)
             total = Add(*(piece.times * _sized(counted, piece) for piece, counted in each))
             return min(total, expand(total), key=count_ops)  # terms that pieces share add up
-        if self.packed and head in axes and query in around.keys() - axes:
+        if self.packed and head in axes and query in around:
             return self._heads(axes - {head}, path, paged, clipped)
         factors, done = self._masked(axes, path, paged, clipped)
         for axis, loop in around.items():
@@ -138,11 +138,13 @@ class View:
         Only the last tile is short, by `short` rows, and the rows that all visits lack tell the number of its visits.
         """
         outer = self.tiled(query, loops(path)[query].tile)
-        visited = self.covered(axes, path, paged, clipped)
+        visits, rows = (self.covered(over, path, paged, clipped) for over in (axes - {query}, axes | {query}))
         short = outer.trips * outer.tile - outer.rows
-        lacking = outer.tile * visited - self.covered(axes | {query}, path, paged, clipped)
+        of_last = floor((outer.tile * visits - rows) / Max(1, short))
         full, last = Min(G, outer.tile), Min(G, outer.tile - short)
-        return full * visited - floor(lacking / Max(1, short)) * (full - last)
+        if query in axes:
+            return full * rows - of_last * (full - last) * (outer.tile - short)
+        return full * visits - of_last * (full - last)
 
     def within(self, piece: Piece) -> View:
         """Return the view of one piece, which is a call with a mask of its own."""

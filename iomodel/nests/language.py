@@ -39,7 +39,7 @@ of pieces.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from iomodel.nests.axes import Axis as Axis  # noqa: PLC0414 - part of the language
@@ -51,8 +51,20 @@ if TYPE_CHECKING:
     from sympy import Expr, Symbol
 
 
-@dataclass(frozen=True)
-class Load:
+class Brief:
+    """Base of the statements, which shows no field at its default."""
+
+    def __repr__(self) -> str:
+        shown = (
+            f"{part.name}={value!r}"
+            for part in fields(self)  # type: ignore[arg-type]
+            if (value := getattr(self, part.name)) != part.default
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Load(Brief):
     """Move the current tile from HBM into a buffer; not at the first trip of the masked loop over `after_first`.
 
     Along the axes of `padded` the tile is moved whole, the last one too: rows beyond the end are memory that exists,
@@ -74,8 +86,8 @@ class Lookup:
     tensor: Tensor
 
 
-@dataclass(frozen=True)
-class Store:
+@dataclass(frozen=True, repr=False)
+class Store(Brief):
     """Move the current tile to HBM, from its buffer or from that of `held`; whole along the axes of `padded`."""
 
     tensor: Tensor
@@ -83,8 +95,8 @@ class Store:
     padded: tuple[Axis, ...] = ()
 
 
-@dataclass(frozen=True)
-class Fill:
+@dataclass(frozen=True, repr=False)
+class Fill(Brief):
     """Write a constant to the current tile in HBM, without a buffer; whole along the axes of `padded`."""
 
     tensor: Tensor
@@ -157,8 +169,8 @@ class Sink(Elementwise):
     """Add the attention sink to the softmax denominator, if the call has one; one exponential per element of `axes`."""
 
 
-@dataclass(frozen=True)
-class Block:
+@dataclass(frozen=True, repr=False)
+class Block(Brief):
     """A sequence of statements; the base of everything with a body."""
 
     def with_body(self, body: Sequence[Statement]) -> Any:
@@ -184,7 +196,7 @@ class Sight:
 EXACT = Sight()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Loop(Block):
     """Walk the tiles of an axis."""
 
@@ -211,7 +223,7 @@ class Piece:
         return hash((self.times, frozenset(self.sizes.items()), self.mask))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cut(Block):
     """Run the body on every piece; buffers are as large as the first piece needs, so the largest comes first."""
 
@@ -223,7 +235,7 @@ class Cut(Block):
         super().__post_init__()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Live(Block):
     """Run the body only if the tile of the enclosing loop sees some of `axis`.
 
@@ -235,7 +247,7 @@ class Live(Block):
     sight: Sight = EXACT
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Idle(Block):
     """Run the body only if the tile of the enclosing loop sees nothing of `axis`."""
 
@@ -244,7 +256,7 @@ class Idle(Block):
     sight: Sight = EXACT
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class When(Block):
     """Run the body only if the condition, which is 0 or 1, is 1; `unless` inverts it."""
 
@@ -258,7 +270,7 @@ class When(Block):
         return 1 - self.condition if self.unless else self.condition
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kernel(Block):
     """One launch, which begins and ends with nothing on chip.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import chain, product
 from typing import Any
 
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.cost import Cost, cost
 from iomodel.errors import IOModelError
 from iomodel.workloads.attention import Attention
@@ -20,7 +21,7 @@ def alternatives(reference: Cost) -> Iterator[tuple[str, Cost]]:
     Alternatives with the formulas of the call come first, because the others are compiled on demand.
     """
     for explanation, workload, tiles, options in chain(
-        _masks(reference), _tiles(reference), _alignments(reference), _options(reference)
+        _masks(reference), _tiles(reference), _alignments(reference), _options(reference), _as_written(reference)
     ):
         try:
             yield explanation, cost(reference.algorithm, workload, tiles, **options)
@@ -34,10 +35,20 @@ _Changed = tuple[str, Any, Any, Any]
 def _options(reference: Cost) -> Iterator[_Changed]:
     """Yield each switch inverted."""
     w, tiles, options = reference.workload, reference.tiles, dict(reference.options)
+    written = find_algorithm(reference.algorithm).written(w.direction)
     switches = {"packed": False, **options}
     for name, value in switches.items():
-        if isinstance(value, bool) and (name != "packed" or w.group > 1):
+        if isinstance(value, bool) and name not in written and (name != "packed" or w.group > 1):
             yield f"{name}={not value}", w, tiles, {**options, name: not value}
+
+
+def _as_written(reference: Cost) -> Iterator[_Changed]:
+    """Yield each option as written that has a meaning, inverted; slabs need a tile that is not known."""
+    w, tiles, options = reference.workload, reference.tiles, dict(reference.options)
+    for name in find_algorithm(reference.algorithm).written(w.direction):
+        if name != "value_slabs":
+            on = not options.get(name, False)
+            yield f"{name}={on}", w, tiles, {**options, name: on}
 
 
 def _masks(reference: Cost) -> Iterator[_Changed]:

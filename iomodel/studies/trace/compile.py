@@ -24,6 +24,7 @@ from iomodel.nests.language import (
     Nest,
     Path,
     Random,
+    Sight,
     Statement,
     Tanh,
     Tensor,
@@ -114,10 +115,10 @@ class _Compiler:
             elif isinstance(statement, Guard):  # it opens no scope of its own
                 inner = self.body(statement, (*path, statement), scope)
                 assert not isinstance(statement, When)
-                bounds = self.bounds(statement.axis, path, True)
-                statements.append(
-                    TraceLoop(statement.axis.name, body=inner, live=isinstance(statement, Live), **bounds)
-                )
+                parted = statement.axis in loops(path) and statement.axis.of
+                axis = parted or statement.axis
+                bounds = self.bounds(axis, path, not parted, statement.sight)
+                statements.append(TraceLoop(axis.name, body=inner, live=isinstance(statement, Live), **bounds))
             elif not isinstance(statement, Elementwise) or isinstance(statement, Exp | Tanh | Random):
                 statements.append(self.step(statement, path, scope))
         return tuple(statements)
@@ -130,11 +131,17 @@ class _Compiler:
             more["pages"] = self.slot("loop", "page"), self.number(p)
         body = self.scope(loop, path, scope.have)
         slot, tile = self.slot("loop", axis.name), self.number(loop.tile)
-        return TraceLoop(axis.name, body=body, tile=tile, slot=slot, **more, **self.bounds(axis, path, loop.masked))
+        more |= {kind: self.slot(kind, axis.name) for kind in ("clipped", "padded") if (kind, axis.name) in self.slots}
+        if axis == query and ("heads", head.name) in self.slots:
+            more["heads"] = self.slot("heads", head.name), self.number(G)
+        bounds = self.bounds(axis, path, loop.masked, loop.sight)
+        return TraceLoop(axis.name, body=body, tile=tile, slot=slot, **more, **bounds)
 
-    def bounds(self, axis: Axis, path: Path, masked: bool) -> dict[str, Any]:
+    def bounds(self, axis: Axis, path: Path, masked: bool, sight: Sight) -> dict[str, Any]:
         """Return the bounds of a loop or a guard: a tile of the other axis, or a part of the axis."""
-        fields: dict[str, Any] = {"rows": self.number(self.view.rows(axis))}
+        fields: dict[str, Any] = {"rows": self.number(self.view.rows(axis)), "left": sight.left}
+        if sight.query_tile is not None:
+            fields["query_tile"] = self.number(sight.query_tile)
         for outer in loops(path):
             if masked and outer == OTHER.get(axis):
                 fields["seer"] = self.slot("loop", outer.name)
@@ -162,17 +169,27 @@ class _Compiler:
             return TraceStep(op, tensor.name, slots, scope.held, width, 2, atomic=statement.atomic)
         waits = getattr(statement, "after_first", None)
         after = None if waits is None else self.slot("loop", waits.name)
-        return TraceStep(op, tensor.name, self.tile(tensor.axes, path, tensor.paged), scope.held, width, 1, after=after)
+        slots = self.tile(tensor.axes, path, tensor.paged, getattr(statement, "padded", ()), _clipped(statement, path))
+        return TraceStep(op, tensor.name, slots, scope.held, width, 1, after=after)
 
-    def tile(self, axes: Sequence[Axis], path: Path, paged: bool = False) -> tuple[int, ...]:
+    def tile(
+        self,
+        axes: Sequence[Axis],
+        path: Path,
+        paged: bool = False,
+        padded: Sequence[Axis] = (),
+        clipped: Axis | None = None,
+    ) -> tuple[int, ...]:
         """Return the slots of the tile of a statement: the current tile of a loop, or a whole axis."""
         around, slots = loops(path), []
         for axis in axes:
             if axis in around:
-                slots.append(self.slot("stored" if paged and axis == key else "loop", axis.name))
+                kinds = {"padded": axis in padded, "clipped": axis == clipped, "stored": paged and axis == key}
+                slots.append(self.slot(next((kind for kind, holds in kinds.items() if holds), "loop"), axis.name))
+            elif axis == head and query in around and self.view.packed:
+                slots.append(self.slot("heads", axis.name))
             else:
-                rows = self.number(self.view.extent(axis, path))  # one row of heads inside one row of queries
-                slots.append(self.slot("one" if axis == head and rows == 1 else "whole", axis.name, rows))
+                slots.append(self.slot("whole", axis.name, self.number(self.view.extent(axis, path))))
         return tuple(slots)
 
     def pages(self, path: Path) -> int:
@@ -180,3 +197,10 @@ class _Compiler:
         return (
             self.slot("loop", "page") if key in loops(path) else self.slot("whole", "page", self.number(-(-N_k // p)))
         )
+
+
+def _clipped(statement: Any, path: Path) -> Axis | None:
+    """Return the axis of the masked loop around a clipped load."""
+    if not getattr(statement, "clipped", False):
+        return None
+    return next(block.axis for block in path if isinstance(block, Loop) and block.masked)

@@ -34,6 +34,7 @@ class TraceMachine:
 
     def __init__(self, program: Program, mask: MaskSpans, rates: TraceRates, batch: int, head: int) -> None:
         self.program, self.mask, self.rates = program, mask, rates
+        self.unskipped = mask.without_left()
         self.batch, self.head = batch, head
         self.at = list(program.slots)
         self.size = [stop - start for _, start, stop in self.at]
@@ -90,7 +91,16 @@ class TraceMachine:
     def _trips(self, walk: TraceLoop) -> Iterator[None]:
         """Iterate over the tiles of a loop, all or the visible ones, and set the slots."""
         at, size, name, tile = self.at, self.size, walk.axis, walk.tile
+        seen = 0 if walk.clipped is None else max((high for _, high in self._spans(walk)), default=0)
         for trip, (start, stop) in enumerate(self._tiles(walk)):
+            if walk.clipped is not None:
+                last = min(stop, seen)
+                at[walk.clipped], size[walk.clipped] = (name, start, last), last - start
+            if walk.padded is not None:
+                at[walk.padded], size[walk.padded] = (name, start, start + tile), tile
+            if walk.heads is not None:
+                slot, group = walk.heads
+                at[slot], size[slot] = ("head", 0, min(group, stop - start)), min(group, stop - start)
             at[walk.slot], size[walk.slot], self.trips[walk.slot] = (name, start, stop), stop - start, trip
             if walk.stored is not None:
                 slot, end = walk.stored
@@ -119,8 +129,15 @@ class TraceMachine:
         begin, end = self._whole(walk)
         visible = None
         if walk.seer is not None:
-            _, start, stop = self.at[walk.seer]
-            visible = self.mask.spans(walk.axis, start, stop)
+            name, start, stop = self.at[walk.seer]
+            mask, padded = self.mask if walk.left else self.unskipped, 0
+            if walk.query_tile and name == "query":
+                stop = -(-stop // walk.query_tile) * walk.query_tile
+            elif walk.query_tile:
+                padded = -end % walk.query_tile
+            visible = mask.spans(walk.axis, start, stop, padded)
+            if padded and visible is not None:  # the padding belongs to the last tile
+                visible = [(min(low, end - 1), high) for low, high in visible]
         for low, high in [(begin, end)] if visible is None else visible:
             if max(low, begin) < min(high, end):
                 yield max(low, begin), min(high, end)

@@ -51,6 +51,16 @@ class TraceLoop:
     part: int | None = None
     """The slot of a partition of the axis, in chunks."""
     chunk: int = 0
+    clipped: int | None = None
+    """The slot of the tile up to the last row that the other tile sees."""
+    padded: int | None = None
+    """The slot of the whole tile, the last one too."""
+    heads: tuple[int, int] | None = None
+    """The slot of the query heads of a tile of packed rows, and the heads of a group."""
+    left: bool = True
+    """False if the left side of a window skips nothing."""
+    query_tile: int = 0
+    """The tile of query rows of which the padding sees keys; 0 if it sees none [rows]."""
     live: bool = True
     """True for a guard that passes where something is visible, False where nothing is."""
 
