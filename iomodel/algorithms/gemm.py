@@ -47,6 +47,7 @@ def declare(splits: Expr, gated: bool, scaled: bool, bias: bool, wrapped_edges: 
 
     def operand(tensor: Tensor, edge: Axis) -> Load:
         return Load(tensor, padded=(edge,), wraps=True) if wrapped_edges else Load(tensor)
+
     assert splits in (part.length, ONE)
     many = Min(1, s - 1)
     weights, results = ((W_gate, W_up), (G, Y)) if gated else ((W,), (Y,))

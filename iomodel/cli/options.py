@@ -52,6 +52,18 @@ MEANINGS = {
     "carry": "load the state from HBM and store it there",
     "fixed": "use the fixed pattern instead of the strided one",
     "second": "use the second factor of the pattern instead of the first",
+    "padded_statistics": "move statistics of rows for whole tiles",
+    "masked_loads": "load no keys after the last one that a query tile sees",
+    "eager_loads": "load the stationary tile also where it sees nothing",
+    "unskipped_window": "mask the keys before a window without skipping their tiles",
+    "padded_queries": "let the rows that pad the last query tile see keys",
+    "bias_vector": "load one row of the bias for all queries",
+    "two_statistics": "keep m and l in place of the log-sum-exp",
+    "value_slabs": "make O a slab of --block-value columns at a time",
+    "drop_empty_splits": "leave nothing of a split without keys",
+    "combine_one_split": "combine one split too",
+    "delta_twice": "load D in both calls for dQ",
+    "future_blocks": "read the importance of later blocks too",
 }
 """Meanings of the algorithms' options; an option without an entry is listed by name only."""
 
@@ -62,12 +74,13 @@ def takers(name: str) -> str:
     >>> takers("dq_buffers")
     'flash2 backward'
     """
-    if all(name not in algorithm(taker).options for taker in list_algorithms()):
+    if name == "packed":
         return "every exact algorithm"  # an option of the evaluation, not of a nest
     labels = []
     for taker in list_algorithms():
-        directions = [direction for direction in algorithm(taker).directions if direction != "both"]
-        supporting = [direction for direction in directions if name in algorithm(taker).takes(direction)]
+        known = algorithm(taker)
+        directions = [direction for direction in known.directions if direction != "both"]
+        supporting = [way for way in directions if name in {*known.takes(way), *known.written(way)}]
         labels += [taker] if supporting == directions else [f"{taker} {direction}" for direction in supporting]
     return ", ".join(labels)
 

@@ -168,9 +168,7 @@ class View:
 
         In whole pages if paged; with as many rows of a program as `padded` tells.
         """
-        rows = (
-            padded.get(axis) or self.tiled(axis, paged=tensor.paged).stored or axis.length for axis in tensor.axes
-        )
+        rows = (padded.get(axis) or self.tiled(axis, paged=tensor.paged).stored or axis.length for axis in tensor.axes)
         per: Per = "kv_head" if self.packed and tensor.per == "head" and query in padded else tensor.per
         return Mul(HOW_MANY[per], *rows)
 

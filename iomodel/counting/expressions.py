@@ -201,7 +201,9 @@ def declared(found: Algorithm, kind: FormulaKind, options: Mapping[str, Any]) ->
         return found.nest(kind.direction, **switches, **symbols, **features)
     written = {name for name in AS_WRITTEN if switches.pop(name, False)}
     for name in written.intersection(BAND_ONLY if kind.mask.tabulated else ()):
-        raise InputError(f"{name}: True given for a mask given by data; allowed: False, or a full mask, causal, a window")
+        raise InputError(
+            f"{name}: True given for a mask given by data; allowed: False, or a full mask, causal, a window"
+        )
     passes = [
         as_written(dressed(found.nest(way, causal, **switches, **symbols), kind.features), written)
         for way in passes_of(kind.direction)

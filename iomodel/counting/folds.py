@@ -275,7 +275,9 @@ def _allocated(nest: Nest, view: View, weight: Weight, per: Iterable[Per]) -> li
                 written = isinstance(statement, WRITES)
                 tensor = whole[statement.tensor.name] if _is_view(statement.tensor, whole) else statement.tensor
                 touched.setdefault(tensor, []).append((number, written))
-                ends = {axis: view.tiled(axis, tile).trips * tile for axis, tile in padded_tiles(statement, path).items()}
+                ends = {
+                    axis: view.tiled(axis, tile).trips * tile for axis, tile in padded_tiles(statement, path).items()
+                }
                 if ends and not getattr(statement, "wraps", False):
                     padded.setdefault(tensor, []).append(view.stored(tensor, ends))
         for tensor in kernel.keeps:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from iomodel.nests.language import Piece as Piece
     from iomodel.nests.language import Random as Random
     from iomodel.nests.language import Scores as Scores
+    from iomodel.nests.language import Sight as Sight
     from iomodel.nests.language import Sink as Sink
     from iomodel.nests.language import Store as Store
     from iomodel.nests.language import Tanh as Tanh
@@ -105,7 +106,7 @@ _PUBLIC = {
     "execution": ("Execution",),
     "language": (
         "Accumulate", "Axis", "Cut", "Drop", "Exp", "Fill", "Hold", "Idle", "Kernel", "Live", "Load", "Lookup", "Loop",
-        "MatMul", "Piece", "Random", "Scores", "Sink", "Store", "Tanh", "Tensor", "When",
+        "MatMul", "Piece", "Random", "Scores", "Sight", "Sink", "Store", "Tanh", "Tensor", "When",
     ),
     "own_symbols": ("symbol",),
     "implementation": ("Implementation",),

@@ -28,7 +28,6 @@ from iomodel.nests.language import (
     Block,
     Fill,
     Idle,
-    Kernel,
     Live,
     Load,
     Lookup,
@@ -119,12 +118,12 @@ def _with_sight(nest: Nest, left: bool = True, padded: bool = False) -> Nest:
         if isinstance(statement, Loop) and statement.axis == query:
             tile = statement.tile
         bounded = isinstance(statement, Live | Idle) or (isinstance(statement, Loop) and statement.masked)
-        if bounded and statement.axis in (query, key):  # type: ignore[attr-defined]
-            rows = tile if statement.axis == key else _query_tile(statement)  # type: ignore[attr-defined]
-            sight: Sight = statement.sight  # type: ignore[attr-defined]
+        if bounded and statement.axis in (query, key):
+            rows = tile if statement.axis == key else _query_tile(statement)
+            sight: Sight = statement.sight
             if padded and rows not in (None, ONE):
                 sight = replace(sight, query_tile=rows)
-            statement = replace(statement, sight=replace(sight, left=sight.left and left))  # type: ignore[type-var]
+            statement = replace(statement, sight=replace(sight, left=sight.left and left))
         return inside(statement, tile)
 
     return tuple(inside(kernel, None) for kernel in nest)

@@ -11,8 +11,8 @@ dropout               a random number per element of P; its state is stored by t
 kv_dtype              K and V are stored in HBM in a separate dtype
 head_scales,          their scales: one per head, loaded with the stationary tile, or one per key, loaded with its tile
 token_scales
-paged                 K and V, with scales per key, are stored in whole pages, located by a table: one entry per page that a tile touches
-                      (PagedAttention, arXiv:2309.06180)
+paged                 K and V, and scales per key, are stored in whole pages, located by a table: one entry per page
+                      that a tile touches (PagedAttention, arXiv:2309.06180)
 latent                V is the first columns of K and is not loaded separately (MLA, arXiv:2405.04434)
 ====================  ==================================================================================================
 """

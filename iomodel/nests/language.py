@@ -7,7 +7,8 @@ The grammar::
                                                                     or a "call"; `keeps`: tensors that stay in HBM,
                                                                     for a later pass
     statement ::= Loop(axis, tile, [statement ...], masked=False)   over the tiles of an axis; `masked`: only over
-                                                                    those that the tile of the enclosing loop sees
+                                                                    those that the tile of the enclosing loop sees,
+                                                                    by its `sight` of the mask
                 | Cut([Piece(times, sizes, mask) ...],              on each piece of the call as on a separate call:
                       [statement ...])                              `times` times, with these sizes for symbols
                 | Live(axis, [statement ...])                       only if the enclosing tile sees any of `axis`; of a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from sympy import Expr
 
@@ -58,6 +58,8 @@ def check(nest: Nest) -> None:
                 raise DeclarationError(f"{kernel.title}: a mask needs an enclosing loop over the other axis")
             if isinstance(block, Cut):
                 _check_cut(kernel, block, path[:i])
+        if len({block.sight for block in path if _bounded(block)}) > 1:
+            raise DeclarationError(f"{kernel.title}: a loop and a guard around it have a different sight of the mask")
         if sum(isinstance(block, Loop) and block.masked for block in path) > 1:
             raise DeclarationError(f"{kernel.title}: a masked loop is nested in another masked loop")
         if isinstance(statement, Load) and statement.after_first not in (None, *_masked(path)):
@@ -147,3 +149,10 @@ def _within(axis: Axis, path: Path) -> Path:
 
 def _guards(block: Kernel | Loop | Cut | Guard) -> bool:
     return isinstance(block, Live | Idle)
+
+
+def _bounded(block: Kernel | Loop | Cut | Guard) -> TypeGuard[Loop | Live | Idle]:
+    """Return True for what a mask bounds: a masked loop or a guard, but of queries and keys."""
+    if isinstance(block, Loop):
+        return block.masked and block.axis in (query, key)
+    return isinstance(block, Live | Idle) and block.axis in (query, key)

@@ -73,7 +73,7 @@ def test_it_computes_attention(name: str, data: st.DataObject) -> None:
         np.testing.assert_allclose(run.LSE, lse, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", [name for name in gradients.TILED])
+@pytest.mark.parametrize("name", gradients.TILED)
 @given(data=st.data(), shape=gradients.shapes())
 def test_it_computes_the_gradients(name: str, data: st.DataObject, shape: gradients.Shape) -> None:
     as_read = written(data.draw, name, "backward", "seen" in shape.mask)
@@ -242,7 +242,11 @@ def test_scales_lie_in_the_pages_of_their_keys() -> None:
 
 
 def test_an_option_without_a_meaning_is_refused() -> None:
-    for name, option in (("tiled_query", "padded_statistics"), ("standard", "masked_loads"), ("flash1", "masked_loads")):
+    for name, option in (
+        ("tiled_query", "padded_statistics"),
+        ("standard", "masked_loads"),
+        ("flash1", "masked_loads"),
+    ):
         with pytest.raises(InputError, match=f"{option}: True given; allowed: False, because {name} "):
             iomodel.expressions(name, **{option: True})
     with pytest.raises(InputError, match="masked_loads: 1 given; allowed: bool"):

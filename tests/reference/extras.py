@@ -86,7 +86,9 @@ def alloc_per_head(
     return PerHead(machine, name, program, width, rows) if name in machine.hbm.arrays else None
 
 
-def load_per_head(machine: Machine, name: str, program: Program, buffer: PerHead | None, rows: slice | None = None) -> None:  # noqa: ARG001
+def load_per_head(
+    machine: Machine, name: str, program: Program, buffer: PerHead | None, rows: slice | None = None
+) -> None:
     """Load those elements."""
     if buffer is not None:
         buffer.load(rows)

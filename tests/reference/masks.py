@@ -8,9 +8,7 @@ from iomodel.testing.machine import FloatArray
 BoolArray = NDArray[np.bool_]
 
 
-def visible(
-    q_len: int, kv_len: int, left: int | None, right: int | None, align: str, more: int = 0
-) -> BoolArray:
+def visible(q_len: int, kv_len: int, left: int | None, right: int | None, align: str, more: int = 0) -> BoolArray:
     """Which key each query sees, [q_len, kv_len]; and so many rows after the last query, as queries would.
 
     Query i sees keys i + off - left to i + off + right inclusive; None is unbounded. The offset is

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sympy import Expr, Symbol
 
+from iomodel.nests import tensors
 from iomodel.nests.language import (
     EXACT,
     Accumulate,
@@ -40,7 +41,6 @@ from iomodel.nests.language import (
 )
 from iomodel.nests.symbols import B, G, H, H_kv, N_k, N_q, W_l, e, e_kv, p
 from iomodel.nests.tensors import grouped
-from iomodel.nests.tensors import query as QUERY
 
 Extent = tuple[int, int]
 
@@ -104,7 +104,9 @@ class Machine:
                 stop = min(start + self.size(here.loops[axis].tile), -(-self.values[N_k] // page) * page)
             return stop - start
         if axis.name == "head" and self.packed:  # neighbouring rows are of different heads
-            start, stop = next((tile for walked, tile in here.tiles.items() if walked.name == "query"), (0, self.values[G]))
+            start, stop = next(
+                (tile for walked, tile in here.tiles.items() if walked.name == "query"), (0, self.values[G])
+            )
             return min(stop - start, self.values[G])
         return self.rows(axis)
 
@@ -121,7 +123,7 @@ class Machine:
             seen = self.sighted(sight.left)
         if sight.query_tile is not None:
             size = self.size(sight.query_tile)
-            if queries[1] == self.rows(QUERY):
+            if queries[1] == self.rows(tensors.query):
                 queries = queries[0], -(-queries[1] // size) * size
         return seen[slice(*queries), slice(*keys)].any(axis=int(axis.name == "query"))
 
@@ -247,10 +249,10 @@ class Machine:
             if isinstance(statement, Cut):
                 self.within(statement.pieces[0]).hold(statement, here, live)
 
-    def moved(self, block: Any, around: Mapping[Axis, int] = {}) -> Iterator[tuple[Tensor, bool, dict[Axis, int]]]:  # noqa: B006
-        """The tensors that a kernel moves, in program order, whether each is written, and where whole tiles of it end."""
+    def moved(self, block: Any, around: Mapping[Axis, int] = {}) -> Iterator[tuple[Tensor, bool, dict[Axis, int]]]:
+        """The tensors that a kernel moves, in order, whether each is written, and where whole tiles of it end."""
         for statement in self.declared(block):
-            tiles = getattr(statement, "padded", ()) and not getattr(statement, "wraps", False) and around or {}
+            tiles = (getattr(statement, "padded", ()) and not getattr(statement, "wraps", False) and around) or {}
             ends = {
                 axis: -(-self.rows(axis) // tile) * tile for axis, tile in tiles.items() if axis in statement.padded
             }
@@ -288,7 +290,7 @@ class Machine:
     def allocated(self, tensor: Tensor, ends: Mapping[Axis, int]) -> int:
         """Elements of a tensor; where whole tiles of its rows are moved, rows follow each other program by program."""
         batch, page = self.values[B], self.values[p]
-        heads = self.values[H_kv] if self.packed and QUERY in ends else self.values[H]
+        heads = self.values[H_kv] if self.packed and tensors.query in ends else self.values[H]
         per = {"head": batch * heads, "kv_head": batch * self.values[H_kv], "heads": self.values[H]}
         size = {**per, "kv_heads": self.values[H_kv], "batch": batch, "call": 1}[tensor.per]
         for axis in tensor.axes:

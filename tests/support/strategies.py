@@ -129,7 +129,7 @@ def bounds(w: iomodel.Attention) -> dict[str, Any]:
     return {"seen": w.mask.seen(w.q_len, w.kv_len)}
 
 
-def extras(w: iomodel.Attention, as_read: Mapping[str, bool] = {}) -> Extras:  # noqa: B006 - never changed
+def extras(w: iomodel.Attention, as_read: Mapping[str, bool] = {}) -> Extras:
     """The features of a call as the reference kernels take them."""
     of_queries = () if as_read.get("bias_vector") else (w.q_len,)
     per_head = np.zeros(w.heads)
@@ -270,7 +270,9 @@ def as_written(variant: Variant, mask: Any) -> st.SearchStrategy[dict[str, bool]
         names = tuple(name for name in names if name not in BAND_ONLY)
     if not names:
         return st.just({})
-    some = st.sets(st.sampled_from(names), min_size=1, max_size=3).map(lambda chosen: dict.fromkeys(sorted(chosen), True))
+    some = st.sets(st.sampled_from(names), min_size=1, max_size=3).map(
+        lambda chosen: dict.fromkeys(sorted(chosen), True)
+    )
     return st.just({}) | some
 
 
