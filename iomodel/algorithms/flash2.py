@@ -37,7 +37,7 @@ from iomodel.nests.language import (
     Store,
 )
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.symbols import B_c, B_r, B_v, N_k, N_q, d, d_v, stages
+from iomodel.nests.symbols import B_c, B_r, B_dv, N_k, N_q, d, d_v, stages
 from iomodel.nests.tensors import (
     LSE,
     D,
@@ -82,7 +82,7 @@ def declare(lse: bool, two_statistics: bool, value_slabs: bool) -> Iterator[Kern
         Store(O),
         *(statistics(two_statistics) if lse else []),
     ])  # fmt: skip
-    yield Kernel("flash2", [Loop(value, B_v, [tiles]) if value_slabs else tiles])
+    yield Kernel("flash2", [Loop(value, B_dv, [tiles]) if value_slabs else tiles])
 
 
 def statistics(two: bool) -> list[Statement]:

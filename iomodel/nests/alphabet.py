@@ -98,7 +98,7 @@ _OPTIONS = (
 ATTENTION_TILES = (
     Entry("block_q", "B_r", "rows of a query tile", "rows"),
     Entry("block_kv", "B_c", "rows of a key/value tile", "rows"),
-    Entry("block_value", "B_v", "columns of a slab of V and O", "elements"),
+    Entry("block_value", "B_dv", "columns of a slab of V and O", "elements"),
     Entry("block_proj", "B_p", "rows of a tile of a projection", "rows"),
     Entry("block_sum", "B_s", "rows of a tile summed in a first or last pass", "rows"),
     Entry("block_channels", "B_e", "channels of a tile", "elements"),

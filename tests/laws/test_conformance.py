@@ -17,6 +17,7 @@ import iomodel
 from iomodel.algorithms import algorithm, discovered
 from iomodel.counting.bands import TABULATED, Count
 from iomodel.counting.bound_formulas import FORMULAS
+from iomodel.counting.mask_kind import PAGES
 from iomodel.nests.algorithm import Published
 from iomodel.nests.alphabet import (
     OPTIONS,
@@ -194,7 +195,7 @@ def stays_within(e: iomodel.Expressions) -> None:
         assert formula.free_symbols <= allowed
         for node in formula.atoms(Count):  # of tiles, or of a split of whole tiles; lengths come with the data
             quantity, outer, *sizes = node.args
-            assert str(quantity) in {*TABULATED, "pages"}
+            assert str(quantity) in {*TABULATED, *PAGES.values()}
             assert str(outer) in {"query", "key"}
             free = set().union(*(size.free_symbols for size in sizes if size != split.chunk))
             assert free <= tiles | {BY_NAME["group"]}

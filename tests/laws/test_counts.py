@@ -107,8 +107,13 @@ def at(case: Case) -> dict[str, int]:
     values = {BY_NAME[name]: Integer(n) for name, n in {**w.numbers, **numbers_of(case), **case.tiles}.items()}
     every = {**{f"reads {name}": expr for name, expr in e.reads.items()}, **e.quantities}
     every |= {f"writes {name}": expr for name, expr in e.writes.items()}
-    shown = seen(w)
-    found = {name: with_counts(expr.xreplace(values), shown, w.page_size or 1) for name, expr in every.items()}
+    shown, page = seen(w), w.page_size or 1
+
+    def sighted(left: bool, more: int) -> np.ndarray:
+        given: dict[str, Any] = {"left": None, "right": None, "align": "bottom-right"} | bounds(w)
+        return visible(w.q_len, w.kv_len, **given | ({} if left else {"left": None}), more=more)
+
+    found = {name: with_counts(expr.xreplace(values), shown, page, sighted) for name, expr in every.items()}
     return {name: int(value) for name, value in found.items()}
 
 

@@ -159,7 +159,7 @@ class Scene:
         if any(formula.has(Count) for formula in formulas.values()):
             point = {symbol: Integer(value) for symbol, value in self.values.items()}
             at = (formula.xreplace(point) for formula in formulas.values())
-            found = [int(with_counts(formula, self.visible(), self.values[p])) for formula in at]
+            found = [int(with_counts(formula, self.visible(), self.values[p], self.visible)) for formula in at]
         else:
             found = list(Compiled(list(formulas.values()), tuple(self.values)).scalars(*self.values.values()))
         told = dict(zip(formulas, found, strict=True))

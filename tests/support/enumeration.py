@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sympy import Expr
 
 from iomodel.counting.bands import Count
+from iomodel.counting.mask_kind import PAGES
 
 
 def enumerated(seen: np.ndarray, u: int, v: int) -> dict[str, int]:
@@ -33,21 +35,30 @@ def pages_of(keys: slice, page: int, kv_len: int) -> int:
     return len({key // page for key in range(keys.start, min(keys.stop, kv_len))})
 
 
-def pages(seen: np.ndarray, u: int, v: int, page: int) -> int:
-    """Pages of the columns that tiles of u rows visit, one visit after the other."""
+def pages(seen: np.ndarray, u: int, v: int, page: int, rows: int | None = None) -> int:
+    """Pages of the columns that tiles of u of so many rows visit, one visit after the other; `seen` may have more."""
     touched = [pages_of(slice(j, j + v), page, seen.shape[1]) for j in range(0, seen.shape[1], v)]
-    strips = [seen[i : i + u].any(axis=0) for i in range(0, seen.shape[0], u)]
+    strips = [seen[i : i + u].any(axis=0) for i in range(0, rows or seen.shape[0], u)]
     return sum(touched[j] for strip in strips for j in range(len(touched)) if strip[j * v : (j + 1) * v].any())
 
 
-def with_counts(formula: Expr, seen: np.ndarray, page: int = 1) -> Expr:
+Sighted = Callable[[bool, int], np.ndarray]
+"""A mask, [queries, keys], with or without the left side of a window, and with so many rows after the last query."""
+
+
+def with_counts(formula: Expr, seen: np.ndarray, page: int = 1, sighted: Sighted | None = None) -> Expr:
     """A formula at a point, with the counts that have no formula of their own enumerated; `seen` is [queries, keys]."""
 
     def value(node: Any) -> int:
         quantity, outer, u, v, group = str(node.args[0]), str(node.args[1]), *map(int, node.args[2:])
+        for (left, padded), name in PAGES.items():
+            if quantity == name:
+                shown = seen
+                if not left or padded:
+                    assert sighted is not None
+                    shown = sighted(left, u if padded else 0)
+                return pages(np.repeat(shown, group, axis=0), u, v, page, len(seen) * group)
         rows = np.repeat(seen, group, axis=0)
-        if quantity == "pages":
-            return pages(rows, u, v, page)
         return enumerated(rows if outer == "query" else rows.T, u, v)[quantity]
 
     return formula.xreplace({node: value(node) for node in formula.atoms(Count)})
