@@ -1,0 +1,248 @@
+"""Compile the kernels of `triton_kernels.py` for five architectures without a GPU; append a row for each compile.
+
+    pip install triton==3.9.0
+    python benchmarks/triton_compiles.py compiles.csv [--count 3600] [--seed 0] [--seconds 3600]
+
+The cases are drawn at random, in the same order for the same seed; cases that the file already has are left out, so an
+interrupted run goes on where it stopped. A worker process compiles, because a failed assertion of the compiler ends it.
+A kernel that asks for more shared memory than a block may have is not handed to ptxas: it has no registers in the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+LIMITS = {80: 166_912, 86: 101_376, 89: 101_376, 90: 232_448, 100: 232_448, 120: 101_376}
+"""Shared memory that a block may have, by architecture [B]."""
+
+FORWARD = "Q K V O : LSE : scale ~ q_len kv_len stride"
+KERNELS = {
+    "forward": FORWARD,
+    "forward_early": FORWARD,
+    "forward_two": FORWARD,
+    "forward_descriptor": FORWARD,
+    "decode": "Q K V : PART LSE : scale TABLE ~ kv_len splits group stride",
+    "mla_decode": "Q C : PART LSE : scale TABLE ~ kv_len splits group stride",
+    "backward_dkdv": "Q K V DO DK DV : LSE DELTA : scale ~ q_len kv_len stride",
+    "backward_dq": "Q K V DO DQ : LSE DELTA : scale ~ q_len kv_len stride",
+    "matmul": "A B C : : ~ rows columns depth stride_a stride_b stride_c",
+}
+"""Arguments by kernel: tensors in the dtype, fp32 tensors, others; after ~ the integers."""
+SHARES = {
+    "forward": 26, "forward_early": 8, "forward_two": 14, "forward_descriptor": 6, "decode": 14, "mla_decode": 4,
+    "backward_dkdv": 10, "backward_dq": 8, "matmul": 10,
+}  # fmt: skip
+CAUSAL = ("forward", "forward_early", "forward_descriptor", "backward_dkdv", "backward_dq")
+KEY = ("kernel", "arch", "M", "N", "d", "dtype", "warps", "stages", "causal")
+MEASURED = ("instruction", "shared", "tmem", "registers", "stack", "spill", "error")
+FIELDS = ("triton", *KEY, *MEASURED)
+
+
+def drawn(rng: random.Random) -> tuple[Any, ...]:
+    """One case: a kernel, an architecture and a tile whose fp32 accumulators are not absurdly large."""
+    while True:
+        kernel = rng.choices(list(SHARES), list(SHARES.values()))[0]
+        arch = rng.choices([80, 86, 89, 90, 100, 120], [20, 4, 16, 24, 20, 16])[0]
+        m, n = rng.choices([16, 32, 64, 128, 256], [1, 1, 3, 4, 2])[0], rng.choices([16, 32, 64, 128, 256], [1, 2, 4, 4, 1])[0]
+        d = rng.choices([32, 64, 128, 256], [1, 4, 5, 2])[0]
+        warps, stages = rng.choices([2, 4, 8, 16], [1, 5, 5, 1])[0], rng.choices([1, 2, 3, 4, 5], [3, 5, 4, 3, 1])[0]
+        dtype = rng.choices(["fp16", "bf16", "fp8"], [4, 4, 1])[0]
+        causal = int(kernel in CAUSAL and rng.random() < 0.4)
+        wide = m * (n + d)
+        if kernel in ("decode", "mla_decode"):
+            m, n, warps = rng.choice([16, 16, 32, 64]), rng.choice([16, 32, 64, 128]), rng.choice([1, 2, 4, 4, 8])
+            d = d if kernel == "decode" else rng.choice([128, 256, 512])
+            wide = m * (n + d)
+        elif kernel.startswith("backward"):
+            wide = 2 * n * d + 2 * m * n if kernel == "backward_dkdv" else m * d + 2 * m * n
+            dtype = "bf16" if dtype == "fp8" else dtype
+        elif kernel == "matmul":
+            d = rng.choice([32, 64, 128])
+            wide = m * n
+        if wide <= 400 * 32 * warps and (dtype != "fp8" or arch >= 89):
+            return kernel, arch, m, n, d, dtype, warps, stages, causal
+
+
+def cases(count: int, seed: int) -> Iterator[tuple[Any, ...]]:
+    """Distinct cases, in the order of the seed."""
+    rng, seen = random.Random(seed), set()
+    while len(seen) < count:
+        case = drawn(rng)
+        if case not in seen:
+            seen.add(case)
+            yield case
+
+
+def source(case: tuple[Any, ...]) -> Any:
+    """The kernel with its types; pointers, lengths and strides are multiples of 16, as a launch would find them."""
+    import triton_kernels
+    from triton.compiler import ASTSource
+
+    kernel, _, m, n, d, dtype, _, _, causal = case
+    typed = {"fp16": "fp16", "bf16": "bf16", "fp8": "fp8e4nv"}[dtype]
+    pointers, integers = KERNELS[kernel].split("~")
+    tensors, floats, others = ([*part.split()] for part in pointers.split(":"))
+    types = dict.fromkeys(tensors, f"*{typed}") | dict.fromkeys(floats, "*fp32") | dict.fromkeys(integers.split(), "i32")
+    types |= {name: "fp32" if name == "scale" else "*i32" for name in others}
+    if kernel in ("decode", "mla_decode"):
+        types |= {"PART": "*fp32"}
+    if dtype == "fp8":
+        types |= dict.fromkeys([name for name in ("O", "C") if name in types and kernel != "mla_decode"], "*bf16")
+    constants: dict[str, Any] = {"M": m, "N": n, "D": d}
+    constants |= {"CAUSAL": bool(causal)} if kernel in CAUSAL else {"R": 64} if kernel == "mla_decode" else {}
+    function = getattr(triton_kernels, kernel)
+    names = function.arg_names
+    aligned = {name for name in names if types.get(name, "fp32") != "fp32" and name not in ("splits", "group")}
+    attributes = {(names.index(name),): [["tt.divisibility", 16]] for name in aligned}
+    signature = {name: types.get(name, "constexpr") for name in names}
+    return ASTSource(function, signature, constants, attributes)
+
+
+def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
+    """Compile a case: the memory that a launch asks for, registers and spills, or the compiler's error."""
+    import triton
+    from triton import knobs
+    from triton.backends.compiler import GPUTarget
+
+    arch, row = case[1], dict(zip(KEY, case, strict=True)) | {"triton": version("triton")}
+
+    def stages_seen(*given: Any) -> tuple[str, str] | None:
+        if not given:
+            return "", ""
+        backend, stages, options, *_ = given
+        lower = stages["llir"]
+
+        def llir(module: Any, metadata: dict[str, Any]) -> Any:
+            text = str(module)
+            row["instruction"] = instruction(text)
+            if path := os.environ.get("TRITON_COMPILES_IR"):
+                with Path(path).open("a") as file:
+                    file.write(json.dumps({"case": case, "lines": buffers(text)}) + "\n")
+            text = lower(module, metadata)
+            row.update(shared=metadata["shared"], tmem=metadata["tmem_size"])
+            return text
+
+        def cubin(ptx: str, metadata: dict[str, Any]) -> Any:
+            if metadata["shared"] > LIMITS[arch]:
+                return b""
+            row.update(assembled(ptx, arch, backend, options))
+            return b""
+
+        stages["llir"], stages["cubin"] = llir, cubin
+        return None
+
+    knobs.runtime.add_stages_inspection_hook = stages_seen
+    options = {"num_warps": case[6], "num_stages": case[7]}
+    try:
+        triton.compile(source(case), target=GPUTarget("cuda", arch, 32), options=options)
+    except Exception as error:
+        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        row["error"] = f"{type(error).__name__}: {lines[-1].strip()[:100]}"
+    return row
+
+
+def instruction(text: str) -> str:
+    """The matrix instruction of a module: the widest that it holds."""
+    for name, mark in (("tcgen05", "ttng.tc_gen5_mma"), ("wgmma", "ttng.warp_group_dot "), ("mma.sync", "tt.dot ")):
+        if mark in text:
+            return name
+    return ""
+
+
+def buffers(text: str) -> list[str]:
+    """The lines of a module that take memory, for the study of a row."""
+    marks = ("local_alloc", "tmem_alloc", "convert_layout", "tt.reduce", "tt.trans", "global_scratch")
+    return [line.strip() for line in text.splitlines() if any(mark in line for mark in marks)]
+
+
+def assembled(ptx: str, arch: int, backend: Any, options: Any) -> dict[str, Any]:
+    """Registers, stack and spill stores of ptxas [-], [B], [B], with the options that Triton gives it."""
+    from triton.backends.nvidia.compiler import get_ptxas, sm_arch_from_capability
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.ptx"
+        file.write_text(ptx)
+        fused = [] if options.enable_fp_fusion else ["--fmad=false"]
+        command = [get_ptxas(arch).path, "-lineinfo", *fused, "-v", "--regAllocOptLevel=2"]
+        command += [f"--gpu-name={sm_arch_from_capability(arch)}", str(file), "-o", str(file) + ".o"]
+        try:
+            log = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        except subprocess.TimeoutExpired:
+            return {"error": "ptxas: more than 90 s"}
+    if log.returncode:
+        return {"error": "ptxas: " + (log.stderr.strip().splitlines() or [str(log.returncode)])[-1][:100]}
+    numbers = [re.search(words, log.stderr) for words in (r"Used (\d+) reg", r"(\d+) bytes stack", r"(\d+) bytes spill stores")]
+    return dict(zip(("registers", "stack", "spill"), (int(each[1]) if each else "" for each in numbers), strict=True))
+
+
+def work(pipe: Any) -> None:
+    os.environ["TRITON_CACHE_DIR"] = folder = tempfile.mkdtemp()
+    while case := pipe.recv():
+        pipe.send(compiled(case))
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def rows(wanted: list[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    """Compile the cases one after the other in a worker, which is started anew after a crash."""
+    context = multiprocessing.get_context("spawn")
+    worker = pipe = None
+    for case in wanted:
+        if worker is None:
+            pipe, theirs = context.Pipe()
+            worker = context.Process(target=work, args=(theirs,), daemon=True)
+            worker.start()
+            theirs.close()
+        assert pipe is not None
+        try:
+            pipe.send(case)
+            yield pipe.recv()
+        except (EOFError, OSError):
+            worker.join()
+            worker = None
+            yield dict(zip(KEY, case, strict=True)) | {"triton": version("triton"), "error": "crash of the compiler"}
+    if worker is not None and pipe is not None:
+        pipe.send(None)
+        worker.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--count", type=int, default=3600)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    given = parser.parse_args()
+    done = set()
+    if given.file.exists():
+        with given.file.open(newline="") as file:
+            done = {tuple(str(row[name]) for name in KEY) for row in csv.DictReader(file)}
+    wanted = [case for case in cases(given.count, given.seed) if tuple(map(str, case)) not in done]
+    print(f"{len(done)} done, {len(wanted)} to compile")
+    end = time.monotonic() + given.seconds
+    with given.file.open("a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        if not done:
+            writer.writeheader()
+        for row in rows(wanted):
+            writer.writerow(row)
+            file.flush()
+            if time.monotonic() > end:
+                break
+
+
+if __name__ == "__main__":
+    main()
