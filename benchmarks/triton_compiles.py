@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -57,7 +58,10 @@ def drawn(rng: random.Random) -> tuple[Any, ...]:
     while True:
         kernel = rng.choices(list(SHARES), list(SHARES.values()))[0]
         arch = rng.choices([80, 86, 89, 90, 100, 120], [20, 4, 16, 24, 20, 16])[0]
-        m, n = rng.choices([16, 32, 64, 128, 256], [1, 1, 3, 4, 2])[0], rng.choices([16, 32, 64, 128, 256], [1, 2, 4, 4, 1])[0]
+        m, n = (
+            rng.choices([16, 32, 64, 128, 256], [1, 1, 3, 4, 2])[0],
+            rng.choices([16, 32, 64, 128, 256], [1, 2, 4, 4, 1])[0],
+        )
         d = rng.choices([32, 64, 128, 256], [1, 4, 5, 2])[0]
         warps, stages = rng.choices([2, 4, 8, 16], [1, 5, 5, 1])[0], rng.choices([1, 2, 3, 4, 5], [3, 5, 4, 3, 1])[0]
         dtype = rng.choices(["fp16", "bf16", "fp8"], [4, 4, 1])[0]
@@ -73,7 +77,7 @@ def drawn(rng: random.Random) -> tuple[Any, ...]:
         elif kernel == "matmul":
             d = rng.choice([32, 64, 128])
             wide = m * n
-        if wide <= 400 * 32 * warps and (dtype != "fp8" or arch >= 89):
+        if wide <= 320 * 32 * warps and (dtype != "fp8" or arch >= 89):
             return kernel, arch, m, n, d, dtype, warps, stages, causal
 
 
@@ -96,7 +100,9 @@ def source(case: tuple[Any, ...]) -> Any:
     typed = {"fp16": "fp16", "bf16": "bf16", "fp8": "fp8e4nv"}[dtype]
     pointers, integers = KERNELS[kernel].split("~")
     tensors, floats, others = ([*part.split()] for part in pointers.split(":"))
-    types = dict.fromkeys(tensors, f"*{typed}") | dict.fromkeys(floats, "*fp32") | dict.fromkeys(integers.split(), "i32")
+    types = (
+        dict.fromkeys(tensors, f"*{typed}") | dict.fromkeys(floats, "*fp32") | dict.fromkeys(integers.split(), "i32")
+    )
     types |= {name: "fp32" if name == "scale" else "*i32" for name in others}
     if kernel in ("decode", "mla_decode"):
         types |= {"PART": "*fp32"}
@@ -112,18 +118,30 @@ def source(case: tuple[Any, ...]) -> Any:
     return ASTSource(function, signature, constants, attributes)
 
 
+class StoppedError(Exception):
+    """The compile went as far as was wanted."""
+
+
+def assembled_too(case: tuple[Any, ...]) -> bool:
+    """One case of twelve is compiled to the end; the others until their memory is allocated, in a third of the time."""
+    return zlib.crc32(repr(case).encode()) % 12 < 1
+
+
 def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
     """Compile a case: the memory that a launch asks for, registers and spills, or the compiler's error."""
     import triton
     from triton import knobs
     from triton.backends.compiler import GPUTarget
+    from triton.backends.nvidia import compiler
 
+    passes = compiler.nvidia.passes.ttgpuir
+    lowering = passes.add_to_llvmir
     arch, row = case[1], dict(zip(KEY, case, strict=True)) | {"triton": version("triton")}
 
     def stages_seen(*given: Any) -> tuple[str, str] | None:
         if not given:
             return "", ""
-        backend, stages, options, *_ = given
+        _, stages, options, *_ = given
         lower = stages["llir"]
 
         def llir(module: Any, metadata: dict[str, Any]) -> Any:
@@ -132,14 +150,25 @@ def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
             if path := os.environ.get("TRITON_COMPILES_IR"):
                 with Path(path).open("a") as file:
                     file.write(json.dumps({"case": case, "lines": buffers(text)}) + "\n")
-            text = lower(module, metadata)
-            row.update(shared=metadata["shared"], tmem=metadata["tmem_size"])
-            return text
 
-        def cubin(ptx: str, metadata: dict[str, Any]) -> Any:
-            if metadata["shared"] > LIMITS[arch]:
+            def stopped(manager: Any, *_: Any) -> None:
+                manager.run(module, "allocation")
+                raise StoppedError
+
+            passes.add_to_llvmir = lowering if assembled_too(case) else stopped
+            try:
+                return lower(module, metadata)
+            finally:
+                passes.add_to_llvmir = lowering
+                sizes = [module.get_int_attr(f"ttg.{name}") for name in ("shared", "tensor_memory_size")]
+                row.update(
+                    (name, size) for name, size in zip(("shared", "tmem"), sizes, strict=True) if size is not None
+                )
+
+        def cubin(ptx: str, _: dict[str, Any]) -> Any:
+            if row["shared"] > LIMITS[arch]:
                 return b""
-            row.update(assembled(ptx, arch, backend, options))
+            row.update(assembled(ptx, arch, options))
             return b""
 
         stages["llir"], stages["cubin"] = llir, cubin
@@ -149,6 +178,8 @@ def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
     options = {"num_warps": case[6], "num_stages": case[7]}
     try:
         triton.compile(source(case), target=GPUTarget("cuda", arch, 32), options=options)
+    except StoppedError:
+        pass
     except Exception as error:
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         row["error"] = f"{type(error).__name__}: {lines[-1].strip()[:100]}"
@@ -169,7 +200,7 @@ def buffers(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if any(mark in line for mark in marks)]
 
 
-def assembled(ptx: str, arch: int, backend: Any, options: Any) -> dict[str, Any]:
+def assembled(ptx: str, arch: int, options: Any) -> dict[str, Any]:
     """Registers, stack and spill stores of ptxas [-], [B], [B], with the options that Triton gives it."""
     from triton.backends.nvidia.compiler import get_ptxas, sm_arch_from_capability
 
@@ -185,7 +216,9 @@ def assembled(ptx: str, arch: int, backend: Any, options: Any) -> dict[str, Any]
             return {"error": "ptxas: more than 90 s"}
     if log.returncode:
         return {"error": "ptxas: " + (log.stderr.strip().splitlines() or [str(log.returncode)])[-1][:100]}
-    numbers = [re.search(words, log.stderr) for words in (r"Used (\d+) reg", r"(\d+) bytes stack", r"(\d+) bytes spill stores")]
+    numbers = [
+        re.search(words, log.stderr) for words in (r"Used (\d+) reg", r"(\d+) bytes stack", r"(\d+) bytes spill stores")
+    ]
     return dict(zip(("registers", "stack", "spill"), (int(each[1]) if each else "" for each in numbers), strict=True))
 
 

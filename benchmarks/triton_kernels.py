@@ -80,7 +80,7 @@ def forward_early(Q, K, V, O, LSE, scale, q_len, kv_len, stride, M: tl.constexpr
 
 
 @triton.jit
-def _inner(o, l, m, q, K, V, scale, rows, first, last, stride, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr,
+def _inner(o, l, m, q, K, V, scale, rows, first, last, stride, N: tl.constexpr, D: tl.constexpr,
            DIAGONAL: tl.constexpr):  # fmt: skip
     columns, width = tl.arange(0, N), tl.arange(0, D)
     for start in range(first, last, N):
@@ -107,8 +107,8 @@ def forward_two(Q, K, V, O, LSE, scale, q_len, kv_len, stride, M: tl.constexpr, 
     m = tl.full([M], float("-inf"), tl.float32)
     l = tl.full([M], 1.0, tl.float32)
     o = tl.zeros([M, D], tl.float32)
-    o, l, m = _inner(o, l, m, q, K, V, scale, rows, 0, block * M, stride, M, N, D, False)
-    o, l, m = _inner(o, l, m, q, K, V, scale, rows, block * M, (block + 1) * M, stride, M, N, D, True)
+    o, l, m = _inner(o, l, m, q, K, V, scale, rows, 0, block * M, stride, N, D, False)
+    o, l, m = _inner(o, l, m, q, K, V, scale, rows, block * M, (block + 1) * M, stride, N, D, True)
     o = o / l[:, None]
     tl.store(LSE + head * q_len + rows, m + tl.log2(l))
     tl.store(O + (head * q_len + rows[:, None]) * stride + width[None, :], o.to(O.dtype.element_ty))
@@ -263,7 +263,7 @@ def matmul(A, B, C, rows, columns, depth, stride_a, stride_b, stride_c, M: tl.co
     a_at = A + i[:, None] * stride_a + step[None, :]
     b_at = B + step[:, None] * stride_b + j[None, :]
     c = tl.zeros([M, N], tl.float32)
-    for k in range(0, tl.cdiv(depth, D)):
+    for k in range(tl.cdiv(depth, D)):
         a = tl.load(a_at, mask=step[None, :] < depth - k * D, other=0.0)
         b = tl.load(b_at, mask=step[:, None] < depth - k * D, other=0.0)
         c = tl.dot(a, b, c)

@@ -1,0 +1,136 @@
+"""Check of a Triton config without a compiler: shared memory, tensor memory, spills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+from iomodel.common.results import Record
+from iomodel.common.validation import as_integer
+from iomodel.errors import InputError, UnknownNameError
+from iomodel.placement.triton_kernel import (
+    TritonKernel,
+    backward_dkdv_kernel,
+    backward_dq_kernel,
+    decode_kernel,
+    forward_kernel,
+    matmul_kernel,
+)
+from iomodel.placement.triton_memory import instruction, shared_bytes
+from iomodel.placement.triton_registers import registers, spills
+from iomodel.placement.triton_target import SHARED_LIMITS, TMEM_LIMIT, as_architecture, as_version
+from iomodel.placement.triton_tmem import tmem_columns
+
+ELEMENTS = {"fp16": 2, "bf16": 2, "fp8": 1}
+"""Types of the operands, with the size of an element [B]."""
+KERNELS: Mapping[str, Callable[..., TritonKernel]] = MappingProxyType(
+    {
+        "forward": forward_kernel,
+        "decode": decode_kernel,
+        "backward_dkdv": backward_dkdv_kernel,
+        "backward_dq": backward_dq_kernel,
+        "matmul": matmul_kernel,
+    }
+)
+"""Declarations by name, each for a tile of M query rows, N keys and rows of d (and d_v) elements."""
+
+
+@dataclass(frozen=True)
+class TritonCheck(Record):
+    """A Triton config checked for an architecture.
+
+    Attributes
+    ----------
+    fits : bool
+        True if a launch is possible: shared memory and tensor memory are within their limits.
+    shared, shared_limit : int
+        Shared memory of a block, and its limit [B].
+    tmem, tmem_limit : int
+        Columns of tensor memory, and their number [-]; none but on sm_100.
+    instruction : {"mma.sync", "wgmma", "tcgen05"}
+        Matrix instruction.
+    registers : int
+        Estimate of the registers of a thread, beyond the limit where they spill [-].
+    spills : bool or None
+        True if registers spill to local memory, None if the rule is unsure.
+    """
+
+    fits: bool
+    shared: int
+    shared_limit: int
+    tmem: int
+    tmem_limit: int
+    instruction: str
+    registers: int
+    spills: bool | None
+
+
+def check_triton(
+    M: int,
+    N: int,
+    d: int,
+    d_v: int | None = None,
+    *,
+    dtype: str = "fp16",
+    warps: int = 4,
+    stages: int = 3,
+    arch: int | str,
+    kernel: str = "forward",
+    version: str | None = None,
+) -> TritonCheck:
+    """Predict the memory and the spills of a Triton kernel, as its compiler would report them.
+
+    Parameters
+    ----------
+    M, N : int
+        Rows of a query tile and of a key tile, powers of two; of the result in a matrix product [rows].
+    d, d_v : int
+        Width of a row of Q and K, and of V; the step of the sum in a matrix product [elements].
+    dtype : {"fp16", "bf16", "fp8"}
+        Type of the operands.
+    warps, stages : int
+        `num_warps` and `num_stages` [-].
+    arch : int or str
+        Architecture: 80, 86, 89, 90, 100 or 120, also as ``"sm_90"`` or ``"9.0"``.
+    kernel : {"forward", "decode", "backward_dkdv", "backward_dq", "matmul"}
+        Kind of kernel.
+    version : str, optional
+        Version of Triton; the installed one, else the newest known.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        A size is no power of two; the architecture, the version, the dtype or the kernel is unknown.
+
+    >>> c = check_triton(128, 64, 128, warps=8, stages=3, arch=90, version="3.9.0")
+    >>> c.fits, c.shared, c.instruction, c.spills
+    (True, 131072, 'wgmma', False)
+    """
+    if kernel not in KERNELS:
+        raise UnknownNameError("kernel", kernel, KERNELS)
+    if dtype not in ELEMENTS:
+        raise UnknownNameError("dtype", dtype, ELEMENTS)
+    for name, value in (("M", M), ("N", N), ("warps", warps), ("stages", stages)):
+        if as_integer(name, value) & (value - 1) and name != "stages":
+            raise InputError(f"{name}: {value} given; allowed: a power of two")
+    as_version(version)
+    sizes = (M, N, d) if d_v is None or kernel == "matmul" else (M, N, d, d_v)
+    return checked_kernel(_declared(kernel, sizes, ELEMENTS[dtype]), as_architecture(arch), warps, stages)
+
+
+def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -> TritonCheck:
+    """Check a declared kernel of one's own, as :func:`check_triton` does."""
+    shared, columns = shared_bytes(declared, arch, warps, stages), tmem_columns(declared, arch, warps, stages)
+    limit = SHARED_LIMITS[arch]
+    return TritonCheck(
+        shared <= limit and columns <= TMEM_LIMIT, shared, limit, columns, TMEM_LIMIT,
+        instruction(declared, arch, warps), round(registers(declared, arch, warps, stages)),
+        spills(declared, arch, warps, stages),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _declared(kernel: str, sizes: tuple[int, ...], element: int) -> TritonKernel:
+    return KERNELS[kernel](*sizes, element=element)

@@ -1,0 +1,187 @@
+"""Declaration of a Triton kernel by its tiles: resident and streamed loads, products, stored results.
+
+One declaration describes any kernel with an innermost loop; forward, decode, backward and matrix product are instances.
+All sizes are numbers, so that a declaration belongs to one tile; :mod:`iomodel.placement.triton_memory` and
+:mod:`iomodel.placement.triton_registers` derive resources from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile of a kernel.
+
+    Attributes
+    ----------
+    name : str
+        Name within the kernel.
+    rows, columns : int
+        Extents [elements]; a vector has one column.
+    element : int
+        Size of an element [B].
+    chain : int
+        Loads in the same iteration that the address waits for: 1 for a tile found by way of a page table [-].
+    """
+
+    name: str
+    rows: int
+    columns: int
+    element: int
+    chain: int = 0
+
+    @property
+    def size(self) -> int:
+        """Size of one copy [B]."""
+        return self.rows * self.columns * self.element
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product of two tiles, rows x depth and depth x columns, accumulated in fp32.
+
+    `left` and `right` name loaded tiles or results of earlier products; a result is converted to `element` bytes.
+    `right_order` says how the right tile comes from memory: as "rows" of the sum, as "columns" by their addresses, or
+    "turned" from rows to columns after the load. `carried` marks an accumulator that stays through the loop, `reduced`
+    a result whose rows are reduced, as by a softmax. A product `into` another one adds to its accumulator.
+    """
+
+    name: str
+    left: str
+    right: str
+    rows: int
+    columns: int
+    depth: int
+    element: int
+    right_order: Literal["rows", "columns", "turned"] = "rows"
+    carried: bool = False
+    reduced: bool = False
+    into: str = ""
+
+
+@dataclass(frozen=True)
+class TritonKernel:
+    """The tiles of a kernel around its innermost loop.
+
+    Attributes
+    ----------
+    resident : tuple of Tile
+        Tiles loaded once and used by products in the loop.
+    loop : tuple of Tile and Product
+        Loads and products of one iteration, in the order of the source.
+    stored : tuple of Tile
+        Results converted for their stores after the loop, one after the other.
+    loops : int
+        Loops of this kind that follow one another, as a causal kernel has one off and one along the diagonal [-].
+    descriptors : bool
+        True if tiles are loaded by tensor descriptors.
+    """
+
+    resident: tuple[Tile, ...]
+    loop: tuple[Tile | Product, ...]
+    stored: tuple[Tile, ...] = ()
+    loops: int = 1
+    descriptors: bool = False
+
+    @property
+    def loads(self) -> tuple[Tile, ...]:
+        """Tiles loaded in each iteration."""
+        return tuple(step for step in self.loop if isinstance(step, Tile))
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        """Products of one iteration."""
+        return tuple(step for step in self.loop if isinstance(step, Product))
+
+    def uses(self, name: str) -> Iterator[int]:
+        """Iterate over the positions in the loop at which a product uses a tile."""
+        for position, step in enumerate(self.loop):
+            if isinstance(step, Product) and name in (step.left, step.right):
+                yield position
+
+
+def forward_kernel(
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, early: bool = False, **more: Any
+) -> TritonKernel:
+    """Declare a forward pass: one query tile, a loop over keys and values; `early` loads V before the first product."""
+    width = d if d_v is None else d_v
+    scores = Product("S", "Q", "K", M, N, d, element, "turned", reduced=True)
+    k, v = Tile("K", N, d, element), Tile("V", N, width, element)
+    output = Product("O", "S", "V", M, width, N, max(element, 2), carried=True)
+    loop = (k, v, scores, output) if early else (k, scores, v, output)
+    return TritonKernel((Tile("Q", M, d, element),), loop, (Tile("O", M, width, max(element, 2)),), **more)
+
+
+def decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, index: int = 4) -> TritonKernel:
+    """Declare a split of a decode pass that finds its keys by a table of `index` bytes an entry; 0 for no table."""
+    width, chain = d if d_v is None else d_v, 1 if index else 0
+    table = (Tile("table", N, 1, index),) if index else ()
+    loop = (
+        *table,
+        Tile("K", N, d, element, chain),
+        Product("S", "Q", "K", M, N, d, element, "columns", reduced=True),
+        Tile("V", N, width, element, chain),
+        Product("O", "S", "V", M, width, N, 4, carried=True),
+    )
+    return TritonKernel((Tile("Q", M, d, element),), loop, (Tile("O", M, width, 4),))
+
+
+def latent_decode_kernel(M: int, N: int, d: int, rope: int = 64, element: int = 2, index: int = 4) -> TritonKernel:
+    """Declare a split of a decode pass over latent rows: d columns are keys and values, `rope` more are keys alone."""
+    loop = (
+        Tile("table", N, 1, index),
+        Tile("C", N, d, element, 1),
+        Product("S", "Q", "C", M, N, d, element, "columns", reduced=True),
+        Tile("C_rope", N, rope, element, 1),
+        Product("S_rope", "Q_rope", "C_rope", M, N, rope, element, "columns", into="S"),
+        Product("O", "S", "C", M, d, N, 4, "turned", carried=True),
+    )
+    resident = (Tile("Q", M, d, element), Tile("Q_rope", M, rope, element))
+    return TritonKernel(resident, loop, (Tile("O", M, d, 4),))
+
+
+def backward_dkdv_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
+    """Declare dK and dV of a key tile of N rows: a loop over query tiles of M rows."""
+    width = d if d_v is None else d_v
+    loop = (
+        Tile("Q", M, d, element),
+        Tile("lse", M, 1, 4),
+        Product("S", "K", "Q", N, M, d, element, "turned"),
+        Tile("dO", M, width, element),
+        Product("dV", "S", "dO", N, width, M, element, carried=True),
+        Tile("delta", M, 1, 4),
+        Product("dS", "V", "dO", N, M, width, element, "turned"),
+        Product("dK", "dS", "Q", N, d, M, element, carried=True),
+    )
+    return TritonKernel(
+        (Tile("K", N, d, element), Tile("V", N, width, element)), loop,
+        (Tile("dK", N, d, element), Tile("dV", N, width, element)),
+    )  # fmt: skip
+
+
+def backward_dq_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
+    """Declare dQ of a query tile of M rows: a loop over key tiles of N rows."""
+    width = d if d_v is None else d_v
+    loop = (
+        Tile("K", N, d, element),
+        Tile("V", N, width, element),
+        Product("S", "Q", "K", M, N, d, element, "turned"),
+        Product("dS", "dO", "V", M, N, width, element, "turned"),
+        Product("dQ", "dS", "K", M, d, N, element, carried=True),
+    )
+    resident = (Tile("Q", M, d, element), Tile("dO", M, width, element))
+    return TritonKernel(resident, loop, (Tile("dQ", M, d, element),))
+
+
+def matmul_kernel(M: int, N: int, K: int, element: int = 2) -> TritonKernel:
+    """Declare a tile of a matrix product, M x N, with a loop over K elements of the sum at a time."""
+    loop = (
+        Tile("A", M, K, element),
+        Tile("B", K, N, element),
+        Product("C", "A", "B", M, N, K, max(element, 2), carried=True),
+    )
+    return TritonKernel((), loop, (Tile("C", M, N, max(element, 2)),))

@@ -1,0 +1,54 @@
+"""Layouts of a result: over the warps that multiply, and over the threads that store it.
+
+A layout is the set of index bits of which a thread holds both values, each bit as (axis, weight). A result passes
+through shared memory in as many parts as the two layouts have such bits in common beyond those of a 16-byte access.
+"""
+
+from __future__ import annotations
+
+WARP = 32
+ACCESS = 16
+"""Bytes that a thread stores at once [B]."""
+Bit = tuple[str, int]
+
+
+def balanced_warps(rows: int, columns: int, warps: int) -> tuple[int, int]:
+    """Divide warps along the rows and columns of a product on its own, so that a warp has as many tiles of each."""
+    along_rows = along_columns = 1
+    tiles, across = -(-rows // 16), -(-columns // 8)
+    while along_rows * along_columns < warps:
+        if tiles >= across:
+            along_rows *= 2
+            tiles = max(1, tiles // 2)
+        else:
+            along_columns *= 2
+            across //= 2
+    return along_rows, along_columns
+
+
+def multiplied(rows: int, columns: int, along: tuple[int, int]) -> set[Bit]:
+    """List the bits that a thread holds of a result of mma.sync: two rows and two columns of each 16 x 8 tile."""
+    return {("row", 8), ("column", 1), *_bits("row", 16 * along[0], rows), *_bits("column", 8 * along[1], columns)}
+
+
+def stored(rows: int, columns: int, element: int, warps: int) -> set[Bit]:
+    """List the bits that a thread holds of a result that is stored row by row."""
+    vector = min(columns, ACCESS // element)
+    threads = min(columns // vector, WARP)
+    taken = WARP // threads * warps
+    return {*_bits("column", 1, vector), *_bits("column", vector * threads, columns), *_bits("row", taken, rows)}
+
+
+def conversion(rows: int, columns: int, element: int, along: tuple[int, int], warps: int) -> int:
+    """Compute the bytes by way of which a result of mma.sync is stored [B]."""
+    common = multiplied(rows, columns, along) & stored(rows, columns, element, warps)
+    beyond = max(0, len(common) - (ACCESS // element).bit_length() + 1)
+    return (rows * columns * element) >> beyond
+
+
+def _bits(axis: str, first: int, end: int) -> set[Bit]:
+    weights, weight = set(), first
+    while weight < end:
+        weights.add((axis, weight))
+        weight *= 2
+    return weights

@@ -1,0 +1,181 @@
+"""Shared memory of a Triton kernel: the maximum over time of the tiles that are live."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iomodel.placement.triton_kernel import Product, Tile, TritonKernel
+from iomodel.placement.triton_layouts import ACCESS, WARP, balanced_warps, conversion
+
+BARRIER = 8
+"""Size of a barrier [B]."""
+POINTER = 8
+"""Size of an address [B]."""
+REDUCTION = 512
+"""Size of the row statistics that eight warps exchange [B]."""
+ALIGNMENT = 1024
+"""Alignment of an operand of a wide matrix instruction [B]."""
+
+
+def instruction(kernel: TritonKernel, arch: int, warps: int) -> str:
+    """Select the matrix instruction of a kernel: a wide one if the rows of every product allow it."""
+    whole = all(product.rows % 64 == 0 for product in kernel.products)
+    if arch // 10 == 9 and whole and warps % 4 == 0:
+        return "wgmma"
+    if arch // 10 == 10 and whole and warps in (4, 8):
+        return "tcgen05"
+    return "mma.sync"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A kernel with its launch: the contents of shared memory at each step of an iteration."""
+
+    kernel: TritonKernel
+    arch: int
+    warps: int
+    stages: int
+
+    @property
+    def unit(self) -> str:
+        """The matrix instruction."""
+        return instruction(self.kernel, self.arch, self.warps)
+
+    @property
+    def ahead(self) -> int:
+        """Iterations that loads run ahead, shared among the loads of a chain [-]; 0 without a pipeline."""
+        chain = max((tile.chain for tile in self.kernel.loads if tile.chain < self.stages - 1), default=0)
+        return (self.stages - 1) // (1 + chain)
+
+    @property
+    def along_rows(self) -> bool:
+        """True if the warps of mma.sync lie along the rows of the last product, whose shape decides for all."""
+        last = self.kernel.products[-1]
+        return last.rows >= last.columns or self.warps == 1
+
+    def copies(self, tile: Tile) -> int:
+        """Count the copies of a loaded tile that the pipeline holds; 0 for a tile that is not loaded ahead."""
+        if not self.ahead or (tile.columns > 1 and (self._narrow(tile) or self._stored(tile))):
+            return 0
+        uses = len(list(self.kernel.uses(tile.name)))
+        if not uses:
+            return self._vectors(tile)
+        if self.unit == "mma.sync":
+            return self.ahead
+        # A product that reads shared memory by itself ends an iteration later, the second of two another one.
+        return self.ahead + (2 if self.unit == "tcgen05" and uses > 1 else 1)
+
+    def standing(self) -> int:
+        """Compute the bytes that stay through the loop: resident tiles, copies of the pipeline, barriers [B]."""
+        total = sum(tile.size // tile.element * self._element(tile.element) for tile in self.kernel.resident)
+        for tile in self.kernel.loads:
+            copies = self.copies(tile)
+            total += copies * tile.size
+        total += self._barriers()
+        if self.unit == "tcgen05" and self.ahead:
+            total += 2 * BARRIER * len(self.kernel.products)
+        return total
+
+    def passing(self, position: int) -> int:
+        """Compute the bytes of one step: loads without a pipeline until their last use, operands on their way [B]."""
+        step, held = self.kernel.loop[position], 0
+        for tile in self.kernel.loop[: position + 1]:
+            if isinstance(tile, Tile) and not self.copies(tile):
+                last = max((use for use in self.kernel.uses(tile.name) if not self._turned(use)), default=-1)
+                held += tile.size if position <= last else 0
+        if isinstance(step, Product):
+            barrier = BARRIER if self.unit == "tcgen05" and not self.ahead else 0
+            return held + max(self._operand(step), barrier)
+        own = 0 if self.copies(step) else step.size
+        held += BARRIER if own and self.kernel.descriptors and self.arch >= 90 else 0
+        turning = self._turning(step) if any(self._turned(use) for use in self.kernel.uses(step.name)) else 0
+        return max(held + turning, held - own + self._addresses(step))
+
+    def _barriers(self) -> int:
+        """Compute the barriers of loads by descriptors, one for each copy, each group aligned to 16 B [B]."""
+        if not self.kernel.descriptors or self.arch < 90:
+            return 0
+        groups = [self.copies(tile) * BARRIER for tile in self.kernel.loads]
+        return sum(-(-group // 16) * 16 for group in groups[:-1]) + groups[-1]
+
+    def storing(self) -> int:
+        """Compute the bytes by way of which results are stored after the loop, one after the other [B].
+
+        A result in tensor memory is read in the layout of its store, and sm_90 and later store one of mma.sync by
+        matrix instructions, in parts that are never the maximum.
+        """
+        if self.unit == "tcgen05" or (self.unit == "mma.sync" and self.arch >= 90):
+            return 0
+        last, results = self.kernel.products[-1], self.kernel.stored
+        if self.unit == "wgmma":
+            rows = min(self.warps, last.rows // 16)
+            along = (rows, self.warps // rows)
+        elif len(self.kernel.products) == 1:
+            along = balanced_warps(last.rows, last.columns, self.warps)
+        else:
+            along = (self.warps, 1) if self.along_rows else (1, self.warps)
+        return max((conversion(r.rows, r.columns, r.element, along, self.warps) for r in results), default=0)
+
+    def _vectors(self, tile: Tile) -> int:
+        """Count the copies of a tile that reaches products by way of arithmetic, or by way of addresses."""
+        readers = [other for other in self.kernel.loads if other.chain > tile.chain]
+        if not readers:
+            return self.ahead
+        if max(other.chain for other in readers) >= self.stages - 1:
+            return 0
+        # A load of fewer elements than threads is repeated in the layout of each reader.
+        return self.ahead * (len(readers) if tile.rows < WARP * self.warps else 1)
+
+    def _narrow(self, tile: Tile) -> bool:
+        """Tell if a thread loads less than four bytes of a tile, too few for an asynchronous copy."""
+        return tile.size < 4 * WARP * self.warps
+
+    def _stored(self, tile: Tile) -> bool:
+        """Tell if threads store a tile: wgmma reads 8-bit elements of a sum only where they are contiguous."""
+        if self.unit != "wgmma" or tile.element > 1:
+            return False
+        return any(each.right == tile.name and each.right_order == "rows" for each in self.kernel.products)
+
+    def _element(self, element: int) -> int:
+        """Compute the size of an element of a left operand [B]: sm_90 multiplies 8 bits by wgmma alone."""
+        return max(element, 2) if self.unit == "mma.sync" and self.arch // 10 == 9 else element
+
+    def _operand(self, product: Product) -> int:
+        """Compute the bytes by way of which the result of an earlier product becomes the left operand [B]."""
+        source = next((each for each in self.kernel.products if each.name == product.left), None)
+        if source is None:
+            return 0
+        size = product.rows * product.depth * self._element(source.element)
+        if self.unit == "mma.sync":
+            return 0 if self.along_rows else size
+        if self.unit == "tcgen05" and self.warps == 8 and product.rows <= 128:  # two warps share a row
+            if self.ahead:
+                return REDUCTION * source.reduced
+            return size // 8 if product.rows == 128 else ALIGNMENT * (source.reduced and not self.kernel.descriptors)
+        return 0
+
+    def _turned(self, position: int) -> bool:
+        """Tell if a product takes its right tile transposed from registers: mma.sync without a pipeline."""
+        step = self.kernel.loop[position]
+        turned = isinstance(step, Product) and step.right_order == "turned"
+        return turned and self.unit == "mma.sync" and not self.ahead
+
+    def _turning(self, tile: Tile) -> int:
+        """Compute the bytes by way of which a loaded tile is transposed: parts whose rows no thread keeps [B]."""
+        rows_loaded = WARP * self.warps * ACCESS // (tile.columns * tile.element)
+        rows_multiplied = 8 * (1 if self.along_rows else self.warps)
+        return tile.size // max(1, tile.rows // max(rows_loaded, rows_multiplied))
+
+    def _addresses(self, tile: Tile) -> int:
+        """Compute the bytes by way of which loaded indices become the addresses of a tile [B]."""
+        indices = [other for other in self.kernel.loads if other.chain < tile.chain]
+        if not indices or any(self.copies(index) for index in indices):
+            return 0
+        return max(POINTER * index.rows if index.rows >= WARP * self.warps else 0 for index in indices)
+
+
+def shared_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> int:
+    """Compute the shared memory of a launch [B]."""
+    schedule = Schedule(kernel, arch, warps, stages)
+    in_loop = max(schedule.passing(position) for position in range(len(kernel.loop)))
+    return max(schedule.standing() + in_loop, schedule.storing())

@@ -1,0 +1,161 @@
+"""The Triton oracle against compiles: shared and tensor memory, what fits, spills."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iomodel.placement.triton_check import TritonCheck, checked_kernel
+from iomodel.placement.triton_kernel import (
+    TritonKernel,
+    backward_dkdv_kernel,
+    backward_dq_kernel,
+    decode_kernel,
+    forward_kernel,
+    latent_decode_kernel,
+    matmul_kernel,
+)
+
+MEASURED = Path(__file__).parents[1] / "measured"
+Row = dict[str, Any]
+
+
+def rows() -> Iterator[Row]:
+    """The compiles, numbers as integers; None where a compile has no such figure."""
+    data = gzip.decompress((MEASURED / "triton" / "compiles.csv.gz").read_bytes()).decode()
+    texts = ("triton", "kernel", "dtype", "instruction", "error")
+    for row in csv.DictReader(io.StringIO(data)):
+        yield {key: value if key in texts else int(value) if value else None for key, value in row.items()}
+
+
+def elsewhere() -> Iterator[Row]:
+    """The older compiles for sm_90 of a forward kernel that someone else wrote."""
+    for line in (MEASURED / "triton-compile-sm90.jsonl").read_text(encoding="utf-8").splitlines()[1:]:
+        record = json.loads(line)
+        if record["kernel"] == "flash2" and not record["check"] and "error" not in record:
+            yield {
+                "kernel": "forward", "arch": 90, "M": record["block_q"], "N": record["block_kv"],
+                "d": record["head_dim"], "dtype": record["dtype"], "warps": record["warps"],
+                "stages": record["stages"], "causal": int(record["causal"]), "instruction": "", "tmem": 0,
+                "shared": record["shared_bytes"], "registers": record["registers"], "stack": record["stack_bytes"],
+            }  # fmt: skip
+
+
+def kernel(row: Row) -> TritonKernel:
+    sizes = row["M"], row["N"], row["d"]
+    element = 1 if row["dtype"] == "fp8" else 2
+    match row["kernel"]:
+        case "forward" | "forward_two":
+            return forward_kernel(*sizes, element=element)
+        case "forward_early":
+            return forward_kernel(*sizes, element=element, early=True)
+        case "forward_descriptor":
+            return forward_kernel(*sizes, element=element, descriptors=True)
+        case "decode":
+            return decode_kernel(*sizes, element=element)
+        case "mla_decode":
+            return latent_decode_kernel(*sizes, element=element)
+        case "backward_dkdv":
+            return backward_dkdv_kernel(*sizes, element=element)
+        case "backward_dq":
+            return backward_dq_kernel(*sizes, element=element)
+    return matmul_kernel(*sizes, element=element)
+
+
+def predicted(row: Row) -> TritonCheck:
+    return checked_kernel(kernel(row), row["arch"], row["warps"], row["stages"])
+
+
+with (MEASURED / "triton" / "held_out.csv").open(newline="") as file:
+    HELD_OUT = {(row["kernel"], row["arch"]) for row in csv.DictReader(file)}
+ALL = [(row, predicted(row)) for row in rows() if row["shared"] is not None]
+HELD = [(row, check) for row, check in ALL if HELD_OUT & {(row["kernel"], str(row["arch"])), (row["kernel"], "any")}]
+OPEN = [pair for pair in ALL if pair not in HELD]
+ELSEWHERE = [(row, predicted(row)) for row in elsewhere()]
+SETS = pytest.mark.parametrize("pairs", [OPEN, HELD, ELSEWHERE], ids=["open", "held out", "another kernel"])
+Pairs = list[tuple[Row, TritonCheck]]
+
+
+def test_there_are_compiles_of_many_kernels() -> None:
+    assert len(ALL) + len(ELSEWHERE) >= 3000
+    assert len({row["kernel"] for row, _ in ALL}) == 9
+    assert {row["arch"] for row, _ in ALL} == {80, 86, 89, 90, 100, 120}
+    assert len(HELD) >= len(ALL) / 4
+
+
+@SETS
+def test_what_fits_fits(pairs: Pairs) -> None:
+    """No config that fits is dropped, and none that does not fit is kept."""
+    wrong = [
+        (row, check) for row, check in pairs
+        if check.fits != (row["shared"] <= check.shared_limit and (row["tmem"] or 0) <= check.tmem_limit)
+    ]  # fmt: skip
+    assert not wrong
+    assert {check.fits for _, check in pairs} == {True, False}
+
+
+@SETS
+def test_shared_bytes_are_the_compilers(pairs: Pairs) -> None:
+    assert equal(pairs) >= 0.95
+
+
+def test_shared_bytes_of_most_kernels_are_always_the_compilers() -> None:
+    """Pointer loads in the forward, decode and backward kernels; descriptors are aligned to 1,024 B."""
+    for instruction in ("mma.sync", "wgmma"):
+        for name in ("forward", "forward_early", "backward_dq", "backward_dkdv"):
+            chosen = [p for p in ALL if (p[0]["kernel"], p[0]["instruction"]) == (name, instruction)]
+            assert equal(chosen) >= 0.99, (name, instruction)
+
+
+def equal(pairs: Iterable[tuple[Row, TritonCheck]]) -> float:
+    """The share of compiles whose shared memory is predicted to the byte."""
+    hits = [row["shared"] == check.shared for row, check in pairs]
+    return sum(hits) / len(hits)
+
+
+def test_instructions_are_the_compilers() -> None:
+    assert all(row["instruction"] == check.instruction for row, check in ALL)
+
+
+def test_columns_of_tensor_memory_are_the_compilers() -> None:
+    assert all(row["tmem"] == check.tmem for row, check in ALL)
+    assert {check.tmem for _, check in ALL} >= {0, 32, 64, 128, 256, 512}
+
+
+# --- spills
+
+
+def verdicts(pairs: Pairs) -> Counter[tuple[bool, bool | None]]:
+    """Pairs of truth and answer, of the configs that can be launched and were compiled to the end."""
+    launched = [(row, check) for row, check in pairs if row["registers"] is not None and check.fits]
+    return Counter((row["stack"] > 0, check.spills) for row, check in launched)
+
+
+def judged(pairs: Pairs) -> tuple[float, float, float]:
+    """Precision and recall of "spills", and the share of unsure answers.
+
+    An unsure answer about a config that spills counts as missed, and half of an unsure answer about one that does not
+    as a false alarm: to keep it costs a compile, to drop it a config.
+    """
+    count = verdicts(pairs)
+    hits, missed, alarms = count[True, True], count[True, False], count[False, True]
+    unsure, needless = count[True, None], count[False, None]
+    precision = hits / (hits + alarms + needless / 2)
+    recall = hits / (hits + missed + unsure)
+    return precision, recall, (unsure + needless) / count.total()
+
+
+@SETS
+def test_spills_are_told_with_precision_and_recall(pairs: Pairs) -> None:
+    precision, recall, unsure = judged(pairs)
+    assert precision >= 0.85
+    assert recall >= 0.85
+    assert unsure <= 0.10

@@ -1,0 +1,270 @@
+"""Pruning of autotune lists: by the protocol of Triton's autotuner, real where it is installed, and by hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from itertools import product
+from typing import Any
+
+import pytest
+
+import iomodel
+import iomodel.triton
+from iomodel.placement.triton_check import check_triton
+from iomodel.triton import current
+from iomodel.triton.listing import options
+from tests.support import autotuner
+
+VERSION = "3.9.0"
+CALL = iomodel.Attention(batch=4, heads=32, q_len=4096, head_dim=128)
+CAUSAL = CALL.model_copy(update={"mask": "causal"})
+TYPICAL = tuple(product((64, 128), (32, 64, 128, 256), (4, 8), (2, 3, 4, 5)))
+DEVICES = ("a100-sxm4-80gb", "a10", "rtx4090", "h100-sxm5", "b200", "rtx5090")
+
+
+def configs(names: tuple[str, str] = ("BLOCK_M", "BLOCK_N"), kind: Any = autotuner.Config) -> list[Any]:
+    """64 configs, as tutorials list them."""
+    return [
+        kind({names[0]: rows, names[1]: keys}, num_warps=warps, num_stages=stages)
+        for rows, keys, warps, stages in TYPICAL
+    ]
+
+
+def names(kept: list[Any]) -> list[tuple[int, ...]]:
+    return [(*config.kwargs.values(), config.num_warps, config.num_stages) for config in kept]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("call", [CALL, CAUSAL], ids=["full", "causal"])
+def test_a_typical_list_is_cut_fivefold_at_no_regret(call: iomodel.Attention, device: str) -> None:
+    """The fastest stays; by the layout of the CUDA kernel, one within 5 % of the fastest does."""
+    keep = iomodel.triton.pruner(call, device, version=VERSION)
+    kept = keep(configs(), {})
+    assert 5 * len(kept) <= len(configs())
+    judged = keep.judge(configs(), {})
+    best = min(each.seconds for each in judged if each.check.fits)
+    assert min(each.seconds for each in keep.judge(kept, {})) <= 1.05 * best
+    assert all(each.check.fits for each in keep.judge(kept, {}))
+    if device in ("h100-sxm5", "b200"):
+        return  # the CUDA kernel of `estimate` has another instruction there
+    launched = names([each.config for each in judged if each.check.fits and each.check.spills is False])
+    times = {tile: elsewhere(call, device, tile) for tile in launched}
+    assert min(times.get(tile, float("inf")) for tile in names(kept)) <= 1.05 * min(times.values())
+
+
+def elsewhere(call: iomodel.Attention, device: str, config: tuple[int, ...]) -> float:
+    """The time of the tile as `estimate` has it for the CUDA kernel, infinite where that refuses the tile."""
+    rows, keys, warps, _ = config
+    try:
+        return iomodel.estimate("flash2", call, device, {"block_q": rows, "block_kv": keys, "warps": warps}).seconds
+    except iomodel.InfeasibleError:
+        return float("inf")
+
+
+def test_configs_that_do_not_fit_are_dropped_and_no_others() -> None:
+    keep = iomodel.triton.pruner(CALL, "rtx4090", top=None, version=VERSION)
+    kept = set(names(keep(configs(), {})))
+    fitting = {
+        tile for tile in names(configs())
+        if check_triton(*tile[:2], 128, warps=tile[2], stages=tile[3], arch=89, version=VERSION).fits
+    }  # fmt: skip
+    assert kept == fitting
+    assert 0 < len(fitting) < len(TYPICAL)
+
+
+def test_a_config_that_spills_loses() -> None:
+    """Behind every config that does not, of those with as large a tile."""
+    keep = iomodel.triton.pruner(CALL, "h100-sxm5", top=None, version=VERSION)
+    judged = {names([each.config])[0]: each for each in keep.judge(configs(), {})}
+    (spilling, safe) = judged[128, 128, 4, 3], judged[128, 128, 8, 3]
+    assert (spilling.check.spills, safe.check.spills) == (True, False)
+    assert spilling.seconds > 2 * safe.seconds
+    kept = iomodel.triton.pruner(CALL, "h100-sxm5", version=VERSION)(configs(), {})
+    assert all(judged[tile].check.spills is not True for tile in names(kept))
+
+
+@pytest.mark.parametrize(
+    ("length", "head_dim", "slower", "faster"),
+    [
+        (128, 128, (128, 128, 8, 1), (64, 64, 4, 3)),
+        (512, 128, (128, 128, 8, 1), (64, 64, 4, 3)),
+        (2048, 128, (128, 128, 8, 1), (64, 64, 4, 3)),
+        (8192, 128, (128, 128, 8, 1), (64, 64, 4, 3)),
+        (2048, 64, (128, 128, 4, 1), (64, 128, 4, 3)),
+        (8192, 64, (128, 128, 4, 1), (64, 128, 4, 3)),
+    ],
+)
+def test_measured_orders(length: int, head_dim: int, slower: tuple[int, ...], faster: tuple[int, ...]) -> None:
+    """Pairs of configs timed on an H200: github.com/sgl-project/sglang, pull request 22350."""
+    call = iomodel.Attention(heads=32, q_len=length, head_dim=head_dim, mask="causal")
+    keep = iomodel.triton.pruner(call, "h200-sxm", version=VERSION)
+    pair = [autotuner.Config({"BLOCK_M": m, "BLOCK_N": n}, warps, stages) for m, n, warps, stages in (slower, faster)]
+    slow, fast = keep.judge(pair, {})
+    assert slow.seconds > fast.seconds
+
+
+# --- the protocol
+
+
+def tuned(prune: dict[str, Any], **tile_names: str) -> autotuner.Autotuner:
+    """A kernel `flash(Q, K, V, O, N_CTX, HEAD_DIM)` that is fastest with the smallest tiles."""
+    pair = (tile_names.get("block_q", "BLOCK_M"), tile_names.get("block_kv", "BLOCK_N"))
+    return autotuner.Autotuner(
+        ("Q", "K", "V", "O", "H", "N_CTX", "HEAD_DIM"), configs(pair), prune, lambda c: sum(c.kwargs.values())
+    )
+
+
+ARGUMENTS = (object(), object(), object(), object(), 32, 4096, 128)
+
+
+@pytest.mark.parametrize("given", [CALL, None, lambda args: CALL], ids=["call", "names", "function"])
+def test_an_autotuned_kernel_goes_through_prune_configs_by(given: Any) -> None:
+    keep = iomodel.triton.pruner(given, "h100-sxm5", version=VERSION)
+    kernel = tuned(keep.options)
+    chosen = kernel.run(*ARGUMENTS)
+    assert len(kernel.tried) == 8
+    assert chosen in kernel.tried
+    assert all(config in kernel.configs for config in kernel.tried)
+
+
+def test_a_perf_model_ranks_as_the_pruner_does() -> None:
+    keep = iomodel.triton.pruner(None, "h100-sxm5", version=VERSION)
+    kernel = tuned({"perf_model": keep.perf_model, "top_k": 4})
+    kernel.run(*ARGUMENTS)
+    times = [
+        keep.perf_model(**dict(zip(kernel.arg_names, ARGUMENTS, strict=True)), **c.all_kwargs()) for c in kernel.tried
+    ]
+    assert len(times) == 4
+    assert times == sorted(times)
+    assert min(times) == min(each.seconds for each in keep.judge(configs(), {"H": 32, "N_CTX": 4096, "HEAD_DIM": 128}))
+
+
+def test_names_are_bound() -> None:
+    keep = iomodel.triton.pruner(
+        None, "h100-sxm5", version=VERSION, names={"block_q": "BQ", "block_kv": "BK", "q_len": "SEQ", "head_dim": "D"}
+    )
+    found = names(keep(configs(("BQ", "BK")), {"D": 128}, SEQ=4096, kv_len=4096, H=32))
+    usual = iomodel.triton.pruner(None, "h100-sxm5", version=VERSION)(
+        configs(), {"N_CTX": 4096, "HEAD_DIM": 128, "H": 32}
+    )
+    assert found == names(usual)
+
+
+def test_the_current_device_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for arch, device in current.DEVICES.items():
+        monkeypatch.setattr(current, "architecture", lambda arch=arch: arch)
+        assert current.current().hardware.label == device
+        monkeypatch.setattr(
+            current, "pruner", lambda call, device: iomodel.triton.pruner(call, device, version=VERSION)
+        )
+        kernel = tuned(
+            {"early_config_prune": iomodel.triton.prune, "perf_model": iomodel.triton.perf_model, "top_k": 3}
+        )
+        kernel.run(*ARGUMENTS)
+        assert len(kernel.tried) == 3
+
+
+def test_without_a_gpu_the_error_names_the_pruner() -> None:
+    with pytest.raises(iomodel.InputError, match=r"^hardware: no GPU that Triton knows .*pruner"):
+        iomodel.triton.prune(configs(), {"N_CTX": 4096, "HEAD_DIM": 128})
+
+
+# --- lists
+
+
+def test_flex_options_are_kernel_options() -> None:
+    listed = iomodel.triton.flex_options(CALL, "a100-sxm4-80gb", top=5, version=VERSION)
+    assert len(listed) == 5
+    for each in listed:
+        assert set(each) == {"BLOCK_M", "BLOCK_N", "num_warps", "num_stages"}
+        assert 128 % each["BLOCK_M"] == 0 == 128 % each["BLOCK_N"]
+
+
+@pytest.mark.parametrize(
+    ("call", "kernel"),
+    [
+        (CALL, "forward"),
+        (CALL.model_copy(update={"direction": "backward"}), "backward_dq"),
+        (CALL.model_copy(update={"direction": "backward"}), None),
+        (iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=32768, head_dim=128), None),
+    ],
+    ids=["forward", "dq", "dkdv", "decode"],
+)
+@pytest.mark.parametrize("device", DEVICES)
+def test_listed_configs_fit_and_do_not_spill(call: iomodel.Attention, kernel: str | None, device: str) -> None:
+    listed = options(call, device, 6, kernel=kernel, version=VERSION)
+    assert len(listed) == 6
+    keep = iomodel.triton.pruner(call, device, kernel=kernel or "forward", version=VERSION)
+    assert all(each.num_stages in range(1, 6) for each in listed)
+    if kernel:
+        assert all(each.check.fits and each.check.spills is not True for each in keep.judge(listed, {}))
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((CALL, "v100-sxm2-16gb"), r"^arch: '7.0' given; allowed: sm_80, sm_86, sm_89, sm_90, sm_100, sm_120$"),
+        ((CALL, "mi300x"), r"^compute_capability: mi300x lacks it"),
+        ((3, "h100-sxm5"), r"^workload: 3 given; allowed: an Attention"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_one_line(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(iomodel.IOModelError, match=message):
+        iomodel.triton.pruner(*arguments, version=VERSION)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kernel": "sideways"}, r"^kernel: 'sideways' is unknown"),
+        ({"names": {"block": "BM"}}, r"^names: 'block' is unknown; did you mean 'block_q'"),
+        ({"top": 0}, r"^top: 0 given; allowed: an integer from 1, or None$"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(iomodel.IOModelError, match=message):
+        iomodel.triton.pruner(CALL, "h100-sxm5", **{"version": VERSION, **change})
+
+
+@pytest.mark.parametrize(
+    ("call", "listed", "arguments", "error", "message"),
+    [
+        (None, configs(), {"HEAD_DIM": 128}, iomodel.InputError, r"^names: no q_len among the arguments"),
+        (CALL, configs(("A", "B")), {}, iomodel.InputError, r"^names: no block_q among the arguments"),
+        (CALL, [], {}, iomodel.InfeasibleError, r"^configs: 0 given"),
+        (
+            CALL,
+            [autotuner.Config({"BLOCK_M": 256, "BLOCK_N": 256}, 8, 5)],
+            {},
+            iomodel.InfeasibleError,
+            r"^configs: 1 given, none fits h100-sxm5; the least shared memory is 720,896 B$",
+        ),
+        (CALL.model_copy(update={"dtype": "fp32"}), configs(), {}, iomodel.InputError, r"^dtype: 'fp32' given"),
+    ],
+)
+def test_a_launch_that_cannot_be_pruned_is_refused_in_one_line(
+    call: Any, listed: list[Any], arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    keep = iomodel.triton.pruner(call, "h100-sxm5", version=VERSION)
+    with pytest.raises(error, match=message):
+        keep(listed, arguments)
+
+
+def test_importing_the_room_needs_no_triton() -> None:
+    code = "import sys; sys.modules['triton'] = None; import iomodel.triton; iomodel.triton.pruner"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_list_of_configs_needs_triton() -> None:
+    """A list of `triton.Config` where it is installed, else an error that names the extra."""
+    if find_spec("triton"):
+        listed = iomodel.triton.configs(CALL, "h100-sxm5", top=3, version=VERSION)
+        assert [type(each).__name__ for each in listed] == ["Config"] * 3
+        return
+    with pytest.raises(iomodel.InputError, match=r"^triton: not installed; pip install 'iomodel\[triton\]'"):
+        iomodel.triton.configs(CALL, "h100-sxm5", top=3, version=VERSION)
