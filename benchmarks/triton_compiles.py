@@ -123,8 +123,8 @@ class StoppedError(Exception):
 
 
 def assembled_too(case: tuple[Any, ...]) -> bool:
-    """One case of twelve is compiled to the end; the others until their memory is allocated, in a third of the time."""
-    return zlib.crc32(repr(case).encode()) % 12 < 1
+    """Compile a share of the cases to the end, of wide instructions most; the others until memory is allocated."""
+    return zlib.crc32(repr(case).encode()) % (4 if case[1] in (90, 100) else 20) == 0
 
 
 def compiled(case: tuple[Any, ...]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def test_what_fits_fits(pairs: Pairs) -> None:
     """No config that fits is dropped, and none that does not fit is kept."""
     wrong = [
         (row, check) for row, check in pairs
-        if check.fits != (row["shared"] <= check.shared_limit and (row["tmem"] or 0) <= check.tmem_limit)
+        if check.fits != (row["shared"] <= check.shared_limit and row["tmem"] <= check.tmem_limit)
     ]  # fmt: skip
     assert not wrong
     assert {check.fits for _, check in pairs} == {True, False}
@@ -159,3 +159,35 @@ def test_spills_are_told_with_precision_and_recall(pairs: Pairs) -> None:
     assert precision >= 0.85
     assert recall >= 0.85
     assert unsure <= 0.10
+
+
+# --- the table of the docs
+
+
+def accuracy_table() -> list[str]:
+    """The rows of the table in docs/triton.md."""
+    lines = [
+        "| Compiles | number | fits, wrong | shared bytes equal | compiled to the end | precision | recall | unsure |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for title, pairs in (("open", OPEN), ("held out", HELD), ("another kernel", ELSEWHERE)):
+        wrong = sum(
+            check.fits != (row["shared"] <= check.shared_limit and row["tmem"] <= check.tmem_limit)
+            for row, check in pairs
+        )
+        precision, recall, unsure = judged(pairs)
+        lines.append(
+            f"| {title} | {len(pairs)} | {wrong} | {100 * equal(pairs):.1f} % | {verdicts(pairs).total()} "
+            f"| {precision:.2f} | {recall:.2f} | {100 * unsure:.0f} % |"
+        )
+    return lines
+
+
+def test_the_docs_state_the_accuracy() -> None:
+    """`python -m tests.placement.test_triton_compiles` prints the table."""
+    page = (Path(__file__).parents[2] / "docs" / "triton.md").read_text(encoding="utf-8")
+    assert "\n".join(accuracy_table()) in page
+
+
+if __name__ == "__main__":
+    print("\n".join(accuracy_table()))  # noqa: T201

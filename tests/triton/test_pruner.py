@@ -108,37 +108,45 @@ def test_measured_orders(length: int, head_dim: int, slower: tuple[int, ...], fa
 # --- the protocol
 
 
-def tuned(prune: dict[str, Any], **tile_names: str) -> autotuner.Autotuner:
-    """A kernel `flash(Q, K, V, O, N_CTX, HEAD_DIM)` that is fastest with the smallest tiles."""
-    pair = (tile_names.get("block_q", "BLOCK_M"), tile_names.get("block_kv", "BLOCK_N"))
-    return autotuner.Autotuner(
-        ("Q", "K", "V", "O", "H", "N_CTX", "HEAD_DIM"), configs(pair), prune, lambda c: sum(c.kwargs.values())
-    )
-
-
+NAMES = ("Q", "K", "V", "O", "H", "N_CTX", "HEAD_DIM")
 ARGUMENTS = (object(), object(), object(), object(), 32, 4096, 128)
+TUNERS = ("a stand-in", "triton") if find_spec("triton") else ("a stand-in",)
+
+
+def tuned(prune: dict[str, Any], tuner: str = "a stand-in") -> list[Any]:
+    """The configs that a launch of flash(Q, K, V, O, H, N_CTX, HEAD_DIM) would time."""
+    if tuner == "triton":
+        from triton import Config
+        from triton.runtime.autotuner import Autotuner
+
+        def flash(Q: Any, K: Any, V: Any, O: Any, H: int, N_CTX: int, HEAD_DIM: int) -> None: ...
+
+        real = Autotuner(flash, NAMES, configs(kind=Config), ["N_CTX"], None, None, prune_configs_by=prune)
+        real.nargs = dict(zip(NAMES, ARGUMENTS, strict=True))
+        return list(real.prune_configs({}))
+    kernel = autotuner.Autotuner(NAMES, configs(), prune, lambda config: sum(config.kwargs.values()))
+    assert kernel.run(*ARGUMENTS) in kernel.tried
+    return kernel.tried
 
 
 @pytest.mark.parametrize("given", [CALL, None, lambda args: CALL], ids=["call", "names", "function"])
-def test_an_autotuned_kernel_goes_through_prune_configs_by(given: Any) -> None:
+@pytest.mark.parametrize("tuner", TUNERS)
+def test_an_autotuned_kernel_goes_through_prune_configs_by(given: Any, tuner: str) -> None:
     keep = iomodel.triton.pruner(given, "h100-sxm5", version=VERSION)
-    kernel = tuned(keep.options)
-    chosen = kernel.run(*ARGUMENTS)
-    assert len(kernel.tried) == 8
-    assert chosen in kernel.tried
-    assert all(config in kernel.configs for config in kernel.tried)
+    tried = tuned(keep.options, tuner)
+    assert len(tried) == 8
+    assert set(names(tried)) <= {tuple(tile) for tile in TYPICAL}
 
 
-def test_a_perf_model_ranks_as_the_pruner_does() -> None:
+@pytest.mark.parametrize("tuner", TUNERS)
+def test_a_perf_model_ranks_as_the_pruner_does(tuner: str) -> None:
     keep = iomodel.triton.pruner(None, "h100-sxm5", version=VERSION)
-    kernel = tuned({"perf_model": keep.perf_model, "top_k": 4})
-    kernel.run(*ARGUMENTS)
-    times = [
-        keep.perf_model(**dict(zip(kernel.arg_names, ARGUMENTS, strict=True)), **c.all_kwargs()) for c in kernel.tried
-    ]
+    launch = {"H": 32, "N_CTX": 4096, "HEAD_DIM": 128}
+    tried = tuned({"perf_model": keep.perf_model, "top_k": 4}, tuner)
+    times = [each.seconds for each in keep.judge(tried, launch)]
     assert len(times) == 4
     assert times == sorted(times)
-    assert min(times) == min(each.seconds for each in keep.judge(configs(), {"H": 32, "N_CTX": 4096, "HEAD_DIM": 128}))
+    assert times[0] == min(each.seconds for each in keep.judge(configs(), launch))
 
 
 def test_names_are_bound() -> None:
@@ -155,15 +163,10 @@ def test_names_are_bound() -> None:
 def test_the_current_device_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     for arch, device in current.DEVICES.items():
         monkeypatch.setattr(current, "architecture", lambda arch=arch: arch)
+        monkeypatch.setattr(current, "pruner", lambda call, at: iomodel.triton.pruner(call, at, version=VERSION))
         assert current.current().hardware.label == device
-        monkeypatch.setattr(
-            current, "pruner", lambda call, device: iomodel.triton.pruner(call, device, version=VERSION)
-        )
-        kernel = tuned(
-            {"early_config_prune": iomodel.triton.prune, "perf_model": iomodel.triton.perf_model, "top_k": 3}
-        )
-        kernel.run(*ARGUMENTS)
-        assert len(kernel.tried) == 3
+        asked = {"early_config_prune": iomodel.triton.prune, "perf_model": iomodel.triton.perf_model, "top_k": 3}
+        assert len(tuned(asked)) == 3
 
 
 def test_without_a_gpu_the_error_names_the_pruner() -> None:
