@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+Order = Literal["rows", "columns", "turned"]
+"""Order of a right tile: rows of the sum, columns by their addresses, or columns turned to rows after the load."""
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -45,8 +48,7 @@ class Product:
     """A matrix product of two tiles, rows x depth and depth x columns, accumulated in fp32.
 
     `left` and `right` name loaded tiles or results of earlier products; a result is converted to `element` bytes.
-    `right_order` says how the right tile comes from memory: as "rows" of the sum, as "columns" by their addresses, or
-    "turned" from rows to columns after the load. `carried` marks an accumulator that stays through the loop, `reduced`
+    `right_order` says how the right tile comes from memory. `carried` marks an accumulator that stays through the loop, `reduced`
     a result whose rows are reduced, as by a softmax. A product `into` another one adds to its accumulator.
     """
 
@@ -57,7 +59,7 @@ class Product:
     columns: int
     depth: int
     element: int
-    right_order: Literal["rows", "columns", "turned"] = "rows"
+    right_order: Order = "rows"
     carried: bool = False
     reduced: bool = False
     into: str = ""
@@ -105,11 +107,19 @@ class TritonKernel:
 
 
 def forward_kernel(
-    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, early: bool = False, **more: Any
+    M: int,
+    N: int,
+    d: int,
+    d_v: int | None = None,
+    element: int = 2,
+    *,
+    early: bool = False,
+    keys: Order = "turned",
+    **more: Any,
 ) -> TritonKernel:
     """Declare a forward pass: one query tile, a loop over keys and values; `early` loads V before the first product."""
     width = d if d_v is None else d_v
-    scores = Product("S", "Q", "K", M, N, d, element, "turned", reduced=True)
+    scores = Product("S", "Q", "K", M, N, d, element, keys, reduced=True)
     k, v = Tile("K", N, d, element), Tile("V", N, width, element)
     output = Product("O", "S", "V", M, width, N, max(element, 2), carried=True)
     loop = (k, v, scores, output) if early else (k, scores, v, output)

@@ -56,7 +56,7 @@ def kernel(row: Row) -> TritonKernel:
         case "forward" | "forward_two":
             return forward_kernel(*sizes, element=element)
         case "forward_early":
-            return forward_kernel(*sizes, element=element, early=True)
+            return forward_kernel(*sizes, element=element, early=True, keys="columns")
         case "forward_descriptor":
             return forward_kernel(*sizes, element=element, descriptors=True)
         case "decode":
