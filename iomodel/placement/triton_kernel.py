@@ -48,8 +48,8 @@ class Product:
     """A matrix product of two tiles, rows x depth and depth x columns, accumulated in fp32.
 
     `left` and `right` name loaded tiles or results of earlier products; a result is converted to `element` bytes.
-    `right_order` says how the right tile comes from memory. `carried` marks an accumulator that stays through the loop, `reduced`
-    a result whose rows are reduced, as by a softmax. A product `into` another one adds to its accumulator.
+    `right_order` says how the right tile comes from memory. `carried` marks an accumulator that stays through the loop,
+    `reduced` a result whose rows are reduced, as by a softmax. A product `into` another one adds to its accumulator.
     """
 
     name: str

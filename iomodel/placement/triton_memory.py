@@ -79,9 +79,11 @@ class Schedule:
     def passing(self, position: int) -> int:
         """Compute the bytes of one step: loads without a pipeline until their last use, operands on their way [B]."""
         step, held = self.kernel.loop[position], 0
-        for tile in self.kernel.loop[: position + 1]:
+        for start, tile in enumerate(self.kernel.loop[: position + 1]):
             if isinstance(tile, Tile) and not self.copies(tile):
                 last = max((use for use in self.kernel.uses(tile.name) if not self._turned(use)), default=-1)
+                if self._element(tile.element) > tile.element:  # widened in registers as soon as it is there
+                    last = min(last, start)
                 held += tile.size if position <= last else 0
         if isinstance(step, Product):
             barrier = BARRIER if self.unit == "tcgen05" and not self.ahead else 0
