@@ -8,7 +8,7 @@ from functools import lru_cache
 from iomodel.counting.cost import tally_for
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
-from iomodel.placement.placement import device_of
+from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import TritonCheck
 from iomodel.timing.clock import Clock, clock_for
 from iomodel.timing.kernel_time import Launched, kernel_time
