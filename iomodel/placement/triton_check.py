@@ -16,6 +16,7 @@ from iomodel.placement.triton_kernel import (
     backward_dq_kernel,
     decode_kernel,
     forward_kernel,
+    latent_decode_kernel,
     matmul_kernel,
 )
 from iomodel.placement.triton_memory import instruction, shared_bytes
@@ -29,6 +30,7 @@ KERNELS: Mapping[str, Callable[..., TritonKernel]] = MappingProxyType(
     {
         "forward": forward_kernel,
         "decode": decode_kernel,
+        "latent_decode": latent_decode_kernel,
         "backward_dkdv": backward_dkdv_kernel,
         "backward_dq": backward_dq_kernel,
         "matmul": matmul_kernel,
@@ -94,7 +96,7 @@ def check_triton(
         `num_warps` and `num_stages` [-].
     arch : int or str
         Architecture: 80, 86, 89, 90, 100 or 120, also as ``"sm_90"`` or ``"9.0"``.
-    kernel : {"forward", "decode", "backward_dkdv", "backward_dq", "matmul"}
+    kernel : {"forward", "decode", "latent_decode", "backward_dkdv", "backward_dq", "matmul"}
         Kind of kernel.
     version : str, optional
         Version of Triton; the installed one, else the newest known.
@@ -126,7 +128,7 @@ def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -
     limit = SHARED_LIMITS[arch]
     return TritonCheck(
         shared <= limit and columns <= TMEM_LIMIT, shared, limit, columns, TMEM_LIMIT,
-        instruction(declared, arch, warps), round(registers(declared, arch, warps, stages)),
+        instruction(declared, arch, warps), registers(declared, arch, warps, stages),
         spills(declared, arch, warps, stages),
     )  # fmt: skip
 

@@ -140,18 +140,22 @@ def decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int =
     return TritonKernel((Tile("Q", M, d, element),), loop, (Tile("O", M, width, 4),))
 
 
-def latent_decode_kernel(M: int, N: int, d: int, rope: int = 64, element: int = 2, index: int = 4) -> TritonKernel:
-    """Declare a split of a decode pass over latent rows: d columns are keys and values, `rope` more are keys alone."""
+def latent_decode_kernel(
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, index: int = 4
+) -> TritonKernel:
+    """Declare a split of a decode pass over latent rows: the first d_v of d columns are values too."""
+    width = d - 64 if d_v is None else d_v
+    rope = d - width
     loop = (
         Tile("table", N, 1, index),
-        Tile("C", N, d, element, 1),
-        Product("S", "Q", "C", M, N, d, element, "columns", reduced=True),
+        Tile("C", N, width, element, 1),
+        Product("S", "Q", "C", M, N, width, element, "columns", reduced=True),
         Tile("C_rope", N, rope, element, 1),
         Product("S_rope", "Q_rope", "C_rope", M, N, rope, element, "columns", into="S"),
-        Product("O", "S", "C", M, d, N, 4, "turned", carried=True),
+        Product("O", "S", "C", M, width, N, 4, "turned", carried=True),
     )
-    resident = (Tile("Q", M, d, element), Tile("Q_rope", M, rope, element))
-    return TritonKernel(resident, loop, (Tile("O", M, d, 4),))
+    resident = (Tile("Q", M, width, element), Tile("Q_rope", M, rope, element))
+    return TritonKernel(resident, loop, (Tile("O", M, width, 4),))
 
 
 def backward_dkdv_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:

@@ -62,7 +62,7 @@ def configs(
         A device of a known architecture.
     top : int
         Length of the list [-].
-    kernel : {"forward", "decode", "backward_dkdv", "backward_dq"}, optional
+    kernel : {"forward", "decode", "latent_decode", "backward_dkdv", "backward_dq"}, optional
         Kind of kernel; by default that of the call, decode for a single query.
     names : mapping of str to str, optional
         Names of the tiles: ``{"block_q": "BLOCK_M", "block_kv": "BLOCK_N"}``.
@@ -109,7 +109,9 @@ def kind(workload: Attention) -> str:
     """Select the kind of kernel of a call."""
     if workload.direction != "forward":
         return "backward_dkdv"
-    return "decode" if workload.q_len == 1 else "forward"
+    if workload.q_len > 1:
+        return "forward"
+    return "latent_decode" if workload.latent else "decode"
 
 
 def _space(names: Mapping[str, str], largest: int) -> Iterator[Option]:

@@ -16,6 +16,8 @@ from iomodel.triton.seconds import seconds
 from iomodel.workloads.attention import Attention, as_attention
 
 ATTENTION = tuple(name for name in KERNELS if name != "matmul")
+DIVIDED = (192, 288, 576)
+"""Widths that are loaded as two tiles, such as 512 and 64 columns [elements]."""
 TWINS = 2
 """Configs of one tile and one number of warps that are kept: the time model does not tell their stages apart [-]."""
 Workload = Attention | Callable[[Mapping[str, Any]], Attention] | None
@@ -124,7 +126,7 @@ def pruner(
     names : mapping of str to str, optional
         Names of the kernel's arguments by role: ``{"block_q": "BM", "block_kv": "BN", "q_len": "SEQ"}``. Roles without
         a name are looked for under the usual ones (`BLOCK_M`, `N_CTX`, `HEAD_DIM`).
-    kernel : {"forward", "decode", "backward_dkdv", "backward_dq"}
+    kernel : {"forward", "decode", "latent_decode", "backward_dkdv", "backward_dq"}
         Kind of kernel.
     top : int or None
         Configs to keep; None keeps all that fit [-].
@@ -169,8 +171,8 @@ def as_type(dtype: str) -> str:
 
 
 def _padded(width: int) -> int:
-    """Compute the width of a tile for rows of this width: a power of two."""
-    return 1 << (width - 1).bit_length()
+    """Compute the width of the tiles for rows of this width: a power of two, or the two that kernels divide it into."""
+    return width if width in DIVIDED else 1 << (width - 1).bit_length()
 
 
 def _varied(ranked: list[Judged], names: Mapping[str, tuple[str, ...]]) -> list[Judged]:

@@ -73,8 +73,9 @@ def blocks(hardware: Hardware, outcome: TritonCheck, warps: int) -> int:
 
 @lru_cache(maxsize=64)
 def _clock(kernel: str, workload: Attention, hardware: Hardware) -> Clock:
-    options = {"packed": True, "splits": _splits(workload, hardware)} if kernel == "decode" else {}
-    algorithm = "split_kv" if kernel == "decode" else "flash2"
+    split = kernel.endswith("decode")
+    options = {"packed": True, "splits": _splits(workload, hardware)} if split else {}
+    algorithm = "split_kv" if split else "flash2"
     _, complete = tally_for(algorithm, workload, options, tiled=False)
     return clock_for(algorithm, workload, hardware, complete, DEFAULT, rates(hardware, workload.dtype))
 

@@ -62,7 +62,7 @@ def kernel(row: Row) -> TritonKernel:
         case "decode":
             return decode_kernel(*sizes, element=element)
         case "mla_decode":
-            return latent_decode_kernel(*sizes, element=element)
+            return latent_decode_kernel(*sizes[:2], row["d"] + 64, row["d"], element=element)
         case "backward_dkdv":
             return backward_dkdv_kernel(*sizes, element=element)
         case "backward_dq":

@@ -148,4 +148,4 @@ def test_limits_are_those_of_the_devices() -> None:
     devices = {80: "a100-sxm4-80gb", 86: "a10", 89: "rtx4090", 90: "h100-sxm5", 100: "b200", 120: "rtx5090"}
     for arch, name in devices.items():
         assert triton_target.SHARED_LIMITS[arch] == iomodel.hardware(name).sram_per_block
-    assert set(triton_check.KERNELS) == {"forward", "decode", "backward_dkdv", "backward_dq", "matmul"}
+    assert set(triton_check.KERNELS) == {"forward", "decode", "latent_decode", "backward_dkdv", "backward_dq", "matmul"}

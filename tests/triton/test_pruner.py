@@ -19,6 +19,7 @@ from tests.support import autotuner
 
 VERSION = "3.9.0"
 CALL = iomodel.Attention(batch=4, heads=32, q_len=4096, head_dim=128)
+LATENT = iomodel.Attention(heads=128, kv_heads=1, q_len=1, kv_len=4096, head_dim=576, value_dim=512, latent=True)
 CAUSAL = CALL.model_copy(update={"mask": "causal"})
 TYPICAL = tuple(product((64, 128), (32, 64, 128, 256), (4, 8), (2, 3, 4, 5)))
 DEVICES = ("a100-sxm4-80gb", "a10", "rtx4090", "h100-sxm5", "b200", "rtx5090")
@@ -192,8 +193,9 @@ def test_flex_options_are_kernel_options() -> None:
         (CALL.model_copy(update={"direction": "backward"}), "backward_dq"),
         (CALL.model_copy(update={"direction": "backward"}), None),
         (iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=32768, head_dim=128), None),
+        (LATENT, None),
     ],
-    ids=["forward", "dq", "dkdv", "decode"],
+    ids=["forward", "dq", "dkdv", "decode", "latent"],
 )
 @pytest.mark.parametrize("device", DEVICES)
 def test_listed_configs_fit_and_do_not_spill(call: iomodel.Attention, kernel: str | None, device: str) -> None:
