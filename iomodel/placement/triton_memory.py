@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from iomodel.placement.triton_kernel import Product, Tile, TritonKernel
 from iomodel.placement.triton_layouts import ACCESS, WARP, balanced_warps, conversion
@@ -36,18 +37,18 @@ class Schedule:
     warps: int
     stages: int
 
-    @property
+    @cached_property
     def unit(self) -> str:
         """The matrix instruction."""
         return instruction(self.kernel, self.arch, self.warps)
 
-    @property
+    @cached_property
     def ahead(self) -> int:
         """Iterations that loads run ahead, shared among the loads of a chain [-]; 0 without a pipeline."""
         chain = max((tile.chain for tile in self.kernel.loads if tile.chain < self.stages - 1), default=0)
         return (self.stages - 1) // (1 + chain)
 
-    @property
+    @cached_property
     def along_rows(self) -> bool:
         """True if the warps of mma.sync lie along the rows of the last product, whose shape decides for all."""
         last = self.kernel.products[-1]
@@ -89,7 +90,9 @@ class Schedule:
             barrier = BARRIER if self.unit == "tcgen05" and not self.ahead else 0
             return held + max(self._operand(step), barrier)
         own = 0 if self.copies(step) else step.size
-        held += BARRIER if own and self.kernel.descriptors and self.arch >= 90 else 0
+        if own and self.kernel.descriptors and self.arch >= 90:
+            # The larger tile is placed first; a barrier before the smaller one is padded to its alignment.
+            held += ALIGNMENT if own > max(tile.size for tile in self.kernel.resident) else BARRIER
         turning = self._turning(step) if any(self._turned(use) for use in self.kernel.uses(step.name)) else 0
         return max(held + turning, held - own + self._addresses(step))
 

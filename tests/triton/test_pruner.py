@@ -197,7 +197,7 @@ def test_flex_options_are_kernel_options() -> None:
     ],
     ids=["forward", "dq", "dkdv", "decode", "latent"],
 )
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("device", ["a100-sxm4-80gb", "h100-sxm5", "b200"])
 def test_listed_configs_fit_and_do_not_spill(call: iomodel.Attention, kernel: str | None, device: str) -> None:
     listed = options(call, device, 6, kernel=kernel, version=VERSION)
     assert len(listed) == 6
