@@ -1,10 +1,12 @@
 """Layouts of a result: over the warps that multiply, and over the threads that store it.
 
 A layout is the set of index bits of which a thread holds both values, each bit as (axis, weight). A result passes
-through shared memory in as many parts as the two layouts have such bits in common beyond those of a 16-byte access.
+through shared memory in as many parts as the two layouts have such bits in common beyond those of one access.
 """
 
 from __future__ import annotations
+
+from iomodel.placement.triton_kernel import Tile
 
 WARP = 32
 ACCESS = 16
@@ -39,11 +41,16 @@ def stored(rows: int, columns: int, element: int, warps: int) -> set[Bit]:
     return {*_bits("column", 1, vector), *_bits("column", vector * threads, columns), *_bits("row", taken, rows)}
 
 
-def conversion(rows: int, columns: int, element: int, along: tuple[int, int], warps: int) -> int:
-    """Compute the bytes by way of which a result of mma.sync is stored [B]."""
-    common = multiplied(rows, columns, along) & stored(rows, columns, element, warps)
-    beyond = max(0, len(common) - (ACCESS // element).bit_length() + 1)
-    return (rows * columns * element) >> beyond
+def conversion(tile: Tile, along: tuple[int, int], warps: int, arch: int) -> int:
+    """Compute the bytes by way of which a result in the layout of mma.sync is stored [B].
+
+    From sm_90 on matrix instructions store 16-bit elements in accesses of 4 B.
+    """
+    access = 4 if arch >= 90 and tile.element == 2 else ACCESS
+    rows, columns = tile.rows, tile.columns
+    common = multiplied(rows, columns, along) & stored(rows, columns, tile.element, warps)
+    beyond = max(0, len(common) - (access // tile.element).bit_length() + 1)
+    return tile.size >> beyond
 
 
 def _bits(axis: str, first: int, end: int) -> set[Bit]:

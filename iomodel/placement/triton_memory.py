@@ -101,15 +101,15 @@ class Schedule:
         if not self.kernel.descriptors or self.arch < 90:
             return 0
         groups = [self.copies(tile) * BARRIER for tile in self.kernel.loads]
-        return sum(-(-group // 16) * 16 for group in groups[:-1]) + groups[-1]
+        last = groups.pop() if self.unit != "tcgen05" else 0  # nothing follows that would be aligned
+        return sum(-(-group // 16) * 16 for group in groups) + last
 
     def storing(self) -> int:
         """Compute the bytes by way of which results are stored after the loop, one after the other [B].
 
-        A result in tensor memory is read in the layout of its store, and sm_90 and later store one of mma.sync by
-        matrix instructions, in parts that are never the maximum.
+        A result in tensor memory is read in the layout of its store.
         """
-        if self.unit == "tcgen05" or (self.unit == "mma.sync" and self.arch >= 90):
+        if self.unit == "tcgen05":
             return 0
         last, results = self.kernel.products[-1], self.kernel.stored
         if self.unit == "wgmma":
@@ -119,7 +119,7 @@ class Schedule:
             along = balanced_warps(last.rows, last.columns, self.warps)
         else:
             along = (self.warps, 1) if self.along_rows else (1, self.warps)
-        return max((conversion(r.rows, r.columns, r.element, along, self.warps) for r in results), default=0)
+        return max((conversion(r, along, self.warps, self.arch) for r in results), default=0)
 
     def _vectors(self, tile: Tile) -> int:
         """Count the copies of a tile that reaches products by way of arithmetic, or by way of addresses."""
@@ -142,8 +142,8 @@ class Schedule:
         return any(each.right == tile.name and each.right_order == "rows" for each in self.kernel.products)
 
     def _element(self, element: int) -> int:
-        """Compute the size of an element of a left operand [B]: sm_90 multiplies 8 bits by wgmma alone."""
-        return max(element, 2) if self.unit == "mma.sync" and self.arch // 10 == 9 else element
+        """Compute the size of an element of a left operand [B]: sm_90 and sm_100 have 8 bits in wide products alone."""
+        return max(element, 2) if self.unit == "mma.sync" and self.arch // 10 in (9, 10) else element
 
     def _operand(self, product: Product) -> int:
         """Compute the bytes by way of which the result of an earlier product becomes the left operand [B]."""

@@ -9,7 +9,7 @@ import pytest
 import iomodel
 from iomodel.placement import triton_check, triton_target
 from iomodel.placement.triton_check import TritonCheck, check_triton
-from iomodel.placement.triton_kernel import decode_kernel, forward_kernel, matmul_kernel
+from iomodel.placement.triton_kernel import Tile, decode_kernel, forward_kernel, matmul_kernel
 from iomodel.placement.triton_layouts import balanced_warps, conversion
 from iomodel.placement.triton_memory import Schedule, shared_bytes
 from iomodel.placement.triton_tmem import tmem_columns
@@ -85,8 +85,10 @@ def test_columns_of_tensor_memory(M: int, N: int, d: int, stages: int, columns: 
 def test_a_result_is_stored_in_parts() -> None:
     """128 x 64 fp16 by four warps: three common bits are one access, so one part; 256 x 128 has two more."""
     assert balanced_warps(128, 64, 4) == (2, 2)
-    assert conversion(128, 64, 2, (2, 2), 4) == 128 * 64 * 2
-    assert conversion(256, 128, 2, (2, 2), 4) == 256 * 128 * 2 // 4
+    small, large = Tile("C", 128, 64, 2), Tile("C", 256, 128, 2)
+    assert conversion(small, (2, 2), 4, 80) == small.size
+    assert conversion(large, (2, 2), 4, 80) == large.size // 4
+    assert conversion(large, (2, 2), 4, 90) == large.size // 16
     assert shared_bytes(matmul_kernel(128, 64, 32), 80, 4, 2) == 128 * 64 * 2
     assert shared_bytes(matmul_kernel(128, 64, 64), 80, 4, 2) == (128 + 64) * 64 * 2
 
