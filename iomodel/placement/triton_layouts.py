@@ -34,11 +34,34 @@ def multiplied(rows: int, columns: int, along: tuple[int, int]) -> set[Bit]:
 
 
 def stored(rows: int, columns: int, element: int, warps: int) -> set[Bit]:
-    """List the bits that a thread holds of a result that is stored row by row."""
+    """List the bits that a thread holds of a tile that is loaded or stored row by row."""
     vector = min(columns, ACCESS // element)
     threads = min(columns // vector, WARP)
-    taken = WARP // threads * warps
-    return {*_bits("column", 1, vector), *_bits("column", vector * threads, columns), *_bits("row", taken, rows)}
+    across = min(warps, columns // (vector * threads))
+    taken = WARP // threads * (warps // across)
+    return {
+        *_bits("column", 1, vector),
+        *_bits("column", vector * threads * across, columns),
+        *_bits("row", taken, rows),
+    }
+
+
+def turned(tile: Tile, summed: str, along_columns: int) -> set[Bit]:
+    """List the bits that a thread holds of a right operand of mma.sync, whose "row" or "column" is `summed`."""
+    other = "column" if summed == "row" else "row"
+    extents = {"row": tile.rows, "column": tile.columns}
+    # A thread holds 4 B that are contiguous along the sum, and 16 B further on the next.
+    packed = {*_bits(summed, 1, 4 // tile.element), *_bits(summed, ACCESS // tile.element, extents[summed])}
+    return packed | _bits(other, 8 * along_columns, extents[other])
+
+
+def turning(tile: Tile, summed: str, along_columns: int, warps: int) -> int:
+    """Compute the bytes by way of which a tile that was loaded row by row becomes a right operand of mma.sync [B]."""
+    common = turned(tile, summed, along_columns) & stored(tile.rows, tile.columns, tile.element, warps)
+    if summed == "column":  # an access takes the contiguous elements
+        return tile.size >> len(common - _bits("column", 1, ACCESS))
+    # 8-bit elements are not transposed by matrix loads: an access takes what is common.
+    return tile.size >> max(0, len(common) - (0 if tile.element > 1 else 4))
 
 
 def conversion(tile: Tile, along: tuple[int, int], warps: int, arch: int) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from iomodel.placement.triton_kernel import Product, Tile, TritonKernel
-from iomodel.placement.triton_layouts import ACCESS, WARP, balanced_warps, conversion
+from iomodel.placement.triton_layouts import WARP, balanced_warps, conversion, turning
 
 BARRIER = 8
 """Size of a barrier [B]."""
@@ -56,7 +56,7 @@ class Schedule:
 
     def copies(self, tile: Tile) -> int:
         """Count the copies of a loaded tile that the pipeline holds; 0 for a tile that is not loaded ahead."""
-        if not self.ahead or (tile.columns > 1 and (self._narrow(tile) or self._stored(tile))):
+        if not self.ahead or (tile.columns > 1 and (self._narrow(tile) or self._stored(tile) or self._split(tile))):
             return 0
         uses = len(list(self.kernel.uses(tile.name)))
         if not uses:
@@ -64,17 +64,20 @@ class Schedule:
         if self.unit == "mma.sync":
             return self.ahead
         # A product that reads shared memory by itself ends an iteration later, the second of two another one.
-        return self.ahead + (2 if self.unit == "tcgen05" and uses > 1 else 1)
+        later = 2 if self.unit == "tcgen05" and uses > 1 else 1
+        return self.ahead + later - (self.unit == "tcgen05" and self._summed)
 
     def standing(self) -> int:
         """Compute the bytes that stay through the loop: resident tiles, copies of the pipeline, barriers [B]."""
-        total = sum(tile.size // tile.element * self._element(tile.element) for tile in self.kernel.resident)
+        widened = [tile.size // tile.element * self._element(tile.element) for tile in self.kernel.resident]
+        in_registers = self.kernel.descriptors and widened != [tile.size for tile in self.kernel.resident]
+        total = 0 if in_registers else sum(widened)
         for tile in self.kernel.loads:
             copies = self.copies(tile)
             total += copies * tile.size
         total += self._barriers()
         if self.unit == "tcgen05" and self.ahead:
-            total += 2 * BARRIER * len(self.kernel.products)
+            total += 2 * BARRIER * len(self.kernel.products) - BARRIER * self._summed
         return total
 
     def passing(self, position: int) -> int:
@@ -93,8 +96,7 @@ class Schedule:
         if own and self.kernel.descriptors and self.arch >= 90:
             # The larger tile is placed first; a barrier before the smaller one is padded to its alignment.
             held += ALIGNMENT if own > max(tile.size for tile in self.kernel.resident) else BARRIER
-        turning = self._turning(step) if any(self._turned(use) for use in self.kernel.uses(step.name)) else 0
-        return max(held + turning, held - own + self._addresses(step))
+        return max(held + self._turning(step), held - own + self._addresses(step))
 
     def _barriers(self) -> int:
         """Compute the barriers of loads by descriptors, one for each copy, each group aligned to 16 B [B]."""
@@ -121,6 +123,11 @@ class Schedule:
             along = (self.warps, 1) if self.along_rows else (1, self.warps)
         return max((conversion(r, along, self.warps, self.arch) for r in results), default=0)
 
+    @cached_property
+    def _summed(self) -> bool:
+        """True if one accumulator sums two products, of which the first is waited for."""
+        return any(product.into for product in self.kernel.products)
+
     def _vectors(self, tile: Tile) -> int:
         """Count the copies of a tile that reaches products by way of arithmetic, or by way of addresses."""
         readers = [other for other in self.kernel.loads if other.chain > tile.chain]
@@ -128,8 +135,9 @@ class Schedule:
             return self.ahead
         if max(other.chain for other in readers) >= self.stages - 1:
             return 0
-        # A load of fewer elements than threads is repeated in the layout of each reader.
-        return self.ahead * (len(readers) if tile.rows < WARP * self.warps else 1)
+        # A load of fewer elements than threads is repeated in the layout of each reader that runs ahead.
+        ahead = [other for other in readers if self.copies(other)]
+        return self.ahead * (len(ahead) if tile.rows < WARP * self.warps else 1)
 
     def _narrow(self, tile: Tile) -> bool:
         """Tell if a thread loads less than four bytes of a tile, too few for an asynchronous copy."""
@@ -156,27 +164,41 @@ class Schedule:
         if self.unit == "tcgen05" and self.warps == 8 and product.rows <= 128:  # two warps share a row
             if self.ahead:
                 return REDUCTION * source.reduced
-            return size // 8 if product.rows == 128 else ALIGNMENT * (source.reduced and not self.kernel.descriptors)
+            if product.rows == 128:
+                return size // 8 * source.reduced
+            return ALIGNMENT * (source.reduced and not self.kernel.descriptors)
         return 0
 
     def _turned(self, position: int) -> bool:
-        """Tell if a product takes its right tile transposed from registers: mma.sync without a pipeline."""
+        """Tell if a product takes its right tile transposed from registers: mma.sync without a pipeline for it."""
         step = self.kernel.loop[position]
-        turned = isinstance(step, Product) and step.right_order == "turned"
-        return turned and self.unit == "mma.sync" and not self.ahead
+        if not isinstance(step, Product) or step.right_order != "turned" or self.unit != "mma.sync":
+            return False
+        return not self.ahead or any(self._split(tile) for tile in self.kernel.loads if tile.name == step.right)
 
     def _turning(self, tile: Tile) -> int:
-        """Compute the bytes by way of which a loaded tile is transposed: parts whose rows no thread keeps [B]."""
-        rows_loaded = WARP * self.warps * ACCESS // (tile.columns * tile.element)
-        rows_multiplied = 8 * (1 if self.along_rows else self.warps)
-        return tile.size // max(1, tile.rows // max(rows_loaded, rows_multiplied))
+        """Compute the bytes by way of which a loaded tile is transposed in registers [B]."""
+        positions = list(self.kernel.uses(tile.name))
+        if not any(self._turned(position) for position in positions):
+            return 0
+        summed = "row" if self._split(tile) else "column"
+        return turning(tile, summed, 1 if self.along_rows else self.warps, self.warps)
+
+    def _split(self, tile: Tile) -> bool:
+        """Tell if two products of mma.sync want a tile in layouts that no one copy in shared memory serves."""
+        orders = {each.right_order for each in self.kernel.products if each.right == tile.name}
+        return self.unit == "mma.sync" and orders >= {"columns", "turned"}
 
     def _addresses(self, tile: Tile) -> int:
         """Compute the bytes by way of which loaded indices become the addresses of a tile [B]."""
-        indices = [other for other in self.kernel.loads if other.chain < tile.chain]
-        if not indices or any(self.copies(index) for index in indices):
+        indices = [other for other in self.kernel.loads if other.chain < tile.chain and other.rows >= WARP * self.warps]
+        if not indices:
             return 0
-        return max(POINTER * index.rows if index.rows >= WARP * self.warps else 0 for index in indices)
+        # Indices that were loaded ahead have the layout of the widest tile.
+        readers = {other.rows * other.columns for other in self.kernel.loads if other.chain == tile.chain}
+        if any(self.copies(index) for index in indices) and len(readers) == 1:
+            return 0
+        return max(POINTER * min(index.rows, 2 * WARP * self.warps) for index in indices)
 
 
 def shared_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> int:

@@ -24,12 +24,24 @@ def tmem_columns(kernel: TritonKernel, arch: int, warps: int, stages: int) -> in
     operands = sum(max(product.depth * results[product.left].element // 4, 16) for product in fed)
     if rows < 128:
         total = _halves(kernel)
-    elif stages < 2:  # an operand takes the place of its scores
-        total = carried + scores
+    elif stages < 2:
+        total = carried + _in_turn(kernel)
     else:
         total = carried + scores + operands
     total *= max(1, rows // 128)
     return max(32, 1 << (total - 1).bit_length()) if total <= TMEM_LIMIT else total
+
+
+def _in_turn(kernel: TritonKernel) -> int:
+    """Compute the columns of the scores of one iteration: as an operand they take their own place, then free it."""
+    live: dict[str, int] = {}
+    most = 0
+    for product in kernel.products:
+        if not product.carried and not product.into:
+            live[product.name] = product.columns
+        most = max(most, sum(live.values()))
+        live.pop(product.left, None)
+    return most
 
 
 def _halves(kernel: TritonKernel) -> int:
