@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from iomodel.counting.cost import tally_for
+from iomodel.counting.bound_call import BoundCall
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.placement.limits import device_of
@@ -76,7 +76,7 @@ def _clock(kernel: str, workload: Attention, hardware: Hardware) -> Clock:
     split = kernel.endswith("decode")
     options = {"packed": True, "splits": _splits(workload, hardware)} if split else {}
     algorithm = "split_kv" if split else "flash2"
-    _, complete = tally_for(algorithm, workload, options, tiled=False)
+    complete = BoundCall.bind(algorithm, workload, options, tiled=False).options
     return clock_for(algorithm, workload, hardware, complete, DEFAULT, rates(hardware, workload.dtype))
 
 
