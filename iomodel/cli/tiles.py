@@ -72,7 +72,7 @@ def compare(*, json: Json = False, **arguments: Any) -> None:
     """Solve every algorithm and list them side by side, by time on a device or by traffic in a memory.
 
     Example:
-      iomodel compare --hardware a100-sxm4-80gb --q-len 4096 --head-dim 64 --objective time
+      iomodel compare --hardware a100-sxm4-80gb --q-len 4096 --head-dim 64
     """
     from iomodel.studies.compare import compare as solve_all
 
