@@ -100,7 +100,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
 
     known = ", ".join(path.rsplit(".", 1)[1] for path in have if path.startswith("compute.peak."))
     peak = needed(f"compute.peak.{dtype}", f"a time needs the matrix peak of the dtype; on file: {known or 'none'}")
-    bandwidth = needed("memory.hbm.bandwidth", "a time needs the bandwidth of the memory")
+    bandwidth = needed(_BANDWIDTH, "a time needs the bandwidth of the memory")
     clock = have.get("compute.clock.tensor", have.get("compute.clock.boost"))
     if clock is None and all(path in have for path in (*_PEAK, "compute.units")):
         clock = have[_PEAK[0]] / have[_PEAK[1]] / have["compute.units"]  # the clock implied by the peak
@@ -135,6 +135,16 @@ def rates(device: Hardware, dtype: str) -> Rates:
     )
 
 
+def has_rates(device: Hardware, dtype: str) -> bool:
+    """Check that a device's file has the figures that a time needs: the matrix peak of a dtype and the bandwidth.
+
+    >>> from iomodel.devices.device import hardware
+    >>> has_rates(hardware("h100-sxm5"), "bf16"), has_rates(hardware("v100-sxm2-32gb"), "bf16")
+    (True, False)
+    """
+    return all(isinstance(device.quantities.get(path), Quantity) for path in (f"compute.peak.{dtype}", _BANDWIDTH))
+
+
 def _grown(have: Mapping[str, float], units: float) -> float:
     """Compute the ratio of SMs to those behind the stated peaks [-]: 1 up to rounding, unless a file has more SMs."""
     figures = [have.get(path) for path in (*_PEAK, "clock")]
@@ -144,6 +154,7 @@ def _grown(have: Mapping[str, float], units: float) -> float:
     return units * per_clock * clock / peak
 
 
+_BANDWIDTH = "memory.hbm.bandwidth"
 _PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")
 _INSTRUCTIONS = ("fp16_per_clock_per_sm", "mma.warp_fp16_per_clock_per_sm")
 # Mixed reads and writes come first: they are what kernels do.

@@ -17,6 +17,7 @@ from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, known_options, only_taken
 from iomodel.counting.requirements import met
 from iomodel.devices.device import Hardware
+from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.budget import Budget, budget_of
@@ -243,7 +244,8 @@ def compare(
     objective : {"time", "traffic"}, optional
         The quantity minimised: the time of :func:`iomodel.estimate` on `hardware`, or the bytes on the textbook's
         machine. The time by default on a device, where the result is a :class:`iomodel.TimeComparison`, and budgets and
-        options of the solver are refused; the traffic under a bare budget, and with options of the solver.
+        options of the solver are refused; the traffic under a bare budget, with options of the solver, for sequences of
+        different lengths, and on a device whose file lacks the matrix peak of the dtype or the bandwidth.
     approximate : bool
         List approximate algorithms beside the exact ones, marked; they are never the `best`. By default they are left
         out, because they change the outputs of the model.
@@ -274,7 +276,8 @@ def compare(
     typed = [name for name, value in others.items() if value is not None]
     textbook = implementation == TEXTBOOK.name
     if objective is None and not textbook and not typed and isinstance(workload, Shape) and hardware is not None:
-        objective = "time"
+        by_default = implementation is not None or has_rates(as_device(hardware), workload.dtype)
+        objective = "time" if by_default else "traffic"
     if implementation is not None and not textbook:
         algorithms = having(implementation, workload, algorithms)
     if objective == "time":

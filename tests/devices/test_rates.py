@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.devices.device import Hardware, hardware, list_hardware
-from iomodel.devices.rates import Rates, rates
+from iomodel.devices.rates import Rates, has_rates, rates
 from iomodel.errors import SpecError
 from iomodel.workloads.call import DType
 
@@ -211,6 +211,8 @@ def test_rates_are_of_the_device_alone(dtype: str, device: Hardware) -> None:
     try:
         found = rates(device, dtype)
     except SpecError:
+        assert not has_rates(device, dtype)
         return
+    assert has_rates(device, dtype)
     assert rates(hardware(str(device.id)), dtype) == found
     assert rates(device.model_copy(update={"id": "other"}), dtype) == found

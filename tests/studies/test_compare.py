@@ -84,6 +84,18 @@ def test_by_time_the_fastest_comes_first_and_each_is_its_own_estimate() -> None:
     assert found.relative(found.best) == 1
 
 
+def test_by_default_the_time_where_the_device_has_the_rates() -> None:
+    """A V100 on file has no peak in bf16: the traffic in its memory; what is asked for by time names the peak."""
+    w = iomodel.Attention(q_len=512, head_dim=64)
+    assert iomodel.compare(w, "h100-sxm5") == iomodel.compare(w, "h100-sxm5", objective="time")
+    half = w.model_copy(update={"dtype": "fp16"})
+    assert iomodel.compare(half, "v100-sxm2-32gb") == iomodel.compare(half, "v100-sxm2-32gb", objective="time")
+    assert iomodel.compare(w, "v100-sxm2-32gb") == iomodel.compare(w, "v100-sxm2-32gb", objective="traffic")
+    for asked in ({"objective": "time"}, {"implementation": "flash-attention-2"}):
+        with pytest.raises(iomodel.SpecError, match=r"^compute\.peak\.bf16: v100-sxm2-32gb lacks it"):
+            iomodel.compare(w, "v100-sxm2-32gb", **asked)
+
+
 @pytest.mark.parametrize("given", [{}, {"sram_bytes": 10**5}, {"hardware": "h100-sxm5", "epsilon": 0.1}])
 def test_by_time_only_hardware_has_a_say(given: dict[str, Any]) -> None:
     with pytest.raises(iomodel.InputError, match="objective: 'time' given with"):
