@@ -36,12 +36,13 @@ TWO_TILES = Residency(
     mma="warpgroup",
     step=(128, 16),
     sizes=((256,), (64, 128)),
-    exposed=0.5,
+    exposed=0.0,
     head_dims=(128,),
     architectures=("sm_100", "sm_103"),
     tensor=(_SCORES, Shared(O, dtype="fp32")),
 )
-"""A thread of the softmax holds a row of S; the registers are those that the kernel gives to its warps, 192 of them."""
+"""A thread of the softmax holds a row of S; the registers are those that the kernel gives to its warps, 192 of them.
+The softmax of a tile runs beside the products of the other, which no warp waits for."""
 ONE_TILE = replace(
     TWO_TILES,
     title="FlashAttention-4 forward, one query tile: Q, O, a ring of K and V in shared memory; S, O in tensor memory",

@@ -8,16 +8,19 @@ are powers of two; rows short of what the warps multiply are padded.
 
 from dataclasses import replace
 
-from sympy import Expr, Integer, Max, Min, Rational
+from sympy import Expr, Integer, Max, Min, Rational, floor
 
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.symbols import B_r, d_v, stages
-from iomodel.nests.tensors import K, O, Q, S, V
+from iomodel.nests.symbols import B_r, d_v, stages, warps
+from iomodel.nests.tensors import K, O, Q, S, V, m
 
 SHORT, TALL = (16, 32), (64, 128, 256)
 _PIPELINED = Min(1, stages - 1)
 _SHORTER_THAN_O = Min(1, Max(0, d_v - B_r))
 """1 if the warps lie along the columns of O, so that P goes through shared memory."""
+_BARRIERS = 8 + 24 * _PIPELINED + 512 * Min(1, floor(warps / 8)) * Min(1, Max(0, 129 - B_r))
+"""Barriers of tcgen05, and a maximum of each row where two warp groups share out its keys [B]."""
 
 
 def _streamed(copies: Expr) -> Reused:
@@ -68,6 +71,7 @@ WGMMA = replace(
 TCGEN05 = replace(
     WGMMA,
     title="Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
+    shared=(*WGMMA.shared, Shared(m, _BARRIERS / (4 * B_r))),
     phases=_registers(Rational(1, 2), Rational(1, 2), Integer(2)),
     overhead=31,
     warps=(4, 8),
@@ -76,5 +80,25 @@ TCGEN05 = replace(
     architectures=("sm_100", "sm_103"),
     tensor=(Shared(S, dtype="fp32"), Shared(O, dtype="fp32"), Shared(S, _PIPELINED, "io")),
 )
-"""Barriers, up to about 1 KiB, are not counted; nor query tiles of 64 rows, which have a layout of their own."""
-FORWARD = (MMA, MMA_SHORT, WGMMA, TCGEN05)
+TCGEN05_SHORT = replace(
+    TCGEN05,
+    title="Triton attention by tcgen05, 64 query rows: Q, K, V in shared memory; S, P and O in tensor memory",
+    sizes=((64,), MMA.sizes[1]),
+    tensor=(Reused((Shared(O, 4, "fp32"),), (Shared(S, 2, "fp32"),)),),
+)
+"""Half of the lanes of a column are empty, and the columns are those of two O or of one S."""
+FORWARD = (MMA, MMA_SHORT, WGMMA, TCGEN05, TCGEN05_SHORT)
+_TUNED = ((64, 128), (32, 64, 128))
+TRITON = Implementation(
+    "triton",
+    "The plain attention kernel of Triton's tutorial, at the configurations that it tunes over",
+    MMA.cite,
+    residency={
+        "forward": (
+            replace(MMA, warps=(4, 8), stages=(2, 3, 4), sizes=_TUNED),
+            replace(WGMMA, warps=(4, 8), stages=(2, 3, 4), sizes=_TUNED),
+            replace(TCGEN05, warps=(4, 8), stages=(2, 3, 4), sizes=((128,), _TUNED[1])),
+            replace(TCGEN05_SHORT, warps=(4, 8), stages=(2, 3, 4), sizes=((64,), _TUNED[1])),
+        )
+    },
+)

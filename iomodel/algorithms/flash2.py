@@ -16,6 +16,7 @@ from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.algorithms._sage_residency import SAGEATTENTION
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.algorithms._triton_amd_residency import TRITON_AMD
+from iomodel.algorithms._triton_residency import TRITON
 from iomodel.algorithms._xformers_residency import XFORMERS
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import PIPELINED
@@ -37,7 +38,7 @@ from iomodel.nests.language import (
     Store,
 )
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.symbols import B_c, B_r, B_dv, N_k, N_q, d, d_v, stages
+from iomodel.nests.symbols import B_c, B_dv, B_r, N_k, N_q, d, d_v, stages
 from iomodel.nests.tensors import (
     LSE,
     D,
@@ -187,7 +188,7 @@ ALGORITHM = Algorithm(
     as_written=("two_statistics", "value_slabs"),
     saved={"lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    implementations=(FLASH_ATTENTION_4, FLASH_ATTENTION_2, FLASHINFER, XFORMERS, SAGEATTENTION, CK, TRITON_AMD),
+    implementations=(FLASH_ATTENTION_4, FLASH_ATTENTION_2, FLASHINFER, XFORMERS, SAGEATTENTION, CK, TRITON_AMD, TRITON),
     execution={"forward": PIPELINED, "backward": PIPELINED},
     published=(
         Published(

@@ -240,8 +240,7 @@ def _launch_problem(
         query, key = (u, v) if outer_first else (v, u)
         shared, columns = placement.memory(query, key, launch.stages, launch.warps)
         registers = placement.registers_of(query, key, launch.warps)
-        fits = registers <= most and columns <= placement.device.tensor_columns
-        fits = fits and placement.blocks(shared, registers, launch.warps, columns)[0] >= least_blocks
+        fits = registers <= most and placement.blocks(shared, registers, launch.warps, columns)[0] >= least_blocks
         return shared if fits else limit + 1 + shared
 
     problem = part.problem(ask, ranges, limit, occupied, known)

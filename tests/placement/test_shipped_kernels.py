@@ -6,6 +6,7 @@ import csv
 import json
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,7 @@ def test_flashattention_3_on_ampere_and_ada(row: dict[str, str]) -> None:
 def test_flashattention_3_with_wide_values(row: dict[str, str]) -> None:
     checks = fitting("flash3", call(row), "h100-sxm5", row)
     assert used(checks) == {int(row["shared_bytes"])}
+    assert used(checks, "registers") == {128 + 32 + 24}  # half of the columns of O, and S of one group
 
 
 @pytest.mark.parametrize("row", table("flashinfer"), ids=shown)
@@ -96,12 +98,20 @@ def test_flashinfer(row: dict[str, str]) -> None:
         # Where V takes the place of K, the source keeps 16 B for an empty array.
         empty = 16 if row["head_dim"] == "512" else 0
         assert int(row["shared_bytes"]) - empty in used(checks)
+        # Registers by the rule with which the source prunes its kernels: 8 for each 16 x 16 of O and S in a warp.
+        rows, wide = int(row["block_q"]), row["head_dim"] == "512"
+        along_q, along_kv = {16: (1, 4), 32: (2, 2)}.get(rows, (4, 1))
+        of_o = int(row["value_dim"]) // (16 * along_kv if wide else 16)
+        of_s = int(row["block_kv"]) // (16 * along_kv)
+        assert used(checks, "registers") == {rows // (16 * along_q) * 8 * (of_o + of_s) + 48}
 
 
 @pytest.mark.parametrize("row", [r for r in table("value_columns") if r["kernel"] == "flashmla"], ids=shown)
 def test_flashmla(row: dict[str, str]) -> None:
     checks = fitting("split_kv", call(row), "h100-sxm5", row, FLASHMLA)
     assert used(checks) == {int(row["shared_bytes"])}
+    # O of 64 x 512 takes half of the registers of an SM, 128 of each of 256 threads; each group has an S and a P.
+    assert used(checks, "registers") == {128 + 32 + 16 + 24}
     with pytest.raises(iomodel.InputError, match="latent: False given; allowed: True, for own of split_kv"):
         ways("split_kv", call({**row, "latent": "no"}), "h100-sxm5", row, FLASHMLA)
 
@@ -204,9 +214,11 @@ def test_tensor_memory_binds() -> None:
     solution = iomodel.solve("flash2", w, "b200", implementation=kernels, objective="traffic")
     assert solution.placed is not None
     assert solution.placed.fits
-    (placement,) = placements(algorithm("flash2"), w, as_device("b200"), kernels, OPTIONS["flash2"], kind_of(w))
+    assert solution.tiles == tile
     # An allocation is a power of two of columns, at least 32.
-    assert [placement.blocks(0, 64, 8, columns)[0] for columns in (512, 257, 256, 129)] == [1, 1, 2, 2]
+    alone = Implementation.of(replace(two_tiles, producers=0))
+    (placement,) = placements(algorithm("flash2"), w, as_device("b200"), alone, OPTIONS["flash2"], kind_of(w))
+    assert [placement.blocks(0, 16, 8, columns)[0] for columns in (512, 257, 256, 129, 128, 65)] == [1, 1, 2, 2, 4, 4]
 
 
 @pytest.mark.parametrize(
@@ -267,3 +279,23 @@ def test_the_devices_of_a_kernel_are_named(device: str, kernels: tuple[Residency
     tile = {"block_q": 128, "block_kv": 128}
     with pytest.raises(iomodel.InputError, match=message):
         iomodel.check("flash2", iomodel.Attention(q_len=512, head_dim=128), device, tile, Implementation.of(*kernels))
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "device", "refused"),
+    [
+        (64, "h100-sxm5", {"registers": 3}),
+        (128, "h100-sxm5", {"shared memory": 3, "registers": 6}),
+        (64, "b200", {}),
+        (128, "b200", {"shared memory": 4}),
+    ],
+)
+def test_configurations_of_the_tutorial(head_dim: int, device: str, refused: dict[str, int]) -> None:
+    """Of 36 that the kernel tunes over: those that do not fit, by what binds."""
+    w = iomodel.Attention(q_len=4096, head_dim=head_dim, dtype="fp16")
+    found = Counter[str]()
+    for rows, keys, warps, stages in product((64, 128), (32, 64, 128), (4, 8), (2, 3, 4)):
+        tile = {"block_q": rows, "block_kv": keys, "warps": warps, "stages": stages}
+        check = iomodel.check("flash2", w, device, tile, implementation="triton")
+        found[check.binding] += not check.fits
+    assert {name: count for name, count in found.items() if count} == refused

@@ -153,7 +153,44 @@ def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stage
     t3 = Minimum(1, (((-1) + n_stages)))
     t4 = (n_stages*t3)
     return (Maximum(t1, t2, (B_r*d*e), (((t1*t4) + (t2*t4) + (B_r*t0*t3*Minimum(1, ((B_r)//(64)))*Minimum(1, Maximum(0, ((((-1)*B_r) + (32*n_warps))))))))), 0)
-def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (d*e)
+    t1 = (B_c*e)
+    t2 = (B_c*t0)
+    t3 = (d_v*t1)
+    t4 = (((-1) + n_stages))
+    return ((((B_r*t0) + (B_r*t1*Minimum(1, Maximum(0, ((d_v + ((-1)*B_r)))))) + Maximum(t2, t3, (((t2*t4) + (t3*t4)))))), 0)
+def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    return ((((6*B_r*d_v) + (-(-((B_c*(((27*B_r) + (d*e) + (d_v*e)))))//(5))))),)
+def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (d*e)
+    t1 = (B_c*t0)
+    t2 = (B_c*d_v*e)
+    t3 = (n_stages*Minimum(1, (((-1) + n_stages))))
+    return ((((B_r*t0) + Maximum(t1, t2, (((t1*t3) + (t2*t3)))))), 0)
+def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (11*B_c*e)
+    return ((-(-((((d*t0) + (d_v*t0) + (104*B_c*B_r) + (112*B_r*d_v))))//(20))),)
+def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (d*e)
+    t1 = Minimum(1, (((-1) + n_stages)))
+    t2 = (B_c*t0)
+    t3 = (B_c*e)
+    t4 = (d_v*t3)
+    t5 = (n_stages*t1)
+    t6 = (4*B_r)
+    return (((8 + (24*t1) + (B_r*t0) + (512*Minimum(1, ((n_warps)//(8)))*Minimum(1, Maximum(0, ((129 + ((-1)*B_r)))))) + Maximum(t2, t4, (((t2*t5) + (t4*t5)))))), (((B_c*t6) + (d_v*t6) + (B_r*t1*t3))))
+def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (2*B_r)
+    return ((((B_c*t0) + (d_v*t0) + (-(-((B_c*e*((d + d_v))))//(2))))),)
+def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (d*e)
+    t1 = Minimum(1, (((-1) + n_stages)))
+    t2 = (B_c*t0)
+    t3 = (B_c*d_v*e)
+    t4 = (n_stages*t1)
+    return (((8 + (24*t1) + (B_r*t0) + (512*Minimum(1, ((n_warps)//(8)))*Minimum(1, Maximum(0, ((129 + ((-1)*B_r)))))) + Maximum(t2, t3, (((t2*t4) + (t3*t4)))))), Maximum((8*B_c*B_r), (16*B_r*d_v)))
+def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -177,7 +214,7 @@ def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t20 = (d*t19)
     t21 = (d_v*t19)
     return (t3, t7, t9, t10, t2, (((4*t2) + (e*t10) + (e*t3) + (e*t7) + (e*t9))), 0, (((t10*t11) + (t11*t3))), (2*(((d*t12) + (d_v*t12)))*t13), (((N_k*t2) + ((-(-(N_k)//(B_c)))*t2))), 0, 0, (((2*B_r) + t14 + t15 + t16 + t17 + t18)), (((4*t14) + (4*t18) + (8*B_r) + (e*t15) + (e*t16) + (e*t17))), ((t19 + t20 + t21 + t6 + t8)), (((4*t19) + (e*t20) + (e*t21) + (e*t6) + (e*t8))))
-def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(t0)//(B_r)))*t1)
@@ -196,18 +233,18 @@ def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t15 = (N_k*t1)
     t16 = (d_v*e)
     return (t3, t3, ((t4 + t5)), t5, 0, 0, (((t3*t7) + (t3*t8))), 0, t2, t3, 1, 0, (((8*B_r) + (B_c*t9) + (B_r*t10) + (d_v*t9) + t7 + t8)), (t10*t11), (t10*t13), t12, (t10*t14), (t10*t15), t1, (t14*t16), (t15*t16), t1, (t11*t16), (t13*t16), t12, (4*t11), (4*t13), t12)
-def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
     t3 = (e*t2)
     t4 = (N_k*e*(-(-(t0)//(B_r)))*t1)
     return ((((4*t2) + (d*t3) + (d*t4) + (d_v*t3) + (d_v*t4))),)
-def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*G*H_kv*N_q)
     t1 = (e*t0)
     return ((((4*t0) + (d*t1) + (d_v*t1))),)
-def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -245,7 +282,7 @@ def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t34 = (d*t33)
     t35 = (d_v*t33)
     return (t8, t15, t16, t18, t17, (((e*t15) + (e*t16) + (e*t8) + t19)), 0, (((d*t22) + (d_v*t22))), (2*(((d*t26) + (d_v*t26)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t20)))*t6) + t21)), 0, 0, (((2*B_r) + t27 + t28 + t29 + t30 + t31)), (((4*t27) + (4*t31) + (8*B_r) + (e*t28) + (e*t29) + (e*t30))), ((t17 + t18 + t32 + t34 + t35)), (((e*t32) + (e*t34) + (e*t35) + t19)))
-def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -274,7 +311,7 @@ def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t25 = (t20*t24)
     t26 = (4*t20)
     return (t11, t11, ((t12 + t13)), t13, 0, 0, (((t11*t15) + (t11*t16))), 0, (t1*t10), t11, 1, 0, (((8*B_r) + (B_c*t17) + (B_r*t18) + (d_v*t17) + t15 + t16)), (((((-1)*t2) + ((-1)*t8)))*t19), (t18*t20), t10, (t19*t21), (t18*t23), t22, (t10*t21*t24), (t23*t24), t22, t25, t25, t10, t26, t26, t10)
-def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -288,12 +325,12 @@ def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t10 = ((-1)*Minimum(t9, Maximum(0, t5, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t11 = (((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t6))), B_c, B_r, (((-1) + B_c + B_r + t4 + t7)))) + (N_k*((t10 + t9)))))
     return ((((4*t1) + (((((-1)*t3) + ((-1)*t7)))*t8) + (t1*t2) + (t11*t8) + (t0*t11*t2))),)
-def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = ((-1)*N_q)
     return ((((4*t1) + (d_v*e*t1) + (d*e*((((-1)*t2) + ((-1)*B_r*Maximum(0, ((((((-1)*N_k) + ((-1)*t2))))//(B_r))))))*t0))),)
-def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -337,7 +374,7 @@ def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t40 = (N_k*t9)
     t41 = (N_k*t20)
     return (t10, t19, t21, t22, t23, (((4*t23) + (e*t10) + (e*t19) + (e*t21) + (e*t22))), 0, (((d*t26) + (d_v*t26))), (2*(((d*t30) + (d_v*t30)))*t31), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t24)))*t8) + t25)), 0, 0, (((2*B_r) + t32 + t33 + t34 + t35 + t36)), (((4*t32) + (4*t36) + (8*B_r) + (e*t33) + (e*t34) + (e*t35))), ((t37 + t38 + t39 + t40 + t41)), (((4*t37) + (e*t38) + (e*t39) + (e*t40) + (e*t41))))
-def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -366,7 +403,7 @@ def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t25 = (d_v*e)
     t26 = (t12*t25)
     return (t13, t13, ((t14 + t15)), t15, 0, 0, (((t13*t17) + (t13*t18))), 0, (t12*t2), t13, 1, 0, (((8*B_r) + (B_c*t19) + (B_r*t20) + (d_v*t19) + t17 + t18)), (((((-1)*t10) + (G*N_q)))*t21), (t20*t23), t22, (t21*t24), (N_k*t21), t12, (t24*t26), (N_k*t26), t12, (t1*t26), (t23*t25), t22, (4*t1*t12), (4*t23), t22)
-def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -382,11 +419,11 @@ def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t12 = ((-1)*Minimum(t9, Maximum(0, t5, (-(-(((((-1)*t11) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t13 = (((B_c*SumOfFloors(((((-1)*t12) + ((-1)*t6))), t10, B_r, ((t11 + t7)))) + (N_k*((t12 + t9)))))
     return ((((4*t2) + (((((-1)*t7) + (G*N_q)))*t8) + (t13*t8) + (t2*t3) + (t1*t13*t3))),)
-def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     return ((((4*t1) + (d_v*e*t1) + (d*e*(((G*N_q) + ((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*N_k)))))//(B_r))))))*t0))),)
-def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -442,7 +479,7 @@ def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t52 = (d*t51)
     t53 = (d_v*t51)
     return (t15, t28, t29, t31, t30, (((e*t15) + (e*t28) + (e*t29) + t32)), 0, (((d*t36) + (d_v*t36))), (2*(((d*t44) + (d_v*t44)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t34) + t18))*t33)))*t13) + t35)), 0, 0, (((2*B_r) + t45 + t46 + t47 + t48 + t49)), (((4*t45) + (4*t49) + (8*B_r) + (e*t46) + (e*t47) + (e*t48))), ((t30 + t31 + t50 + t52 + t53)), (((e*t50) + (e*t52) + (e*t53) + t32)))
-def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -479,7 +516,7 @@ def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t33 = (t28*t32)
     t34 = (4*t28)
     return (t19, t19, ((t20 + t21)), t21, 0, 0, (((t19*t23) + (t19*t24))), 0, (t18*t4), t19, 1, 0, (((8*B_r) + (B_c*t25) + (B_r*t26) + (d_v*t25) + t23 + t24)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t27), (t26*t28), t18, (t27*t29), (t26*t31), t30, (t18*t29*t32), (t31*t32), t30, t33, t33, t18, t34, t34, t18)
-def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -501,11 +538,11 @@ def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t18 = Minimum(t9, t11, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t10)))//(B_r))), t6))
     t19 = ((((B_c*((((-1)*SumOfFloors(((((-1)*t18) + t12)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t18) + t3)))) + SumOfFloors(((((-1)*t17) + ((-1)*t7))), B_c, B_r, ((t16 + t8)))))) + (((t12 + t17))*Minimum(N_k, (B_c*Minimum(t14, t15))))))*t0)
     return ((((4*t1) + (t1*t2) + (t13*t19) + (t19*t2) + (((((-1)*t8) + Minimum(N_q, (B_r*t12))))*t0*t13))),)
-def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     return ((((4*t1) + (d_v*e*t1) + (d*e*((((-1)*B_r*Maximum(0, ((((N_q + ((-1)*W_r) + ((-1)*N_k))))//(B_r)))) + Minimum(N_q, (B_r*Minimum((-(-(N_q)//(B_r))), (-(-(((W_l + N_q)))//(B_r))))))))*t0))),)
-def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -565,7 +602,7 @@ def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t56 = (N_k*t15)
     t57 = (N_k*t31)
     return (t16, t30, t32, t33, t34, (((4*t34) + (e*t16) + (e*t30) + (e*t32) + (e*t33))), 0, (((d*t38) + (d_v*t38))), (2*(((d*t46) + (d_v*t46)))*t47), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t36) + t19))*t35)))*t14) + t37)), 0, 0, (((2*B_r) + t48 + t49 + t50 + t51 + t52)), (((4*t48) + (4*t52) + (8*B_r) + (e*t49) + (e*t50) + (e*t51))), ((t53 + t54 + t55 + t56 + t57)), (((4*t53) + (e*t54) + (e*t55) + (e*t56) + (e*t57))))
-def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -602,7 +639,7 @@ def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t33 = (d_v*e)
     t34 = (t20*t33)
     return (t21, t21, ((t22 + t23)), t23, 0, 0, (((t21*t25) + (t21*t26))), 0, (t20*t5), t21, 1, 0, (((8*B_r) + (B_c*t27) + (B_r*t28) + (d_v*t27) + t25 + t26)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t29), (t28*t31), t30, (t29*t32), (N_k*t29), t20, (t32*t34), (N_k*t34), t20, (t34*t4), (t31*t33), t30, (4*t20*t4), (4*t31), t30)
-def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -626,12 +663,12 @@ def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t20 = Minimum(t9, t11, Maximum(0, t6, (-(-((G*((B_c + t19))))//(B_r)))))
     t21 = (((B_c*((((-1)*SumOfFloors(((((-1)*t20) + t12)), t16, B_r, (((B_r*t20) + ((-1)*G*t19))))) + SumOfFloors(((((-1)*t18) + ((-1)*t7))), t16, B_r, ((t17 + t8)))))) + (((t12 + t18))*Minimum(N_k, (B_c*Minimum(t14, t15))))))
     return ((((4*t2) + (((((-1)*t8) + Minimum(t0, (B_r*t12))))*t13) + (t13*t21) + (t2*t3) + (t1*t21*t3))),)
-def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f58(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
     return ((((4*t2) + (d_v*e*t2) + (d*e*((((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*W_r) + ((-1)*N_k)))))//(B_r)))) + Minimum(t0, (B_r*Minimum((-(-(t0)//(B_r))), (-(-((G*((W_l + N_q))))//(B_r))))))))*t1))),)
-def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -694,7 +731,7 @@ def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t59 = ((t27 + t57))
     t60 = (t40*t58)
     return (t2, t4, t6, t7, t9, t8, t8, t11, (t14*t16), (t16*t18), t1, t11, t14, t18, t19, t20, t10, (((8*t10) + (8*t8) + (8*t9) + (e*t19) + (e*t20) + (e*t4) + (e*t9) + (t16*t23) + (t16*t24) + t21 + t22 + t23 + t24 + t25 + t27)), t9, (((4*N_k*t2) + (6*N_k*t10))), (2*(((2*N_q*t17) + (3*N_q*t12)))*t0), (N_k*t1), 0, 0, (((B_c*t28) + (d*t28) + (d*t30) + (d_v*t30) + t28 + t29)), (((4*t33) + (B_c*t31) + (d*t32) + (d*t34) + (d_v*t32) + (d_v*t34) + (e*t29) + (e*t33) + t31)), t39, (((((t37 + t42))*t40) + (((t39 + t43))*t15))), (((((t44 + t45))*t40) + (((t38 + t45 + t46))*t15))), (((((t18 + t36 + t41 + t46))*t15) + t48)), (((((t47 + t7))*t15) + t48)), t54, (((((t27 + t54))*t15) + (((t50 + t56))*t40))), (((((t49 + t58))*t40) + (((t49 + t53 + t59))*t15))), (((((t52 + t55 + t59))*t15) + t60)), (((((t26 + t58))*t15) + t60)))
-def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -726,9 +763,9 @@ def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t28 = (t21*t26)
     t29 = (t23*t26)
     return (0, 0, 0, 0, 0, 0, t1, 0, 1, 0, ((4 + (2*t2))), t3, t3, t0, t3, t3, t0, t4, t4, t0, t6, t6, t0, t9, t9, t9, t9, t9, t10, t10, t10, 0, (((t11*t9) + (t13*t9) + (t14*t9))), t15, t8, t9, 1, 0, (((B_c*t11) + (B_c*t12) + (B_c*t16) + (B_c*t2) + (B_c*t5) + (B_r*t5) + t11 + t13 + t14)), t18, t21, t19, t22, t23, t19, (t24*t7), t24, t0, (t3*t7), t3, t0, t25, t4, t0, t25, t4, t0, t15, t6, t0, t15, t6, t0, (t21*t27), t21, t19, (t23*t27), t23, t19, (t18*t26), t18, t0, (t22*t26), t22, t0, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t5, t6, t6, t0, t24, t24, t0, 0, 0, 0, 0, 0, 0, t20, 0, 1, 0, (((t12 + t5))*t26), (G*t28), t18, t0, t28, t21, t19, 0, 0, 0, 0, 0, 0, t20, 0, 1, 0, (((t16 + t2))*t26), (G*t29), t22, t0, t29, t23, t19)
-def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     return (1, 1, B_r, B_c, d, B_c, d_v, B_r, B_r, B_c, d_v, B_c, d, B_r, B_r, d, B_c, B_c, B_r, 1, 1, 1, 1, 1, 1)
-def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -740,13 +777,13 @@ def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t8 = Minimum(1, (((-1) + G)))
     t9 = (B*H_kv*N_k*((1 + ((-1)*t8))))
     return ((((d*t7) + (t0*t6) + (t0*t9) + (t3*t8) + (t4*t6) + (t4*t9) + (t5*t8) + t3 + t5 + t7)),)
-def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (8*B_r)
     t1 = (4*B_c)
     t2 = (B_r*d)
     t3 = (B_c*e)
     return ((((4*t2) + (B_c*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r*d_v*e) + t0)),)
-def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -754,37 +791,37 @@ def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t4 = Minimum(1, (((-1) + G)))
     t5 = (H_kv*((1 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + t2 + t3)),)
-def f58(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ):
+def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ):
     t0 = Minimum(1, (((-1) + G)))
     t1 = (4*d)
     t2 = (d_v*e)
     t3 = ((4 + (2*t2)))
     return ((((((1 + ((-1)*t0)))*Maximum(t1, t3)) + (t0*Maximum(t3, (((d*e) + t1)), (((4*d_v) + t2)))))),)
-def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (2*B_r)
     t1 = (2*B_c)
     return ((((B_c*t0) + (B_r*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ):
+def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ):
     t0 = Minimum(1, (((-1) + G)))
     t1 = ((1 + (2*d_v)))
     return ((((((1 + ((-1)*t0)))*Maximum(d, t1)) + (t0*Maximum((2*d), t1)))),)
-def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_c*e)
     t1 = (B_r*e)
     return ((((d*t0) + (d_v*t0) + (d_v*t1) + (2*B_r*t0) + (d*n_stages*t1))), 0)
-def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_c)
     t1 = (((d*t0) + (d_v*t0)))
     return (Maximum((((8*B_c*B_r) + t1)), (((4*B_r*d) + t1))),)
-def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_c*e)
     t1 = (B_r*e)
     return ((((d*t0) + (d_v*t1) + (d*n_stages*t1) + Maximum((d_v*t0), (2*B_r*t0)))), 0)
-def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_c)
     t1 = (((d*t0) + (d_v*t0) + (B_c*d_v*e)))
     return (Maximum((((8*B_c*B_r) + t1)), (((4*B_r*d) + t1))),)
-def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*N_q)
     t1 = (G*H_kv*t0)
     t2 = (d_v*t1)
@@ -827,7 +864,7 @@ def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t39 = ((t17 + t35))
     t40 = (((e*t27) + t36 + t39))
     return (t2, t4, t7, t9, t11, t10, t10, t13, 0, 0, t1, t13, t7, t9, 0, 0, t12, (((8*t10) + (8*t11) + (8*t12) + (e*t11) + (e*t12) + (e*t2) + (e*t4) + t14 + t17)), t11, (((t14*t8) + (6*t1*t5))), (2*B*H*(((2*N_q*t8) + (3*N_q*t5)))), (N_k*t1), 0, 0, (((B_c*t18) + (d*t18) + (d*t20) + (d_v*t20) + t18 + t19)), (((4*t23) + (B_c*t21) + (d*t22) + (d*t24) + (d_v*t22) + (d_v*t24) + (e*t19) + (e*t23) + t21)), ((t30 + t7 + t9)), ((t30 + t31)), (((3*t32) + t28 + t33)), t34, t34, (((e*t7) + (e*t9) + t35 + t38)), ((t38 + t39)), ((t37 + t40)), t40, t40)
-def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -858,7 +895,7 @@ def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t27 = (t16*t26)
     t28 = (t26*t3)
     return (0, 0, 0, 0, 0, 0, t2, 0, 1, 0, ((4 + (2*t3))), t4, t7, t5, t4, t7, t5, (4*t2), t8, t5, t10, t11, t5, t13, t13, t13, t13, t13, t14, t14, t14, 0, (((t13*t15) + (t13*t17) + (t13*t18))), t20, t12, t13, 1, 0, (((B_c*t15) + (B_c*t16) + (B_c*t3) + (B_c*t9) + (B_r*t9) + (4*B_c*d_v) + t15 + t17 + t18)), t22, t22, t1, t23, t23, t1, (t16*t19), t24, t5, (t19*t3), t7, t5, t25, t8, t5, t25, t8, t5, t20, t11, t5, t20, t11, t5, t22, t22, t1, t23, t23, t1, 0, t27, t5, 0, t28, t5, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, t9, t10, t11, t5, (t16*t2), t24, t5, 0, 0, 0, 0, 0, 0, t21, 0, 1, 0, 0, 0, t27, t5, 0, t22, t1, 0, 0, 0, 0, 0, 0, t21, 0, 1, 0, 0, 0, t28, t5, 0, t23, t1)
-def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (e*t1)
@@ -867,14 +904,14 @@ def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t5 = (G*N_q*(-(-(N_k)//(B_c))))
     t6 = (8*t5)
     return ((((t0*t6) + (t1*t6) + (t2*t3) + (t2*t5) + (t3*t4) + (t4*t5))),)
-def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ):
+def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ):
     return (Maximum((4*d), ((4 + (2*d_v*e)))),)
-def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ):
+def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ):
     return (Maximum(d, ((1 + (2*d_v)))),)
-def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -947,7 +984,7 @@ def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t69 = ((t30 + t67))
     t70 = (t49*t68)
     return (t2, t11, t13, t14, t15, t10, t10, t17, (t19*t21), (t21*t22), t1, t17, t19, t22, t23, t24, t16, (((8*t10) + (8*t15) + (8*t16) + (e*t11) + (e*t15) + (e*t2) + (e*t23) + (e*t24) + (t21*t27) + (t21*t28) + t25 + t26 + t27 + t28 + t30)), t15, (((4*d_v*t31) + (6*d*t31))), (2*(((t35*t36) + (t35*t37)))*t0), t31, 0, 0, (((2*t40) + (B_c*t37) + (B_c*t38) + (d*t38) + t38 + t39)), (((4*t40) + (4*t42) + (4*t43) + (B_c*t41) + (e*t39) + (e*t40) + (e*t42) + (e*t43) + t41)), t48, (((((t46 + t52))*t49) + (((t48 + t53))*t20))), (((((t54 + t55))*t49) + (((t47 + t55 + t56))*t20))), (((((t22 + t45 + t50 + t56))*t20) + t58)), (((((t14 + t57))*t20) + t58)), t64, (((((t30 + t64))*t20) + (((t60 + t66))*t49))), (((((t59 + t68))*t49) + (((t59 + t63 + t69))*t20))), (((((t62 + t65 + t69))*t20) + t70)), (((((t29 + t68))*t20) + t70)))
-def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -981,7 +1018,7 @@ def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t30 = (t23*t28)
     t31 = (t25*t28)
     return (0, 0, 0, 0, 0, 0, t1, 0, 1, 0, ((4 + (2*t2))), t3, t3, t0, t3, t3, t0, t4, t4, t0, t6, t6, t0, t10, t10, t10, t10, t10, t11, t11, t11, 0, (((t10*t12) + (t10*t14) + (t10*t15))), t17, (t0*t7), t10, 1, 0, (((B_c*t12) + (B_c*t13) + (B_c*t18) + (B_c*t2) + (B_c*t5) + (B_r*t5) + t12 + t14 + t15)), t20, t23, t21, t24, t25, t21, (t13*t16), t26, t0, (t16*t2), t3, t0, t27, t4, t0, t27, t4, t0, t17, t6, t0, t17, t6, t0, (t23*t29), t23, t21, (t25*t29), t25, t21, (t20*t28), t20, t0, (t24*t28), t24, t0, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t5, t6, t6, t0, t26, t26, t0, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, (((t13 + t5))*t28), (G*t30), t20, t0, t30, t23, t21, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, (((t18 + t2))*t28), (G*t31), t24, t0, t31, t25, t21)
-def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -995,13 +1032,13 @@ def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t10 = ((((N_q*t8) + ((-1)*B_r*SumOfFloors(((((-1)*t9) + t8)), B_r, B_c, ((N_q + ((-1)*N_k) + (B_c*t9)))))))*t1)
     t11 = (8*t10)
     return ((((d*t11) + (t0*t10) + (t0*t7) + (t10*t4) + (t3*t6) + (t4*t7) + (t5*t6) + t11 + t3 + t5)),)
-def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (8*B_r)
     t1 = (4*B_c)
     t2 = (B_r*d)
     t3 = (B_c*e)
     return ((((4*t2) + (B_c*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r*d_v*e) + t0)),)
-def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -1009,11 +1046,11 @@ def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t4 = Minimum(1, (((-1) + G)))
     t5 = (H_kv*((1 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + t2 + t3)),)
-def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (2*B_r)
     t1 = (2*B_c)
     return ((((B_c*t0) + (B_r*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     t2 = (d_v*t1)
@@ -1067,7 +1104,7 @@ def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t50 = ((t22 + t46))
     t51 = (((e*t39) + t47 + t50))
     return (t2, t12, t14, t15, t16, t11, t11, t18, 0, 0, t1, t18, t14, t15, 0, 0, t17, (((4*t1) + (8*t11) + (8*t16) + (8*t17) + (e*t12) + (e*t16) + (e*t17) + (e*t2) + t22)), t16, (((4*d_v*t24) + (6*d*t24))), (2*(((t20*t28) + (t28*t29)))*t30), t24, 0, 0, (((2*t33) + (B_c*t20) + (B_c*t31) + (d*t31) + t31 + t32)), (((4*t33) + (4*t35) + (4*t36) + (B_c*t34) + (e*t32) + (e*t33) + (e*t35) + (e*t36) + t34)), ((t14 + t15 + t42)), ((t42 + t43)), (((t29*t37) + t40 + t44)), t45, t45, (((e*t14) + (e*t15) + t46 + t49)), ((t49 + t50)), ((t48 + t51)), t51, t51)
-def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1102,7 +1139,7 @@ def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t31 = (t20*t30)
     t32 = (t3*t30)
     return (0, 0, 0, 0, 0, 0, t2, 0, 1, 0, ((4 + (2*t3))), t4, t7, t5, t4, t7, t5, (4*t2), t8, t5, t10, t11, t5, t17, t17, t17, t17, t17, t18, t18, t18, 0, (((t17*t19) + (t17*t21) + (t17*t22))), t24, (t1*t12), t17, 1, 0, (((B_c*t19) + (B_c*t20) + (B_c*t3) + (B_c*t9) + (B_r*t9) + (4*B_c*d_v) + t19 + t21 + t22)), t26, t26, t1, t27, t27, t1, (t20*t23), t28, t5, (t23*t3), t7, t5, t29, t8, t5, t29, t8, t5, t24, t11, t5, t24, t11, t5, t26, t26, t1, t27, t27, t1, 0, t31, t5, 0, t32, t5, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, t9, t10, t11, t5, (t2*t20), t28, t5, 0, 0, 0, 0, 0, 0, t25, 0, 1, 0, 0, 0, t31, t5, 0, t26, t1, 0, 0, 0, 0, 0, 0, t25, 0, 1, 0, 0, 0, t32, t5, 0, t27, t1)
-def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (B*H_kv)
     t1 = (2*N_k*e*t0)
     t2 = (-(-(N_k)//(B_c)))
@@ -1113,10 +1150,10 @@ def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t7 = (8*t6)
     t8 = (e*t6)
     return ((((d*t1) + (d*t7) + (d*t8) + (d_v*t1) + (d_v*t8) + t7)),)
-def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -1212,7 +1249,7 @@ def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t92 = ((t89 + t90))
     t93 = (t70*t91)
     return (t2, t24, t28, t29, t30, t23, t23, t32, (t35*t37), (t37*t39), t1, t32, t35, t39, t41, t43, t31, (((8*t23) + (8*t30) + (8*t31) + (e*t2) + (e*t24) + (e*t28) + (e*t29) + (e*t30) + (e*t41) + (e*t43) + (t37*t46) + (t37*t47) + t44 + t45 + t46 + t47)), t30, (((4*d_v*t48) + (6*d*t48))), (2*(((t56*t57) + (t56*t58)))*t0), t48, 0, 0, (((2*t61) + (B_c*t58) + (B_c*t59) + (d*t59) + t59 + t60)), (((4*t61) + (4*t63) + (4*t64) + (B_c*t62) + (e*t60) + (e*t61) + (e*t63) + (e*t64) + t62)), t69, (((((t67 + t73))*t70) + (((t69 + t74))*t36))), (((((t75 + t76))*t70) + (((t68 + t76 + t77))*t36))), (((((t39 + t66 + t71 + t77))*t36) + t79)), (((((t42 + t78))*t36) + t79)), t85, (((((t81 + t87))*t70) + (((t85 + t89))*t36))), (((((t80 + t91))*t70) + (((t80 + t84 + t92))*t36))), (((((t83 + t86 + t92))*t36) + t93)), (((((t88 + t91))*t36) + t93)))
-def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -1262,7 +1299,7 @@ def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t46 = (t37*t41)
     t47 = (t38*t41)
     return (0, 0, 0, 0, 0, 0, t1, 0, 1, 0, ((4 + (2*t2))), t3, t3, t0, t3, t3, t0, t4, t4, t0, t6, t6, t0, t25, t25, t25, t25, t25, t26, t26, t26, 0, (((t25*t27) + (t25*t29) + (t25*t30))), t32, (t0*t11), t25, 1, 0, (((B_c*t2) + (B_c*t27) + (B_c*t28) + (B_c*t33) + (B_c*t5) + (B_r*t5) + t27 + t29 + t30)), (t28*t34), t37, t35, (t2*t34), t38, t35, (t28*t31), t39, t0, (t2*t31), t3, t0, t40, t4, t0, t40, t4, t0, t32, t6, t0, t32, t6, t0, (t37*t42), t37, t35, (t38*t42), t38, t35, (t41*t44), t44, t0, (t41*t45), t45, t0, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t5, t6, t6, t0, t39, t39, t0, 0, 0, 0, 0, 0, 0, t36, 0, 1, 0, (((t28 + t5))*t41), (G*t46), t44, t0, t46, t37, t35, 0, 0, 0, 0, 0, 0, t36, 0, 1, 0, (((t2 + t33))*t41), (G*t47), t45, t0, t47, t38, t35)
-def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (d*e)
     t1 = (N_k*t0)
     t2 = Minimum(1, (((-1) + G)))
@@ -1290,7 +1327,7 @@ def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t24 = ((((B_r*((((-1)*SumOfFloors(((((-1)*t23) + t17)), B_r, B_c, ((N_q + ((-1)*W_r) + (B_c*t23) + t8)))) + SumOfFloors(((((-1)*t12) + ((-1)*t22))), B_r, B_c, ((t13 + t21)))))) + (((t17 + t22))*Minimum(N_q, (B_r*Minimum(t19, t20))))))*t3)
     t25 = (8*t24)
     return ((((d*t25) + (t0*t18) + (t0*t24) + (t1*t4) + (t1*t7) + (t18*t5) + (t24*t5) + (t4*t6) + (t6*t7) + t25)),)
-def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (N_k*d)
     t1 = Minimum(1, (((-1) + G)))
     t2 = (B*e)
@@ -1300,7 +1337,7 @@ def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t6 = (H_kv*((1 + ((-1)*t1)))*t2)
     t7 = (((((-1)*B_c*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c)))) + Minimum(N_k, (B_c*Minimum((-(-(N_k)//(B_c))), (-(-(((W_r + N_k)))//(B_c))))))))*t3)
     return ((((d*t7) + (d_v*t7) + (t0*t4) + (t0*t6) + (t4*t5) + (t5*t6))),)
-def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1378,7 +1415,7 @@ def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t74 = (((2*t39) + (e*t66) + t70))
     t75 = (((e*t62) + t71 + t74))
     return (t3, t27, t31, t32, t33, t26, t26, t35, 0, 0, t2, t35, t37, t38, 0, 0, t34, (((4*t2) + (8*t26) + (8*t33) + (8*t34) + (e*t27) + (e*t3) + (e*t31) + (e*t32) + (e*t33) + (e*t34) + t40)), t33, (((4*d_v*t42) + (6*d*t42))), (2*(((t50*t51) + (t50*t52)))*t53), t42, 0, 0, (((2*t56) + (B_c*t52) + (B_c*t54) + (d*t54) + t54 + t55)), (((4*t56) + (4*t58) + (4*t59) + (B_c*t57) + (e*t55) + (e*t56) + (e*t58) + (e*t59) + t57)), ((t37 + t38 + t65)), ((t65 + t67)), (((t51*t60) + t63 + t68)), t69, t69, ((t40 + t70 + t73)), ((t73 + t74)), ((t72 + t75)), t75, t75)
-def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1428,7 +1465,7 @@ def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t46 = (t34*t45)
     t47 = (t3*t45)
     return (0, 0, 0, 0, 0, 0, t2, 0, 1, 0, ((4 + (2*t3))), t4, t7, t5, t4, t7, t5, (4*t2), t8, t5, t10, t11, t5, t31, t31, t31, t31, t31, t32, t32, t32, 0, (((t31*t33) + (t31*t35) + (t31*t36))), t38, (t1*t16), t31, 1, 0, (((B_c*t3) + (B_c*t33) + (B_c*t34) + (B_c*t9) + (B_r*t9) + (4*B_c*d_v) + t33 + t35 + t36)), (t34*t39), t41, t1, (t3*t39), t42, t1, (t34*t37), t43, t5, (t3*t37), t7, t5, t44, t8, t5, t44, t8, t5, t38, t11, t5, t38, t11, t5, t41, t41, t1, t42, t42, t1, 0, t46, t5, 0, t47, t5, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, t9, t10, t11, t5, (t2*t34), t43, t5, 0, 0, 0, 0, 0, 0, t40, 0, 1, 0, 0, 0, t46, t5, 0, t41, t1, 0, 0, 0, 0, 0, 0, t40, 0, 1, 0, 0, 0, t47, t5, 0, t42, t1)
-def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (d*e)
     t1 = (B*H_kv)
     t2 = (N_k*t1)
@@ -1454,12 +1491,12 @@ def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t22 = ((((B_r*((((-1)*SumOfFloors(((((-1)*t21) + t11)), B_r, t18, (((t18*t21) + t20)))) + SumOfFloors(((((-1)*t19) + ((-1)*t7))), B_r, t18, (((-1) + B_r + (t18*t7) + t16)))))) + (((t11 + t19))*Minimum(t13, (B_r*Minimum(t14, t15))))))*t1)
     t23 = (8*t22)
     return ((((d*t23) + (t0*t12) + (t0*t2) + (t0*t22) + (t12*t3) + (t2*t3) + (t22*t3) + t23)),)
-def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (B*H_kv*e)
     t1 = (N_k*t0)
     t2 = (((((-1)*B_c*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c)))) + Minimum(N_k, (B_c*Minimum((-(-(N_k)//(B_c))), (-(-(((W_r + N_k)))//(B_c))))))))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2))),)
-def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -1531,7 +1568,7 @@ def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B
     t68 = ((t65 + t66))
     t69 = (t49*t67)
     return (t5, t9, t11, t12, t13, t14, t14, t5, (t17*t19), (t19*t21), t12, t1, t1, t5, t17, t21, t22, t23, t2, (((8*t14) + (8*t4) + (e*t11) + (e*t13) + (e*t22) + (e*t23) + (e*t5) + (e*t9) + (t19*t26) + (t19*t27) + t24 + t25 + t32)), t4, (((N_k*t25) + (6*N_k*t12))), (2*(((3*N_q*t20) + (4*N_q*t15)))*t0), (((N_k*t33) + ((-(-(N_k)//(B_c)))*t1))), 0, 0, Maximum((((2*B_r) + t34 + t35 + t36 + t37 + t38)), (((B_c_bwd*t39) + (d*t39) + (d*t41) + (d_v*t41) + t39 + t40))), Maximum((((4*t34) + (4*t38) + (8*B_r) + (e*t35) + (e*t36) + (e*t37))), (((4*t44) + (B_c_bwd*t42) + (d*t43) + (d*t45) + (d_v*t43) + (d_v*t45) + (e*t40) + (e*t44) + t42))), ((t1 + t2 + t47)), ((t33 + t47 + t48)), (((((t33 + t53))*t49) + (((t33 + t52 + t55))*t18))), (((((t51 + t56))*t49) + (((t55 + t56))*t18))), (((((t21 + t50 + t52 + t54))*t18) + t57)), (((((t10 + t53))*t18) + t57)), (((4*t1) + t32)), ((t32 + t59)), (((((t29 + t61 + t63))*t49) + (((t31 + t63 + t65))*t18))), (((((t58 + t67))*t49) + (((t30 + t58 + t68))*t18))), (((((t27 + t60 + t68))*t18) + t69)), (((((t64 + t67))*t18) + t69)))
-def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -1570,23 +1607,23 @@ def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B
     t35 = (t15*t33)
     t36 = (t16*t33)
     return (t2, t2, (((B_r*t2) + t4)), t4, 0, 0, (((t2*t6) + (t2*t8))), 0, t1, t2, 1, 0, (((4*t3) + (8*B_r) + (B_r*t5) + (B_r*t9) + t6 + t8)), t11, t11, t0, (t12*t5), t15, t13, (t12*t7), t16, t13, t17, t17, t0, t18, t18, t0, 0, 0, 0, 0, 0, 0, t10, 0, 1, 0, ((4 + (2*t7))), t17, t17, t0, t17, t17, t0, t18, t18, t0, t20, t20, t0, t23, t23, t23, t23, t23, t24, t24, t24, 0, (((t23*t25) + (t23*t26) + (t23*t27))), t28, t22, t23, 1, 0, (((B_c_bwd*t19) + (B_c_bwd*t25) + (B_c_bwd*t5) + (B_c_bwd*t7) + (B_c_bwd*t9) + (B_r_bwd*t19) + t25 + t26 + t27)), t30, t15, t13, t31, t16, t13, (t11*t21), t11, t0, (t17*t21), t17, t0, t32, t18, t0, t32, t18, t0, t28, t20, t0, t28, t20, t0, (t15*t34), t15, t13, (t16*t34), t16, t13, (t30*t33), t30, t0, (t31*t33), t31, t0, 0, 0, 0, 0, 0, 0, t10, 0, 1, 0, t19, t20, t20, t0, t11, t11, t0, 0, 0, 0, 0, 0, 0, t14, 0, 1, 0, (((t19 + t5))*t33), (G*t35), t30, t0, t35, t15, t13, 0, 0, 0, 0, 0, 0, t14, 0, 1, 0, (((t7 + t9))*t33), (G*t36), t31, t0, t36, t16, t13)
-def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     return (B_r, B_c, d, B_r, d_v, B_c, B_r, B_c, 1, 1, B_r_bwd, B_c_bwd, d, B_c_bwd, d_v, B_r_bwd, B_r_bwd, B_c_bwd, d_v, B_c_bwd, d, B_r_bwd, B_r_bwd, d, B_c_bwd, B_c_bwd, B_r_bwd, 1, 1, 1, 1, 1, 1)
-def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (e*t1)
     t3 = (N_k*e*(-(-(N_q)//(B_r)))*t0)
     return ((((4*t1) + (d*t2) + (d*t3) + (d_v*t2) + (d_v*t3))),)
-def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((8*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e))),)
-def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H*N_q)
     t1 = (e*t0)
     return ((((4*t0) + (d*t1) + (d_v*t1))),)
-def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -1598,13 +1635,13 @@ def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_
     t8 = Minimum(1, (((-1) + G)))
     t9 = (B*H_kv*N_k*((1 + ((-1)*t8))))
     return ((((d*t7) + (t0*t6) + (t0*t9) + (t3*t8) + (t4*t6) + (t4*t9) + (t5*t8) + t3 + t5 + t7)),)
-def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (8*B_r_bwd)
     t1 = (4*B_c_bwd)
     t2 = (B_r_bwd*d)
     t3 = (B_c_bwd*e)
     return ((((4*t2) + (B_c_bwd*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r_bwd*d_v*e) + t0)),)
-def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -1612,13 +1649,13 @@ def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_
     t4 = Minimum(1, (((-1) + G)))
     t5 = (H_kv*((1 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + t2 + t3)),)
-def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     return ((((2*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
-def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (2*B_r_bwd)
     t1 = (2*B_c_bwd)
     return ((((B_c_bwd*t0) + (B_r_bwd*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1668,7 +1705,7 @@ def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t46 = (((2*t17) + (2*t18) + (e*t39)))
     t47 = (((e*t38) + t46))
     return (t6, t10, t13, t14, t15, t16, t16, t6, 0, 0, t14, t2, t2, t6, t8, t12, 0, 0, t3, (((8*t16) + (8*t2) + (8*t3) + (8*t5) + (e*t10) + (e*t13) + (e*t15) + (e*t3) + (e*t6) + (2*e*t14) + t19)), t5, (((6*t0*t12) + (8*t0*t8))), (2*(((3*N_q*t11) + (4*N_q*t7)))*t20), ((((-(-(N_k)//(B_c)))*t2) + (2*N_k*t2))), 0, 0, Maximum((((2*B_r) + t21 + t22 + t23 + t24 + t25)), (((B_c_bwd*t26) + (d*t26) + (d*t28) + (d_v*t28) + t26 + t27))), Maximum((((4*t21) + (4*t25) + (8*B_r) + (e*t22) + (e*t23) + (e*t24))), (((4*t31) + (B_c_bwd*t29) + (d*t30) + (d*t32) + (d_v*t30) + (d_v*t32) + (e*t27) + (e*t31) + t29))), ((t33 + t34 + t37)), ((t35 + t37 + t38)), ((t35 + t41)), (((3*t34) + t40)), t41, t41, (((4*t33) + t43)), ((t43 + t45)), ((t42 + t45 + t46)), ((t44 + t47)), t47, t47)
-def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(t0)//(B_r)))*t1)
@@ -1710,18 +1747,18 @@ def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t38 = (t10*t37)
     t39 = (t19*t37)
     return (t3, t3, ((t4 + t5)), t5, 0, 0, (((t3*t7) + (t3*t8))), 0, t2, t3, 1, 0, (((8*B_r) + (B_c*t9) + (B_r*t10) + (d_v*t9) + t7 + t8)), t12, t15, t13, (t10*t16), t18, t1, (t16*t19), t20, t1, t21, t22, t13, t23, t24, t13, 0, 0, 0, 0, 0, 0, t11, 0, 1, 0, ((4 + (2*t19))), t21, t22, t13, t21, t22, t13, t23, t24, t13, t26, t27, t13, t29, t29, t29, t29, t29, t30, t30, t30, 0, (((t29*t31) + (t29*t32) + (t29*t33))), t35, t28, t29, 1, 0, (((B_c_bwd*t10) + (B_c_bwd*t19) + (B_c_bwd*t25) + (B_c_bwd*t31) + (B_r_bwd*t25) + (4*B_c_bwd*d_v) + t31 + t32 + t33)), t18, t18, t1, t20, t20, t1, (t10*t34), t15, t13, (t19*t34), t22, t13, t36, t24, t13, t36, t24, t13, t35, t27, t13, t35, t27, t13, t18, t18, t1, t20, t20, t1, 0, t38, t13, 0, t39, t13, 0, 0, 0, 0, 0, 0, t11, 0, 1, 0, t25, t26, t27, t13, t12, t15, t13, 0, 0, 0, 0, 0, 0, t17, 0, 1, 0, 0, 0, t38, t13, 0, t18, t1, 0, 0, 0, 0, 0, 0, t17, 0, 1, 0, 0, 0, t39, t13, 0, t20, t1)
-def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
     t3 = (e*t2)
     t4 = (N_k*e*(-(-(t0)//(B_r)))*t1)
     return ((((4*t2) + (d*t3) + (d*t4) + (d_v*t3) + (d_v*t4))),)
-def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*G*H_kv*N_q)
     t1 = (e*t0)
     return ((((4*t0) + (d*t1) + (d_v*t1))),)
-def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f111(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (e*t1)
@@ -1730,10 +1767,10 @@ def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B
     t5 = (G*N_q*(-(-(N_k)//(B_c_bwd))))
     t6 = (8*t5)
     return ((((t0*t6) + (t1*t6) + (t2*t3) + (t2*t5) + (t3*t4) + (t4*t5))),)
-def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f113(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -1827,7 +1864,7 @@ def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t90 = ((t87 + t88))
     t91 = (t71*t89)
     return (t15, t23, t26, t28, t29, t13, t13, t31, (t33*t35), (t35*t36), t28, t27, t27, t31, t33, t36, (t16*t34), t37, t30, (((8*t13) + (8*t14) + (8*t30) + (e*t15) + (e*t23) + (e*t26) + (e*t29) + (e*t37) + (t34*t40) + (t35*t41) + (t35*t42) + t38 + t47)), t14, (((d*t51) + (d_v*t51) + (4*d_v*t48) + (6*d*t48))), (2*(((t55*t56) + (3*d_v*t55)))*t6), ((((((B_r*(((t18*t20) + t21))) + ((-1)*t18*t49)))*t6) + t48 + t50)), 0, 0, Maximum((((2*B_r) + t57 + t58 + t59 + t60 + t61)), (((B_c_bwd*t62) + (d*t62) + (d*t64) + (d_v*t64) + t62 + t63))), Maximum((((4*t57) + (4*t61) + (8*B_r) + (e*t58) + (e*t59) + (e*t60))), (((4*t66) + (B_c_bwd*t39) + (B_c_bwd*t56) + (B_c_bwd*t65) + (B_r_bwd*t39) + (B_r_bwd*t56) + (e*t63) + (e*t66) + t65))), ((t27 + t30 + t68)), ((t68 + t69 + t70)), (((((t70 + t75))*t71) + (((t70 + t74 + t77))*t34))), (((((t73 + t78))*t71) + (((t77 + t78))*t34))), (((((t36 + t72 + t74 + t76))*t34) + t79)), (((((t25 + t75))*t34) + t79)), (((4*t27) + t47)), ((t47 + t81)), (((((t44 + t83 + t85))*t71) + (((t46 + t85 + t87))*t34))), (((((t80 + t89))*t71) + (((t45 + t80 + t90))*t34))), (((((t42 + t82 + t90))*t34) + t91)), (((((t86 + t89))*t34) + t91)))
-def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f114(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -1879,7 +1916,7 @@ def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t48 = (t26*t46)
     t49 = (t28*t46)
     return (t12, t12, (((B_r*t12) + t14)), t14, 0, 0, (((t12*t16) + (t12*t18))), 0, (t1*t11), t12, 1, 0, (((4*t13) + (8*B_r) + (B_r*t15) + (B_r*t19) + t16 + t18)), (((((-1)*t2) + ((-1)*t9)))*t20), t22, t11, (t20*t23), t26, t24, (t23*t27), t28, t24, t29, t29, t11, t30, t30, t11, 0, 0, 0, 0, 0, 0, t21, 0, 1, 0, ((4 + (2*t17))), t29, t29, t11, t29, t29, t11, t30, t30, t11, t32, t32, t11, t36, t36, t36, t36, t36, t37, t37, t37, 0, (((t36*t38) + (t36*t39) + (t36*t40))), t42, (t11*t33), t36, 1, 0, (((B_c_bwd*t15) + (B_c_bwd*t17) + (B_c_bwd*t19) + (B_c_bwd*t31) + (B_c_bwd*t38) + (B_r_bwd*t31) + t38 + t39 + t40)), t43, t26, t24, t44, t28, t24, (t15*t41), t22, t11, (t17*t41), t29, t11, t45, t30, t11, t45, t30, t11, t42, t32, t11, t42, t32, t11, (t26*t47), t26, t24, (t28*t47), t28, t24, (t43*t46), t43, t11, (t44*t46), t44, t11, 0, 0, 0, 0, 0, 0, t21, 0, 1, 0, t31, t32, t32, t11, t22, t22, t11, 0, 0, 0, 0, 0, 0, t25, 0, 1, 0, (((t15 + t31))*t46), (G*t48), t43, t11, t48, t26, t24, 0, 0, 0, 0, 0, 0, t25, 0, 1, 0, (((t17 + t19))*t46), (G*t49), t44, t11, t49, t28, t24)
-def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -1893,12 +1930,12 @@ def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t10 = ((-1)*Minimum(t9, Maximum(0, t5, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t11 = (((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t6))), B_c, B_r, (((-1) + B_c + B_r + t4 + t7)))) + (N_k*((t10 + t9)))))
     return ((((4*t1) + (((((-1)*t3) + ((-1)*t7)))*t8) + (t1*t2) + (t11*t8) + (t0*t11*t2))),)
-def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f116(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = ((-1)*N_q)
     return ((((4*t1) + (d_v*e*t1) + (d*e*((((-1)*t2) + ((-1)*B_r*Maximum(0, ((((((-1)*N_k) + ((-1)*t2))))//(B_r))))))*t0))),)
-def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f117(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -1912,13 +1949,13 @@ def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t10 = ((((N_q*t8) + ((-1)*B_r_bwd*SumOfFloors(((((-1)*t9) + t8)), B_r_bwd, B_c_bwd, ((N_q + ((-1)*N_k) + (B_c_bwd*t9)))))))*t1)
     t11 = (8*t10)
     return ((((d*t11) + (t0*t10) + (t0*t7) + (t10*t4) + (t3*t6) + (t4*t7) + (t5*t6) + t11 + t3 + t5)),)
-def f111(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (8*B_r_bwd)
     t1 = (4*B_c_bwd)
     t2 = (B_r_bwd*d)
     t3 = (B_c_bwd*e)
     return ((((4*t2) + (B_c_bwd*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r_bwd*d_v*e) + t0)),)
-def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f119(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -1926,11 +1963,11 @@ def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t4 = Minimum(1, (((-1) + G)))
     t5 = (H_kv*((1 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + t2 + t3)),)
-def f113(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f120(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (2*B_r_bwd)
     t1 = (2*B_c_bwd)
     return ((((B_c_bwd*t0) + (B_r_bwd*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f114(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -2008,7 +2045,7 @@ def f114(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t74 = (((2*t37) + (2*t38) + (e*t67)))
     t75 = (((t36*t63) + t74))
     return (t17, t27, t30, t31, t32, t15, t15, t34, 0, 0, t31, t35, t35, t34, t18, t29, 0, 0, t33, (((8*t15) + (8*t16) + (8*t33) + (8*t35) + (e*t17) + (e*t27) + (e*t30) + (e*t32) + (t35*t36) + (2*e*t31) + t39)), t16, (((d*t44) + (d_v*t44) + (4*d_v*t41) + (6*d*t41))), (2*(((t48*t49) + (3*d_v*t48)))*t50), ((((((B_r*(((t20*t24) + t25))) + ((-1)*t20*t42)))*t9) + t41 + t43)), 0, 0, Maximum((((2*B_r) + t51 + t52 + t53 + t54 + t55)), (((B_c_bwd*t56) + (d*t56) + (d*t58) + (d_v*t58) + t56 + t57))), Maximum((((4*t51) + (4*t55) + (8*B_r) + (e*t52) + (e*t53) + (e*t54))), (((4*t60) + (B_c_bwd*t36) + (B_c_bwd*t49) + (B_c_bwd*t59) + (B_r_bwd*t36) + (B_r_bwd*t49) + (e*t57) + (e*t60) + t59))), ((t61 + t62 + t65)), ((t63 + t65 + t66)), ((t63 + t69)), (((3*t62) + t68)), t69, t69, (((4*t61) + t71)), ((t71 + t73)), ((t70 + t73 + t74)), ((t72 + t75)), t75, t75)
-def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2064,7 +2101,7 @@ def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t52 = (t21*t51)
     t53 = (t29*t51)
     return (t14, t14, ((t15 + t16)), t16, 0, 0, (((t14*t18) + (t14*t19))), 0, (t13*t2), t14, 1, 0, (((8*B_r) + (B_c*t20) + (B_r*t21) + (d_v*t20) + t18 + t19)), (((((-1)*t11) + (G*N_q)))*t22), t25, t23, (t22*t26), t28, t13, (t13*t26*t29), t30, t13, t32, t33, t23, t34, t35, t23, 0, 0, 0, 0, 0, 0, t31, 0, 1, 0, ((4 + (2*t29))), t32, t33, t23, t32, t33, t23, t34, t35, t23, t37, t38, t23, t43, t43, t43, t43, t43, t44, t44, t44, 0, (((t43*t45) + (t43*t46) + (t43*t47))), t49, (t13*t39), t43, 1, 0, (((B_c_bwd*t21) + (B_c_bwd*t29) + (B_c_bwd*t36) + (B_c_bwd*t45) + (B_r_bwd*t36) + (4*B_c_bwd*d_v) + t45 + t46 + t47)), t28, t28, t13, t30, t30, t13, (t21*t48), t25, t23, (t29*t48), t33, t23, t50, t35, t23, t50, t35, t23, t49, t38, t23, t49, t38, t23, t28, t28, t13, t30, t30, t13, 0, t52, t23, 0, t53, t23, 0, 0, 0, 0, 0, 0, t31, 0, 1, 0, t36, t37, t38, t23, (t21*t31), t25, t23, 0, 0, 0, 0, 0, 0, t27, 0, 1, 0, 0, 0, t52, t23, 0, t28, t13, 0, 0, 0, 0, 0, 0, t27, 0, 1, 0, 0, 0, t53, t23, 0, t30, t13)
-def f116(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f123(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2080,11 +2117,11 @@ def f116(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t12 = ((-1)*Minimum(t9, Maximum(0, t5, (-(-(((((-1)*t11) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t13 = (((B_c*SumOfFloors(((((-1)*t12) + ((-1)*t6))), t10, B_r, ((t11 + t7)))) + (N_k*((t12 + t9)))))
     return ((((4*t2) + (((((-1)*t7) + (G*N_q)))*t8) + (t13*t8) + (t2*t3) + (t1*t13*t3))),)
-def f117(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     return ((((4*t1) + (d_v*e*t1) + (d*e*(((G*N_q) + ((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*N_k)))))//(B_r))))))*t0))),)
-def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f125(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (B*H_kv)
     t1 = (2*N_k*e*t0)
     t2 = (-(-(N_k)//(B_c_bwd)))
@@ -2095,10 +2132,10 @@ def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t7 = (8*t6)
     t8 = (e*t6)
     return ((((d*t1) + (d*t7) + (d*t8) + (d_v*t1) + (d_v*t8) + t7)),)
-def f119(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f120(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -2223,7 +2260,7 @@ def f120(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t121 = ((t118 + t119))
     t122 = (t102*t120)
     return (t33, t48, t50, t52, t53, t31, t31, t55, (t57*t59), (t59*t60), t52, t51, t51, t55, t57, t60, (t58*t61), t63, t54, (((8*t31) + (8*t32) + (8*t54) + (e*t33) + (e*t48) + (e*t50) + (e*t53) + (e*t63) + (t58*t66) + (t59*t67) + (t59*t68) + t64 + t73)), t32, (((d*t78) + (d_v*t78) + (4*d_v*t74) + (6*d*t74))), (2*(((t86*t87) + (3*d_v*t86)))*t13), ((((((B_r*(((t39*t43) + t46))) + ((-1)*((((-1)*t76) + t39))*t75)))*t13) + t74 + t77)), 0, 0, Maximum((((2*B_r) + t88 + t89 + t90 + t91 + t92)), (((B_c_bwd*t93) + (d*t93) + (d*t95) + (d_v*t95) + t93 + t94))), Maximum((((4*t88) + (4*t92) + (8*B_r) + (e*t89) + (e*t90) + (e*t91))), (((4*t97) + (B_c_bwd*t65) + (B_c_bwd*t87) + (B_c_bwd*t96) + (B_r_bwd*t65) + (B_r_bwd*t87) + (e*t94) + (e*t97) + t96))), ((t51 + t54 + t99)), ((t100 + t101 + t99)), (((((t101 + t106))*t102) + (((t101 + t105 + t108))*t58))), (((((t104 + t109))*t102) + (((t108 + t109))*t58))), (((((t103 + t105 + t107 + t60))*t58) + t110)), (((((t106 + t62))*t58) + t110)), (((4*t51) + t73)), ((t112 + t73)), (((((t114 + t116 + t70))*t102) + (((t116 + t118 + t72))*t58))), (((((t111 + t120))*t102) + (((t111 + t121 + t71))*t58))), (((((t113 + t121 + t68))*t58) + t122)), (((((t117 + t120))*t58) + t122)))
-def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -2296,7 +2333,7 @@ def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t69 = (t35*t65)
     t70 = (t37*t65)
     return (t21, t21, (((B_r*t21) + t23)), t23, 0, 0, (((t21*t25) + (t21*t27))), 0, (t20*t4), t21, 1, 0, (((4*t22) + (8*B_r) + (B_r*t24) + (B_r*t28) + t25 + t27)), (((((-1)*t18) + Minimum(N_q, (B_r*t7))))*t29), t31, t20, (t29*t32), t35, t33, (t32*t36), t37, t33, t38, t38, t20, t39, t39, t20, 0, 0, 0, 0, 0, 0, t30, 0, 1, 0, ((4 + (2*t26))), t38, t38, t20, t38, t38, t20, t39, t39, t20, t41, t41, t20, t56, t56, t56, t56, t56, t57, t57, t57, 0, (((t56*t58) + (t56*t59) + (t56*t60))), t62, (t20*t45), t56, 1, 0, (((B_c_bwd*t24) + (B_c_bwd*t26) + (B_c_bwd*t28) + (B_c_bwd*t40) + (B_c_bwd*t58) + (B_r_bwd*t40) + t58 + t59 + t60)), (t29*t63), t35, t33, (t36*t63), t37, t33, (t24*t61), t31, t20, (t26*t61), t38, t20, t64, t39, t20, t64, t39, t20, t62, t41, t20, t62, t41, t20, (t35*t66), t35, t33, (t37*t66), t37, t33, (t65*t67), t67, t20, (t65*t68), t68, t20, 0, 0, 0, 0, 0, 0, t30, 0, 1, 0, t40, t41, t41, t20, t31, t31, t20, 0, 0, 0, 0, 0, 0, t34, 0, 1, 0, (((t24 + t40))*t65), (G*t69), t67, t20, t69, t35, t33, 0, 0, 0, 0, 0, 0, t34, 0, 1, 0, (((t26 + t28))*t65), (G*t70), t68, t20, t70, t37, t33)
-def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f129(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -2318,11 +2355,11 @@ def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t18 = Minimum(t9, t11, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t10)))//(B_r))), t6))
     t19 = ((((B_c*((((-1)*SumOfFloors(((((-1)*t18) + t12)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t18) + t3)))) + SumOfFloors(((((-1)*t17) + ((-1)*t7))), B_c, B_r, ((t16 + t8)))))) + (((t12 + t17))*Minimum(N_k, (B_c*Minimum(t14, t15))))))*t0)
     return ((((4*t1) + (t1*t2) + (t13*t19) + (t19*t2) + (((((-1)*t8) + Minimum(N_q, (B_r*t12))))*t0*t13))),)
-def f123(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     return ((((4*t1) + (d_v*e*t1) + (d*e*((((-1)*B_r*Maximum(0, ((((N_q + ((-1)*W_r) + ((-1)*N_k))))//(B_r)))) + Minimum(N_q, (B_r*Minimum((-(-(N_q)//(B_r))), (-(-(((W_l + N_q)))//(B_r))))))))*t0))),)
-def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f131(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (d*e)
     t1 = (N_k*t0)
     t2 = Minimum(1, (((-1) + G)))
@@ -2350,7 +2387,7 @@ def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t24 = ((((B_r_bwd*((((-1)*SumOfFloors(((((-1)*t23) + t17)), B_r_bwd, B_c_bwd, ((N_q + ((-1)*W_r) + (B_c_bwd*t23) + t8)))) + SumOfFloors(((((-1)*t12) + ((-1)*t22))), B_r_bwd, B_c_bwd, ((t13 + t21)))))) + (((t17 + t22))*Minimum(N_q, (B_r_bwd*Minimum(t19, t20))))))*t3)
     t25 = (8*t24)
     return ((((d*t25) + (t0*t18) + (t0*t24) + (t1*t4) + (t1*t7) + (t18*t5) + (t24*t5) + (t4*t6) + (t6*t7) + t25)),)
-def f125(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f132(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (N_k*d)
     t1 = Minimum(1, (((-1) + G)))
     t2 = (B*e)
@@ -2360,7 +2397,7 @@ def f125(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t6 = (H_kv*((1 + ((-1)*t1)))*t2)
     t7 = (((((-1)*B_c_bwd*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c_bwd)))) + Minimum(N_k, (B_c_bwd*Minimum((-(-(N_k)//(B_c_bwd))), (-(-(((W_r + N_k)))//(B_c_bwd))))))))*t3)
     return ((((d*t7) + (d_v*t7) + (t0*t4) + (t0*t6) + (t4*t5) + (t5*t6))),)
-def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f133(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -2470,7 +2507,7 @@ def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t106 = (((2*t64) + (2*t65) + (e*t99)))
     t107 = (((t63*t95) + t106))
     return (t37, t53, t55, t56, t57, t35, t35, t59, 0, 0, t56, t60, t60, t59, t61, t62, 0, 0, t58, (((8*t35) + (8*t36) + (8*t58) + (8*t60) + (e*t37) + (e*t53) + (e*t55) + (e*t57) + (t60*t63) + (2*e*t56) + t66)), t36, (((d*t72) + (d_v*t72) + (4*d_v*t68) + (6*d*t68))), (2*(((t80*t81) + (3*d_v*t80)))*t82), ((((((B_r*(((t43*t48) + t51))) + ((-1)*((((-1)*t70) + t43))*t69)))*t16) + t68 + t71)), 0, 0, Maximum((((2*B_r) + t83 + t84 + t85 + t86 + t87)), (((B_c_bwd*t88) + (d*t88) + (d*t90) + (d_v*t90) + t88 + t89))), Maximum((((4*t83) + (4*t87) + (8*B_r) + (e*t84) + (e*t85) + (e*t86))), (((4*t92) + (B_c_bwd*t63) + (B_c_bwd*t81) + (B_c_bwd*t91) + (B_r_bwd*t63) + (B_r_bwd*t81) + (e*t89) + (e*t92) + t91))), ((t93 + t94 + t97)), ((t95 + t97 + t98)), ((t101 + t95)), (((3*t94) + t100)), t101, t101, (((4*t93) + t103)), ((t103 + t105)), ((t102 + t105 + t106)), ((t104 + t107)), t107, t107)
-def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f134(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -2549,7 +2586,7 @@ def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t75 = (t31*t74)
     t76 = (t39*t74)
     return (t24, t24, ((t25 + t26)), t26, 0, 0, (((t24*t28) + (t24*t29))), 0, (t23*t5), t24, 1, 0, (((8*B_r) + (B_c*t30) + (B_r*t31) + (d_v*t30) + t28 + t29)), (((((-1)*t21) + Minimum(t4, (B_r*t9))))*t32), t35, t33, (t32*t36), t38, t23, (t36*t40), t41, t23, t43, t44, t33, t45, t46, t33, 0, 0, 0, 0, 0, 0, t42, 0, 1, 0, ((4 + (2*t39))), t43, t44, t33, t43, t44, t33, t45, t46, t33, t48, t49, t33, t65, t65, t65, t65, t65, t66, t66, t66, 0, (((t65*t67) + (t65*t68) + (t65*t69))), t71, (t23*t53), t65, 1, 0, (((B_c_bwd*t31) + (B_c_bwd*t39) + (B_c_bwd*t47) + (B_c_bwd*t67) + (B_r_bwd*t47) + (4*B_c_bwd*d_v) + t67 + t68 + t69)), (t32*t72), t38, t23, (t40*t72), t41, t23, (t31*t70), t35, t33, (t39*t70), t44, t33, t73, t46, t33, t73, t46, t33, t71, t49, t33, t71, t49, t33, t38, t38, t23, t41, t41, t23, 0, t75, t33, 0, t76, t33, 0, 0, 0, 0, 0, 0, t42, 0, 1, 0, t47, t48, t49, t33, (t31*t42), t35, t33, 0, 0, 0, 0, 0, 0, t37, 0, 1, 0, 0, 0, t75, t33, 0, t38, t23, 0, 0, 0, 0, 0, 0, t37, 0, 1, 0, 0, 0, t76, t33, 0, t41, t23)
-def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f135(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2573,12 +2610,12 @@ def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t20 = Minimum(t9, t11, Maximum(0, t6, (-(-((G*((B_c + t19))))//(B_r)))))
     t21 = (((B_c*((((-1)*SumOfFloors(((((-1)*t20) + t12)), t16, B_r, (((B_r*t20) + ((-1)*G*t19))))) + SumOfFloors(((((-1)*t18) + ((-1)*t7))), t16, B_r, ((t17 + t8)))))) + (((t12 + t18))*Minimum(N_k, (B_c*Minimum(t14, t15))))))
     return ((((4*t2) + (((((-1)*t8) + Minimum(t0, (B_r*t12))))*t13) + (t13*t21) + (t2*t3) + (t1*t21*t3))),)
-def f129(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f136(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
     return ((((4*t2) + (d_v*e*t2) + (d*e*((((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*W_r) + ((-1)*N_k)))))//(B_r)))) + Minimum(t0, (B_r*Minimum((-(-(t0)//(B_r))), (-(-((G*((W_l + N_q))))//(B_r))))))))*t1))),)
-def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f137(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (d*e)
     t1 = (B*H_kv)
     t2 = (N_k*t1)
@@ -2604,7 +2641,7 @@ def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t22 = ((((B_r_bwd*((((-1)*SumOfFloors(((((-1)*t21) + t11)), B_r_bwd, t18, (((t18*t21) + t20)))) + SumOfFloors(((((-1)*t19) + ((-1)*t7))), B_r_bwd, t18, (((-1) + B_r_bwd + (t18*t7) + t16)))))) + (((t11 + t19))*Minimum(t13, (B_r_bwd*Minimum(t14, t15))))))*t1)
     t23 = (8*t22)
     return ((((d*t23) + (t0*t12) + (t0*t2) + (t0*t22) + (t12*t3) + (t2*t3) + (t22*t3) + t23)),)
-def f131(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f138(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (B*H_kv*e)
     t1 = (N_k*t0)
     t2 = (((((-1)*B_c_bwd*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c_bwd)))) + Minimum(N_k, (B_c_bwd*Minimum((-(-(N_k)//(B_c_bwd))), (-(-(((W_r + N_k)))//(B_c_bwd))))))))*t0)
@@ -2644,10 +2681,14 @@ RECORDS = {
     'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 26)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f27, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 27)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 28)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f32, 16), (), (), ('block_q', 'block_kv', )), None),
-    'demands (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ), ('!Formulas', ("#", f33, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f34, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f34, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f34, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f34, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 29)': ('!PlacementFormulas', ('!Formulas', ("#", f32, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f33, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f39, 16), (), (), ('block_q', 'block_kv', )), None),
+    'demands (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ), ('!Formulas', ("#", f40, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f41, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f42, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f41, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f41, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f42, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f41, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -2677,10 +2718,14 @@ RECORDS = {
     'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 26)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f27, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 27)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 28)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f36, 16), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ), ('!Formulas', ("#", f37, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f38, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f39, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f38, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f39, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 29)': ('!PlacementFormulas', ('!Formulas', ("#", f32, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f33, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f43, 16), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ), ('!Formulas', ("#", f44, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f45, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f46, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f45, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f45, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f46, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f45, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -2710,10 +2755,14 @@ RECORDS = {
     'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 26)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f27, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 27)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 28)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f40, 16), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ), ('!Formulas', ("#", f41, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f42, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f43, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f42, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f42, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f43, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f42, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 29)': ('!PlacementFormulas', ('!Formulas', ("#", f32, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f33, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f47, 16), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ), ('!Formulas', ("#", f48, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f49, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f50, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f49, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f49, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f50, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f49, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -2743,10 +2792,14 @@ RECORDS = {
     'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 26)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f27, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 27)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 28)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f44, 16), (), (), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ), ('!Formulas', ("#", f45, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f46, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f47, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f46, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f46, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f47, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f46, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 29)': ('!PlacementFormulas', ('!Formulas', ("#", f32, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f33, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f51, 16), (), (), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ), ('!Formulas', ("#", f52, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f53, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f54, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f53, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f53, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f54, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f53, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -2776,10 +2829,14 @@ RECORDS = {
     'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 26)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f27, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 27)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 28)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f48, 16), (), (), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ), ('!Formulas', ("#", f49, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f50, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f51, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f50, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f50, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f51, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f50, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 29)': ('!PlacementFormulas', ('!Formulas', ("#", f32, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f33, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f55, 16), (), (), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ), ('!Formulas', ("#", f56, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f57, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f58, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f57, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f57, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f58, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f57, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -2809,64 +2866,68 @@ RECORDS = {
     'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 26)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f27, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 27)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 28)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f30, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f52, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f53, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f54, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f55, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f56, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f57, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f57, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f58, 1), (), ('dq_buffers', ), ())),
-    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f55, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f59, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f57, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f57, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f60, 1), (), ('dq_buffers', ), ())),
-    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f61, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f62, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f63, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f64, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f65, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f66, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f54, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f56, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f68, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f68, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f69, 1), (), ('dq_buffers', ), ())),
-    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f59, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f68, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f68, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f70, 1), (), ('dq_buffers', ), ())),
-    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f61, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f62, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f63, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f64, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f71, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f72, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f54, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f73, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f74, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f75, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f73, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f58, 1), (), ('dq_buffers', ), ())),
-    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f73, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f76, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f75, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f73, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f60, 1), (), ('dq_buffers', ), ())),
-    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f61, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f62, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f63, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f64, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f77, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f78, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f54, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f79, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f74, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f80, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f79, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f69, 1), (), ('dq_buffers', ), ())),
-    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f79, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f76, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f80, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f79, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f70, 1), (), ('dq_buffers', ), ())),
-    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f61, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f62, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f63, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f64, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f81, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f82, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f54, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f74, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f84, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f58, 1), (), ('dq_buffers', ), ())),
-    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f76, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f84, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f60, 1), (), ('dq_buffers', ), ())),
-    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f61, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f62, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f63, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f64, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f85, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f86, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f54, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f74, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f88, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f69, 1), (), ('dq_buffers', ), ())),
-    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f76, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f88, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f70, 1), (), ('dq_buffers', ), ())),
-    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f61, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f62, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f63, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f64, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f89, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f90, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f91, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f92, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f93, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f94, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f92, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f95, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f96, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f97, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f97, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f58, 1), (), ('dq_buffers', ), ())),
-    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f92, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f98, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f94, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f92, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f95, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f99, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f97, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f97, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f60, 1), (), ('dq_buffers', ), ())),
-    'quantities (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f100, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f101, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f91, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f102, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f93, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f103, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f102, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f104, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f96, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f69, 1), (), ('dq_buffers', ), ())),
-    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f102, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f98, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f103, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f102, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f104, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f99, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f70, 1), (), ('dq_buffers', ), ())),
-    'quantities (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f106, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f107, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f91, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f108, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f93, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f108, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f58, 1), (), ('dq_buffers', ), ())),
-    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f108, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f98, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f108, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f113, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f60, 1), (), ('dq_buffers', ), ())),
-    'quantities (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f114, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f115, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f91, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f93, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f118, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f119, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f118, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f69, 1), (), ('dq_buffers', ), ())),
-    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f98, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f118, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f113, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f119, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f118, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f70, 1), (), ('dq_buffers', ), ())),
-    'quantities (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f120, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f121, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f91, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f93, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f58, 1), (), ('dq_buffers', ), ())),
-    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f98, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f113, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f60, 1), (), ('dq_buffers', ), ())),
-    'quantities (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f126, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f127, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f91, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f128, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f93, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f129, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f128, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f131, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f69, 1), (), ('dq_buffers', ), ())),
-    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f128, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f98, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f129, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f128, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f113, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f131, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f70, 1), (), ('dq_buffers', ), ())),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 29)': ('!PlacementFormulas', ('!Formulas', ("#", f32, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f33, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f59, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f60, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f62, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f63, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f64, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f64, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f62, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f66, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f64, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f64, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f71, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f72, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f73, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f74, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f63, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f75, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f75, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f76, 1), (), ('dq_buffers', ), ())),
+    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f74, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f66, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f75, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f75, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f77, 1), (), ('dq_buffers', ), ())),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f71, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f78, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f79, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f80, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f80, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f80, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f80, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f71, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f84, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f85, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f86, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f86, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f76, 1), (), ('dq_buffers', ), ())),
+    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f86, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f86, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f77, 1), (), ('dq_buffers', ), ())),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f71, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f88, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f89, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f90, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f91, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f90, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f90, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f91, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f90, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f71, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f92, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f93, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f94, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f95, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f94, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f76, 1), (), ('dq_buffers', ), ())),
+    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f94, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f95, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f94, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f77, 1), (), ('dq_buffers', ), ())),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f71, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f96, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f97, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f98, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f99, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f100, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f101, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f99, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f102, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f103, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f104, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f104, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f99, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f101, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f99, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f102, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f106, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f104, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f104, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'quantities (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f107, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f108, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f98, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f100, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f103, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f76, 1), (), ('dq_buffers', ), ())),
+    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f106, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f77, 1), (), ('dq_buffers', ), ())),
+    'quantities (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f113, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f114, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f98, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f115, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f100, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f115, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f118, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f119, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f115, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f115, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f120, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f119, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'quantities (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f121, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f122, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f98, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f100, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f118, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f126, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f76, 1), (), ('dq_buffers', ), ())),
+    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f120, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f126, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f77, 1), (), ('dq_buffers', ), ())),
+    'quantities (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f127, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f128, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f98, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f129, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f100, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f129, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f131, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f118, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f132, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f131, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f129, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f129, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f131, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f120, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f132, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f131, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'quantities (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f133, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, ), ('K', False, ), ('V', False, ), ('O', False, ), ('LSE', False, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, ), ('dO', False, ), ('D', False, ), ('dQ_acc', False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, ), ('V', False, ), ('Q', False, ), ('dO', False, ), ('LSE', False, ), ('D', False, ), ('dQ_acc', False, ), ('dQ_acc', False, ), ('dK', False, ), ('dV', False, ), ('dK_expanded', False, ), ('dV_expanded', False, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, ), ('dQ', False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, ), ('dK', False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, ), ('dV', False, ), ), None, False), ), ('!Formulas', ("#", f134, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f98, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f135, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f100, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f136, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f135, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f137, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f118, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f138, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f137, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f76, 1), (), ('dq_buffers', ), ())),
+    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f135, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f136, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f135, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f137, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f120, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f138, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f137, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f77, 1), (), ('dq_buffers', ), ())),
 }
