@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike, fspath
+from os import PathLike, fsdecode
+from os.path import lexists
 from pathlib import Path
 
 from iomodel.errors import InputError, shown
 
 
-def writable(path: str | PathLike[str], suffixes: Sequence[str], *, overwrite: bool) -> Path:
+def writable(
+    path: str | PathLike[str], suffixes: Sequence[str], *, overwrite: bool, switch: str = "overwrite=True"
+) -> Path:
     """Check that a file may be written and return its path, or raise InputError.
+
+    `switch` is the argument of the caller that replaces a file, for the message.
 
     >>> writable("roofline.pdf", (".png", ".svg"), overwrite=False)
     Traceback (most recent call last):
@@ -19,8 +24,8 @@ def writable(path: str | PathLike[str], suffixes: Sequence[str], *, overwrite: b
     """
     endings = " or ".join(suffixes)
     try:
-        target = Path(fspath(path))
-    except TypeError:
+        target = Path(fsdecode(path))
+    except (TypeError, UnicodeError):
         raise InputError(f"output: {shown(path)} given; allowed: the path of a {endings} file") from None
     if "\0" in str(target) or target.suffix.lower() not in suffixes:
         raise InputError(f"output: {shown(str(target))} given; allowed: a file that ends in {endings}")
@@ -30,14 +35,14 @@ def writable(path: str | PathLike[str], suffixes: Sequence[str], *, overwrite: b
             "an existing directory"
         )
     try:
-        folder, there = target.is_dir(), target.exists()
+        folder, there = target.is_dir(), lexists(target)
     except OSError as error:
         raise InputError(
             f"output: {shown(str(target))} cannot be written ({error.strerror}); allowed: another name"
         ) from None
     if folder or (there and not overwrite):
         kind = "is a directory" if folder else "already exists"
-        hint = "" if folder else ", or --force (overwrite=True) to replace it"
+        hint = "" if folder else f", or --force ({switch}) to replace it"
         raise InputError(f"output: {shown(str(target))} {kind}; allowed: another name{hint}")
     return target
 

@@ -92,6 +92,10 @@ class CompiledAlgorithm:
     options: tuple[tuple[str, Any], ...]
     quantities: CompiledQuantities
 
+    def __reduce__(self) -> Any:
+        """Pickle the inputs alone: compiled code is looked up, or built, where it is read."""
+        return tally, (self.algorithm, self.kind, self.options)
+
     @cached_property
     def formulas(self) -> Expressions:
         """The quantities as expressions."""
@@ -130,6 +134,19 @@ class CompiledAlgorithm:
         sizes = (len(self.reads), len(self.writes), len(SUMS), len(PEAKS), kernels, kernels)
         ends = list(accumulate(sizes))
         return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+    def outputs_of(self, quantity: str, tensor: str | None = None) -> tuple[tuple[int, ...], str]:
+        """Return the outputs of the formulas that make up a quantity, and how they are joined: "+" or "Maximum"."""
+        reads, writes, sums, peaks, *allocated = (tuple(range(part.start, part.stop)) for part in self._slices)
+        if tensor is not None:
+            names, places = (self.reads, reads) if quantity == "reads" else (self.writes, writes)
+            return (places[names.index(tensor)],), "+"
+        totals = {"hbm_reads": reads, "hbm_writes": writes, "hbm_elements": (*reads, *writes)}
+        if quantity in totals:
+            return totals[quantity], "+"
+        if quantity in ALLOCATIONS:
+            return allocated[ALLOCATIONS.index(quantity)], "Maximum"
+        return (dict(zip((*SUMS, *PEAKS), (*sums, *peaks), strict=True))[quantity],), "+"
 
     def split(self, values: Sequence[int]) -> Quantities:
         """Split a row of outputs into named quantities."""

@@ -309,7 +309,7 @@ def cost_array(
     bound = BoundCall.bind(algorithm, called.first, scalars, tiled=bool(sizes))
     tiles = with_followers(bound.algorithm.name, bound.tiles, sizes)
     options = FrozenDict({**bound.options, **numbers})
-    points = Points(bound.compiled.formulas, called, tiles, options, engine)
+    points = Points(bound.compiled, called, tiles, options, engine)
     return CostArray(name_of(algorithm), called, FrozenDict(tiles), options, points)
 
 
@@ -328,7 +328,7 @@ def _of_layers(algorithm: AlgorithmLike, engine: str, arguments: Mapping[str, An
     bound = BoundCall.bind(algorithm, called.first, dict.fromkeys(options, 1), tiled=bool(sizes))
     tiles, chosen = with_followers(declaration.name, bound.tiles, sizes), FrozenDict({**bound.options, **options})
     check_numbers(declaration, {**called.point, **features, **chosen, **tiles})
-    points = Points(bound.compiled.formulas, called, tiles, chosen, engine)
+    points = Points(bound.compiled, called, tiles, chosen, engine)
     return CostArray(name_of(algorithm), called, FrozenDict(tiles), chosen, points)
 
 

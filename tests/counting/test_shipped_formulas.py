@@ -80,6 +80,31 @@ def test_a_cold_command_needs_no_sympy(name: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+ARRAYS = (
+    "'flash2', q_len=[1024, 4096], head_dim=64, block_q=[[64], [128]], block_kv=64, mask='causal'",
+    "'flash2', q_len=[1024, 4096], head_dim=64, block_q=64, block_kv=64, direction='backward', dq_buffers=[1, 2]",
+    "'standard', q_len=[1024, 4096], head_dim=64, dtype=['bf16', 'fp32']",
+    "'split_kv', q_len=1, kv_len=[1024, 4096], head_dim=64, block_q=1, block_kv=64, splits=[[1], [4]]",
+    "'gemm', rows=[64, 65], in_features=64, out_features=64, block_m=64, block_n=32, block_k=[[16], [32]]",
+)
+
+
+@pytest.mark.parametrize("arguments", ARRAYS)
+def test_arrays_of_shipped_algorithms_need_no_sympy(arguments: str) -> None:
+    code = (
+        "import sys, iomodel\n"
+        f"costs = iomodel.cost_array({arguments})\n"
+        "one = costs.at(*(length - 1 for length in costs.shape))\n"
+        "for name, value in one.quantities.items():\n"
+        "    assert getattr(costs, name).flat[-1] == value, name\n"
+        "for side in ('reads', 'writes'):\n"
+        "    assert {name: int(n.flat[-1]) for name, n in getattr(costs, side).items()} == getattr(one, side)\n"
+        "assert 'sympy' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_changed_copy_of_a_shipped_algorithm_is_built_anew() -> None:
     copy = replace(algorithm("flash2"), title="mine")
     assert copy.shipped is None

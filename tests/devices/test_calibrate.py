@@ -364,7 +364,7 @@ def found():
 def test_a_file_is_replaced_only_if_asked(found, tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("keep")
-    with pytest.raises(iomodel.InputError, match="already exists; allowed with --force"):
+    with pytest.raises(iomodel.InputError, match="already exists; allowed: another name, or --force"):
         found.write(path)
     assert path.read_text() == "keep"
     path.chmod(0o640)
@@ -375,7 +375,7 @@ def test_a_file_is_replaced_only_if_asked(found, tmp_path):
         with pytest.raises(iomodel.InputError, match="output: "):
             found.write(f"{tmp_path}/{bad}")
     (tmp_path / "folder.yaml").mkdir()
-    with pytest.raises(iomodel.InputError, match="allowed: a file"):
+    with pytest.raises(iomodel.InputError, match="is a directory; allowed: another name"):
         found.write(tmp_path / "folder.yaml", force=True)
 
 
@@ -456,7 +456,7 @@ BAD = {
     "--device x": "device: 'x' given; allowed: an integer in digits",
     "--base h1000": "base: 'h1000' is unknown",
     "--output mine.txt": "output: 'mine.txt' given; allowed: a file that ends in .yaml",
-    "--output no/mine.yaml": "its folder does not exist",
+    "--output no/mine.yaml": "no is not a directory",
     "more": "unexpected extra argument",
 }
 

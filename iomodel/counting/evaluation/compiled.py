@@ -103,7 +103,7 @@ class StoredFormulas(Compiled):
     """
 
     def __init__(self, scalar: FunctionType, outputs: int, rebuild: Callable[[], Compiled]) -> None:
-        self._shipped, self._outputs, self._rebuild = scalar, outputs, rebuild
+        self.shipped, self._outputs, self._rebuild = scalar, outputs, rebuild
 
     @cached_property
     def formulas(self) -> list[Expr]:  # type: ignore[override]
@@ -122,7 +122,7 @@ class StoredFormulas(Compiled):
 
     def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:  # noqa: ARG002
         """The shipped function, with these functions for extrema, sums of floors and ratios."""
-        return FunctionType(self._shipped.__code__, dict(functions), self._shipped.__name__)
+        return FunctionType(self.shipped.__code__, dict(functions), self.shipped.__name__)
 
 
 def _whole(value: int | Fraction) -> int:

@@ -5,27 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from iomodel.common import output_files
 from iomodel.errors import InputError, shown
+
+SUFFIXES = (".yaml", ".yml")
 
 
 def writable(path: str | os.PathLike[str], *, force: bool = False) -> Path:
     """Check that a hardware file may be written to a path and return the path, or raise InputError."""
-    try:
-        name = os.fsdecode(path)
-        if "\0" in name:
-            raise ValueError
-        file = Path(name)
-        there, folder = os.path.lexists(file), file.parent.is_dir()
-    except (TypeError, ValueError):
-        raise InputError(f"output: {shown(path)} given; allowed: the path of a file, such as my-gpu.yaml") from None
-    if file.suffix.lower() not in (".yaml", ".yml"):
-        raise InputError(f"output: {shown(name)} given; allowed: a file that ends in .yaml, such as my-gpu.yaml")
-    if not folder:
-        raise InputError(f"output: {shown(name)} given; its folder does not exist")
-    if there and not (force and file.is_file()):
-        hint = "allowed with --force (force=True)" if file.is_file() else "allowed: a file"
-        raise InputError(f"output: {shown(name)} already exists; {hint}")
-    return file
+    return output_files.writable(path, SUFFIXES, overwrite=force, switch="force=True")
 
 
 def write_new(path: str | os.PathLike[str], text: str, *, force: bool = False) -> None:

@@ -1,0 +1,49 @@
+"""Single outputs of shipped functions, with the lines that they need alone."""
+
+from __future__ import annotations
+
+import ast
+from inspect import getsource
+from types import FunctionType
+
+
+def output_of(
+    function: FunctionType, places: tuple[int, ...], joined_by: str = "+"
+) -> tuple[FunctionType, tuple[int, ...]]:
+    """Return the function of some outputs joined to one, and the places of the inputs that it takes.
+
+    Parameters
+    ----------
+    function : function
+        A generated function: assignments of names, and the return of a tuple.
+    places : tuple of int
+        The outputs.
+    joined_by : {"+", "Maximum"}
+        A sum, or a call of this name.
+    """
+    (definition,) = ast.parse(getsource(function)).body
+    assert isinstance(definition, ast.FunctionDef)
+    *lines, last = definition.body
+    assert isinstance(last, ast.Return)
+    assert isinstance(last.value, ast.Tuple)
+    wanted = [last.value.elts[place] for place in places]
+    needed = {name for part in wanted for name in _names(part)}
+    kept: list[ast.stmt] = []
+    for line in reversed(lines):
+        assert isinstance(line, ast.Assign)
+        if _names(line.targets[0]) & needed:
+            kept.insert(0, line)
+            needed |= _names(line.value)
+    parameters = [argument.arg for argument in definition.args.args]
+    inputs = tuple(place for place, name in enumerate(parameters) if name in needed)
+    text = [ast.unparse(part) for part in wanted]
+    value = text[0] if len(text) == 1 else f"Maximum({', '.join(text)})" if joined_by == "Maximum" else " + ".join(text)
+    body = [*map(ast.unparse, kept), f"return ({value},)"]
+    source = f"def formula({', '.join(parameters[place] for place in inputs)}):\n    " + "\n    ".join(body)
+    space: dict[str, FunctionType] = {}
+    exec(source, space)  # lines of a module of this package
+    return space["formula"], inputs
+
+
+def _names(expression: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
