@@ -179,11 +179,11 @@ def _ceil(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _of_shape(found: Algorithm, workload: Workload, size: int) -> dict[str, Bound]:
+def _of_shape(declaration: Algorithm, workload: Workload, size: int) -> dict[str, Bound]:
     """Return the bounds of a workload other than attention: the compulsory traffic and the bound of a product."""
-    sizes = _compulsory(found, kind_of(workload)).scalars(workload.longest, (), ())
+    sizes = _compulsory(declaration, kind_of(workload)).scalars(workload.longest, (), ())
     bounds = {"compulsory": Bound("compulsory", *sizes)}
-    if "product" in found.classes and isinstance(workload, Linear):
+    if "product" in declaration.classes and isinstance(workload, Linear):
         products = workload.flops // 2
         pairs = workload.groups * workload.rows * workload.out_features if workload.gated else 0
         value = isqrt(4 * products**2 // size) - 2 * size - pairs
@@ -193,16 +193,16 @@ def _of_shape(found: Algorithm, workload: Workload, size: int) -> dict[str, Boun
 
 
 @lru_cache(maxsize=256)
-def _compulsory(found: Algorithm, kind: FormulaKind) -> Formulas:
+def _compulsory(declaration: Algorithm, kind: FormulaKind) -> Formulas:
     """Elements and bytes of what a nest loads before it stores it, and of what it stores for good."""
-    options = structural(check_options(found, {}))
+    options = structural(check_options(declaration, {}))
 
     def build() -> Formulas:
         from iomodel.counting.compile import compiled_compulsory
 
-        return compiled_compulsory(found, kind, options)
+        return compiled_compulsory(declaration, kind, options)
 
-    return obtain(found.shipped, "compulsory", (kind, options), build)
+    return obtain(declaration.shipped, "compulsory", (kind, options), build)
 
 
 VALUES = {"exact": _exact, "row-atomic": _row_atomic, "fixed-split": _fixed_split}

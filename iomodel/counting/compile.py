@@ -47,23 +47,25 @@ def compiled_quantities(
     algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...]
 ) -> CompiledQuantities:
     """Compile every quantity of (algorithm, kind, options that shape a formula)."""
-    found, chosen = formulas(algorithm, kind, options), dict(options)
+    expressions, chosen = formulas(algorithm, kind, options), dict(options)
     nest, view = declared(algorithm, kind, chosen), View(kind.mask, bool(chosen.get("packed")))
     numbers = tuple(entry.name for entry in OPTIONS if entry.name in algorithm.takes(kind.direction))
 
-    sums = [getattr(found, name) for name in (*SUMS, *PEAKS)]
-    every = [*found.reads.values(), *found.writes.values(), *sums, *_allocations(nest, view)]
-    compiled = compile_formulas(every, numbers, found.tiles, kind.operation)
+    sums = [getattr(expressions, name) for name in (*SUMS, *PEAKS)]
+    every = [*expressions.reads.values(), *expressions.writes.values(), *sums, *_allocations(nest, view)]
+    compiled = compile_formulas(every, numbers, expressions.tiles, kind.operation)
     inputs = compiled.compiled.inputs[: len(compiled.compiled.inputs) - len(compiled.nodes)]
-    once = _once(found, nest, view, inputs) if kind.operation == "attention" else None
-    return CompiledQuantities(tuple(found.reads), tuple(found.writes), found.tiles, numbers, len(nest), compiled, once)
+    once = _once(expressions, nest, view, inputs) if kind.operation == "attention" else None
+    return CompiledQuantities(
+        tuple(expressions.reads), tuple(expressions.writes), expressions.tiles, numbers, len(nest), compiled, once
+    )
 
 
 def _allocations(nest: Nest, view: View, per: Sequence[Per] = tuple(HOW_MANY)) -> list[Expr]:
     return [size for weight in (counts.elements, in_bytes) for size in counts.allocations(nest, view, weight, per)]
 
 
-def _once(found: Expressions, nest: Nest, view: View, inputs: Sequence[Symbol]) -> Compiled | None:
+def _once(expressions: Expressions, nest: Nest, view: View, inputs: Sequence[Symbol]) -> Compiled | None:
     """Compile the part of the outputs that does not repeat with the sequences of a call; None if there is none."""
     calls = tuple(kernel for kernel in nest if kernel.per == "call")
     moved = [
@@ -71,7 +73,7 @@ def _once(found: Expressions, nest: Nest, view: View, inputs: Sequence[Symbol]) 
     ]
     outputs = [
         side.get(name, Integer(0))
-        for side, names in zip(moved, (found.reads, found.writes), strict=True)
+        for side, names in zip(moved, (expressions.reads, expressions.writes), strict=True)
         for name in names
     ]
     traffic = counts.hbm_bytes(calls, view)
@@ -80,10 +82,10 @@ def _once(found: Expressions, nest: Nest, view: View, inputs: Sequence[Symbol]) 
     return Compiled(outputs, inputs) if any(output != 0 for output in outputs) else None
 
 
-def compiled_requirements(found: Algorithm) -> tuple[CompiledRequirement, ...]:
+def compiled_requirements(declaration: Algorithm) -> tuple[CompiledRequirement, ...]:
     """Compile the requirements of an algorithm."""
     made = []
-    for requirement in found.requires:
+    for requirement in declaration.requires:
         names = tuple(sorted(NAME_OF[symbol] for symbol in requirement.holds.free_symbols))
         inputs = [BY_NAME[name] for name in names]
         holds = Compiled([requirement.holds], inputs)
@@ -92,8 +94,8 @@ def compiled_requirements(found: Algorithm) -> tuple[CompiledRequirement, ...]:
     return tuple(made)
 
 
-def compiled_compulsory(found: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...]) -> Formulas:
+def compiled_compulsory(declaration: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...]) -> Formulas:
     """Compile the elements and bytes of the inputs of a nest and of its final outputs."""
-    nest, view = declared(found, kind, dict(options)), View(kind.mask)
+    nest, view = declared(declaration, kind, dict(options)), View(kind.mask)
     sizes = [counts.compulsory(nest, view, weight) for weight in (counts.elements, in_bytes)]
     return compile_formulas(sizes, (), (), kind.operation)

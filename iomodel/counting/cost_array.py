@@ -52,8 +52,8 @@ class LazyQuantity:
     def __get__(self, costs: CostArray | None, owner: type) -> LazyQuantity | Array:
         if costs is None:
             return self
-        found: Array = costs.points.array(self.name)
-        return found
+        values: Array = costs.points.array(self.name)
+        return values
 
 
 class LazyTraffic(Mapping[str, Array]):
@@ -149,8 +149,8 @@ class CostArray(ArrayCounts, Result, Tabular):
         """Return the cost at one index, by :func:`iomodel.cost`.
 
         >>> import iomodel
-        >>> found = iomodel.cost_array("flash2", q_len=[1024, 4096], head_dim=64, block_q=128, block_kv=64)
-        >>> bool(found.at(1).hbm_bytes == found.hbm_bytes[1])
+        >>> costs = iomodel.cost_array("flash2", q_len=[1024, 4096], head_dim=64, block_q=128, block_kv=64)
+        >>> bool(costs.at(1).hbm_bytes == costs.hbm_bytes[1])
         True
         """
         whole = [in_digits(i) for i in index]
@@ -208,12 +208,12 @@ class CostArray(ArrayCounts, Result, Tabular):
 
     def records(self) -> dict[str, Any]:
         """Return a column per array argument, tensor and quantity, with a row per point."""
-        given = {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
+        columns = {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
         moved = {
             f"{side}_{tensor}": values for side in ("reads", "writes") for tensor, values in getattr(self, side).items()
         }
         counts = {name: getattr(self, name) for name in (*TOTALS, *QUANTITIES)}
-        return flat_columns({**given, **moved, **counts}, self.shape)
+        return flat_columns({**columns, **moved, **counts}, self.shape)
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
@@ -282,11 +282,11 @@ def cost_array(
     Examples
     --------
     >>> import iomodel
-    >>> found = iomodel.cost_array("flash2", q_len=[1024, 4096], head_dim=64, block_q=[[64], [128]], block_kv=64)
-    >>> found.hbm_bytes
+    >>> costs = iomodel.cost_array("flash2", q_len=[1024, 4096], head_dim=64, block_q=[[64], [128]], block_kv=64)
+    >>> costs.hbm_bytes
     array([[ 4460544, 68173824],
            [ 2363392, 34619392]])
-    >>> found.reads["K"].tolist()  # 16 and 64, then 8 and 32 passes over K
+    >>> costs.reads["K"].tolist()  # 16 and 64, then 8 and 32 passes over K
     [[1048576, 16777216], [524288, 8388608]]
     """
     if not isinstance(engine, str) or engine not in ENGINES:
@@ -298,8 +298,8 @@ def cost_array(
     taken = {name: more.pop(name) for name in list(more) if name in Attention.model_fields or name in SIDES}
     fields = {"q_len": q_len, "kv_len": kv_len, "head_dim": head_dim, "value_dim": value_dim, "batch": batch}
     fields |= {"heads": heads, "kv_heads": kv_heads, "dtype": dtype, "mask": mask, "direction": direction, **taken}
-    given = {name: more.pop(name) for name in list(more) if name in TILE_NAMES | LAUNCH_NAMES}
-    sizes = {name: as_integers(name, size, late=True) for name, size in given.items()}
+    tiles_and_launch = {name: more.pop(name) for name in list(more) if name in TILE_NAMES | LAUNCH_NAMES}
+    sizes = {name: as_integers(name, size, late=True) for name, size in tiles_and_launch.items()}
     sizes = {name: size for name, size in sizes.items() if name not in LAUNCH_NAMES}
     numbers = {name: as_integers(name, more[name], late=True) for name in NUMBERS & more.keys()}
     called = calls(fields, {**sizes, **numbers}, late=True)
@@ -338,9 +338,9 @@ def _some(value: Any) -> Any:
 
 def _check_names(algorithm: AlgorithmLike, first: Attention, options: Mapping[str, Any]) -> None:
     """Raise UnknownNameError for an unknown argument, with the nearest known name."""
-    found = find_algorithm(algorithm)
-    check_kind(found, kind_of(first))
-    taken = {**found.takes(first.direction), **found.common}
+    declaration = find_algorithm(algorithm)
+    check_kind(declaration, kind_of(first))
+    taken = {**declaration.takes(first.direction), **declaration.common}
     known = [*Attention.model_fields, *SIDES, *TILE_NAMES, *taken]
     for name in options:
         if name not in taken:
@@ -348,12 +348,12 @@ def _check_names(algorithm: AlgorithmLike, first: Attention, options: Mapping[st
             raise UnknownNameError(f"argument for {algorithm}", name, sorted(known), likely)
 
 
-def _check_numbers(algorithm: AlgorithmLike, called: Calls, given: Mapping[str, Any]) -> None:
+def _check_numbers(algorithm: AlgorithmLike, called: Calls, sizes: Mapping[str, Any]) -> None:
     """Raise InputError with the first index where options, lengths and tiles break a requirement."""
-    found = find_algorithm(algorithm)
-    spoken = {name for requirement in requirements(found) for name in requirement.names}
-    chosen = {**found.takes(called.first.direction), **given}
+    declaration = find_algorithm(algorithm)
+    spoken = {name for requirement in requirements(declaration) for name in requirement.names}
+    chosen = {**declaration.takes(called.first.direction), **sizes}
     tiles = {name for name in spoken if name not in chosen and name in TILE_NAMES}  # missing tiles raise later
     numbers = {name: chosen[name] if name in chosen else called.number(name) for name in spoken - tiles}
     checked = {name: as_integers(name, value) for name, value in numbers.items()}  # long arrays included
-    check_numbers(found, {**chosen, "mask": called.first.mask, **checked})
+    check_numbers(declaration, {**chosen, "mask": called.first.mask, **checked})

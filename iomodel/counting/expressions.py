@@ -191,21 +191,21 @@ def _tex(name: str) -> str:
     return name if "_" not in name else r"\text{{{}}}".format(name.replace("_", r"\_"))
 
 
-def declared(found: Algorithm, kind: FormulaKind, options: Mapping[str, Any]) -> Nest:
+def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, Any]) -> Nest:
     """Build the nest of a kind under the options; `packed` affects the view of the nest, not its declaration."""
     switches = {name: value for name, value in options.items() if name not in NUMBERS and name != "packed"}
-    symbols = {name: BY_NAME[name] for name in NUMBERS & found.options.keys()}
+    symbols = {name: BY_NAME[name] for name in NUMBERS & declaration.options.keys()}
     causal = kind.mask == CAUSAL
     if kind.operation != "attention":
-        features = {name: name in kind.features for name in found.features}
-        return found.nest(kind.direction, **switches, **symbols, **features)
+        features = {name: name in kind.features for name in declaration.features}
+        return declaration.nest(kind.direction, **switches, **symbols, **features)
     written = {name for name in AS_WRITTEN if switches.pop(name, False)}
     for name in written.intersection(BAND_ONLY if kind.mask.tabulated else ()):
         raise InputError(
             f"{name}: True given for a mask given by data; allowed: False, or a full mask, causal, a window"
         )
     passes = [
-        as_written(dressed(found.nest(way, causal, **switches, **symbols), kind.features), written)
+        as_written(dressed(declaration.nest(way, causal, **switches, **symbols), kind.features), written)
         for way in passes_of(kind.direction)
     ]
     if len(passes) == 1:
@@ -243,14 +243,14 @@ def expressions(
     >>> iomodel.expressions("flash2").subs(batch=1, heads=1).hbm_elements
     N_k*d*ceiling(N_q/B_r) + N_k*d_v*ceiling(N_q/B_r) + N_q*d + N_q*d_v + N_q
     """
-    found = find_algorithm(algorithm)
+    declaration = find_algorithm(algorithm)
     mask = known_mask(mask)
     known_direction(direction)
-    features = _features(found, direction, options)
-    kind = FormulaKind(mask_kind(mask), direction, features, found.answers)
-    check_kind(found, kind)
-    complete = check_options(found, options, direction=direction)
-    formula = replace(formulas(found, kind, structural(complete)), mask=mask)
+    features = _features(declaration, direction, options)
+    kind = FormulaKind(mask_kind(mask), direction, features, declaration.answers)
+    check_kind(declaration, kind)
+    complete = check_options(declaration, options, direction=direction)
+    formula = replace(formulas(declaration, kind, structural(complete)), mask=mask)
     numbers = {name: options[name] for name in NUMBERS & options.keys()}
     return (
         replace(formula.subs(numbers), substitutions=(), options=FrozenDict({**formula.options, **numbers}))
@@ -259,14 +259,14 @@ def expressions(
     )
 
 
-def _features(found: Algorithm, direction: str, options: dict[str, Any]) -> tuple[str, ...]:
+def _features(declaration: Algorithm, direction: str, options: dict[str, Any]) -> tuple[str, ...]:
     """Remove the features from the options and return the enabled ones; raise InputError for impossible features."""
-    allowed = {**found.takes(direction), **found.common} if direction in found.directions else {}
-    known = tuple(FEATURES) if found.answers == "attention" else found.features
-    written = (*AS_WRITTEN, *(found.written(direction) if allowed else ()))
+    allowed = {**declaration.takes(direction), **declaration.common} if direction in declaration.directions else {}
+    known = tuple(FEATURES) if declaration.answers == "attention" else declaration.features
+    written = (*AS_WRITTEN, *(declaration.written(direction) if allowed else ()))
     for name, value in options.items():
         if allowed and name not in allowed and name not in known and name not in written:
-            raise UnknownNameError(f"option of {found.name}", name, [*allowed, *known])
+            raise UnknownNameError(f"option of {declaration.name}", name, [*allowed, *known])
         if name in known and not isinstance(value, bool):
             raise InputError(f"{name}: {shown(value)} given; allowed: bool")
     features = tuple(name for name in known if options.pop(name, False))
@@ -280,16 +280,16 @@ def _features(found: Algorithm, direction: str, options: dict[str, Any]) -> tupl
 
 
 @lru_cache(maxsize=256)
-def formulas(found: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...]) -> Expressions:
+def formulas(declaration: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...]) -> Expressions:
     """Build the expressions of a kind under the options that shape them."""
     chosen = dict(options)
-    nest = declared(found, kind, chosen)
+    nest = declared(declaration, kind, chosen)
     view = View(kind.mask, bool(chosen.get("packed")))
     quantities = {name: getattr(counts, name)(nest, view) for name in QUANTITIES}
-    if found.approximates or kind.operation != "attention":  # no mask defines the useful pairs
+    if declaration.approximates or kind.operation != "attention":  # no mask defines the useful pairs
         quantities["useful_flops"] = quantities["flops"]
     return Expressions(
-        algorithm=name_of(found),
+        algorithm=name_of(declaration),
         mask="full",
         direction=kind.direction,
         features=kind.features,

@@ -65,35 +65,41 @@ def known_direction(direction: object) -> None:
         raise UnknownNameError("direction", direction, get_args(Direction))
 
 
-def check_answers(found: Algorithm, operation: str) -> None:
+def check_answers(declaration: Algorithm, operation: str) -> None:
     """Raise InputError unless an algorithm covers an operation; the message names the algorithms that do."""
-    if operation != found.answers:
+    if operation != declaration.answers:
         able = ", ".join(list_algorithms(operation))
-        raise InputError(f"algorithm: {found.name} given, for {found.answers}; allowed for {operation}: {able}")
-
-
-def check_kind(found: Algorithm, kind: FormulaKind) -> None:
-    """Raise InputError unless an algorithm covers the operation, direction, mask and features of a kind."""
-    check_answers(found, kind.operation)
-    if kind.direction not in found.directions:
-        allowed = ", ".join(found.directions)
         raise InputError(
-            f"direction: {kind.direction!r} given; allowed: {allowed}, because {found.name} supports no other"
+            f"algorithm: {declaration.name} given, for {declaration.answers}; allowed for {operation}: {able}"
+        )
+
+
+def check_kind(declaration: Algorithm, kind: FormulaKind) -> None:
+    """Raise InputError unless an algorithm covers the operation, direction, mask and features of a kind."""
+    check_answers(declaration, kind.operation)
+    if kind.direction not in declaration.directions:
+        allowed = ", ".join(declaration.directions)
+        raise InputError(
+            f"direction: {kind.direction!r} given; allowed: {allowed}, because {declaration.name} supports no other"
         )
     masks = {"full": FULL, "causal": CAUSAL}
-    if found.masks and kind.mask not in [masks[name] for name in found.masks]:
+    if declaration.masks and kind.mask not in [masks[name] for name in declaration.masks]:
         other = "one of data" if kind.mask.tabulated else "a window"
         mask_name = next((repr(name) for name, mask in masks.items() if mask == kind.mask), other)
-        allowed = " or ".join(map(repr, found.masks))
-        raise InputError(f"mask: {mask_name} given; allowed: {allowed}, because {found.name} is defined for no other")
+        allowed = " or ".join(map(repr, declaration.masks))
+        raise InputError(
+            f"mask: {mask_name} given; allowed: {allowed}, because {declaration.name} is defined for no other"
+        )
     for direction in passes_of(kind.direction):
-        if found.answers != "attention":
-            lacked = set(kind.features) - set(found.features)
+        if declaration.answers != "attention":
+            lacked = set(kind.features) - set(declaration.features)
         else:
-            lacked = set(FEATURE_NAMES) if found.approximates else set(found.without.get(direction, ()))
+            lacked = set(FEATURE_NAMES) if declaration.approximates else set(declaration.without.get(direction, ()))
         missing = lacked & set(kind.features)
         if missing:
-            raise InputError(f"{min(missing)}: given; allowed: not with {found.name}, whose {direction} pass lacks it")
+            raise InputError(
+                f"{min(missing)}: given; allowed: not with {declaration.name}, whose {direction} pass lacks it"
+            )
 
 
 def passes_of(direction: str) -> tuple[str, ...]:

@@ -154,7 +154,7 @@ def optimum(algorithm: AlgorithmLike, mask: Mask = "full", direction: str = "for
     The order N^2 d^2 / M: Dao et al. 2022 (arXiv:2205.14135), Theorem 2; optimal by Saha and Ye 2024
     (arXiv:2402.07443).
     """
-    found = find_algorithm(algorithm)
+    declaration = find_algorithm(algorithm)
     mask = known_mask(mask)
     if mask_kind(mask).tabulated:
         raise InputError(
@@ -162,26 +162,26 @@ def optimum(algorithm: AlgorithmLike, mask: Mask = "full", direction: str = "for
         )
     known_direction(direction)
     kind = FormulaKind(mask_kind(mask), direction)
-    check_kind(found, kind)
-    if found.approximates:
+    check_kind(declaration, kind)
+    if declaration.approximates:
         exact = ", ".join(exact_algorithms())
         raise InputError(f"algorithm: {algorithm} given; allowed: {exact}, which have closed forms")
-    complete = check_options(found, {**options, **found.common}, direction=direction)
+    complete = check_options(declaration, {**options, **declaration.common}, direction=direction)
     numbers = tuple((name, value) for name, value in complete.items() if name in NUMBERS)
-    formula = _optimum(found, kind, structural(complete), numbers)
-    return Optimum(name_of(found), mask, direction, *formula)
+    formula = _optimum(declaration, kind, structural(complete), numbers)
+    return Optimum(name_of(declaration), mask, direction, *formula)
 
 
 @lru_cache(maxsize=128)
 def _optimum(
     algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...], numbers: tuple[tuple[str, int], ...]
 ) -> tuple[Any, ...]:
-    given = {**ONE_HEAD, **{BY_NAME[number]: value for number, value in numbers}}
-    found, fixed = parts(declared(algorithm, kind, dict(options)), kind.mask)
+    values = {**ONE_HEAD, **{BY_NAME[number]: value for number, value in numbers}}
+    loops, fixed = parts(declared(algorithm, kind, dict(options)), kind.mask)
     tiles: dict[Symbol, Expr] = {}
-    total = _traffic(fixed, View(kind.mask), given)
-    for part in found:
-        sizes, traffic = _part(part, View(kind.mask), given, algorithm.name)
+    total = _traffic(fixed, View(kind.mask), values)
+    for part in loops:
+        sizes, traffic = _part(part, View(kind.mask), values, algorithm.name)
         tiles |= sizes
         total += traffic
     if kind.mask != FULL:
@@ -196,16 +196,16 @@ def _optimum(
     return named, factor_terms(total), first, order
 
 
-def _traffic(nest: Nest, view: View, given: Mapping[Symbol, int]) -> Expr:
+def _traffic(nest: Nest, view: View, values: Mapping[Symbol, int]) -> Expr:
     sides = (counts.moves(nest, view, counts.READS), counts.moves(nest, view, counts.WRITES))
-    return Add(*(moved for side in sides for moved in side.values())).subs(given)
+    return Add(*(moved for side in sides for moved in side.values())).subs(values)
 
 
-def _part(part: Part, view: View, given: Mapping[Symbol, int], name: str) -> tuple[dict[Symbol, Expr], Expr]:
+def _part(part: Part, view: View, values: Mapping[Symbol, int], name: str) -> tuple[dict[Symbol, Expr], Expr]:
     """Return the optimal tiles of a part and their traffic."""
     outer, inner = part.outer, part.inner
-    footprint = counts.footprint(part.nest, view).subs(given)
-    unmasked = _continuous(_traffic(part.nest, View(FULL), given))
+    footprint = counts.footprint(part.nest, view).subs(values)
+    unmasked = _continuous(_traffic(part.nest, View(FULL), values))
     if {outer, inner} <= unmasked.free_symbols:
         if part.masked and (view.mask.left or not view.mask.causal):
             raise InputError(f"mask: a window given; allowed: full or causal, because {name} has no other formulas")
@@ -215,8 +215,8 @@ def _part(part: Part, view: View, given: Mapping[Symbol, int], name: str) -> tup
     if part.masked and view.mask != FULL:
         # A diagonal goes through the mask, so every row takes part: what streams past tiles becomes less, no other
         # move does. Of a query tile that sees only some of the splits this counts Q too often, at a lower order.
-        whole = _continuous(_traffic(part.only("fixed", "once a tile", "loose"), View(FULL), given))
-        traffic = _long(_traffic(part.only("streamed", "area"), view, given), part) + whole.subs({N_q: N, N_k: N})
+        whole = _continuous(_traffic(part.only("fixed", "once a tile", "loose"), View(FULL), values))
+        traffic = _long(_traffic(part.only("streamed", "area"), view, values), part) + whole.subs({N_q: N, N_k: N})
     stationary, streamed = (outer, inner) if outer in traffic.free_symbols else (inner, outer)
     sizes = {stationary: _filling(footprint, stationary, {streamed: b}), streamed: b}
     return sizes, traffic.subs(sizes)

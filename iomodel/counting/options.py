@@ -15,49 +15,51 @@ from iomodel.nests.feature_names import AS_WRITTEN
 
 
 def check_options(
-    found: Algorithm, options: Mapping[str, Any], tiled: bool = False, direction: str = "forward"
+    declaration: Algorithm, options: Mapping[str, Any], tiled: bool = False, direction: str = "forward"
 ) -> dict[str, Any]:
     """Check the options of an algorithm and fill in the defaults; errors name the option."""
-    allowed, whole = {**found.takes(direction), **found.common}, {}
-    written = dict.fromkeys(found.written(direction), False)
+    allowed, whole = {**declaration.takes(direction), **declaration.common}, {}
+    written = dict.fromkeys(declaration.written(direction), False)
     for name, value in options.items():
         if name in written or name in AS_WRITTEN:
-            _check_written(found, name, value, written)
+            _check_written(declaration, name, value, written)
             continue
         if name not in allowed:
-            raise UnknownNameError(f"option of {found.name}", name, [*allowed, *written])
+            raise UnknownNameError(f"option of {declaration.name}", name, [*allowed, *written])
         if name in NUMBERS:
             whole[name] = as_integer(name, value)
         elif type(value) is not type(allowed[name]):
             raise InputError(f"{name}: {shown(value)} given; allowed: {type(allowed[name]).__name__}")
     chosen = {name: value for name, value in {**allowed, **options, **whole}.items() if name in allowed or value}
-    if found.approximates and chosen.get("packed"):
-        raise InputError(f"packed: True given; allowed: False, because {found.name} has no packed rows")
+    if declaration.approximates and chosen.get("packed"):
+        raise InputError(f"packed: True given; allowed: False, because {declaration.name} has no packed rows")
     if direction == "both":
-        for name, needed in found.saved.items():
+        for name, needed in declaration.saved.items():
             if options.get(name, needed) != needed:
                 raise InputError(
                     f"{name}: {options[name]} given; allowed: {needed}, because the backward pass needs it"
                 )
-    if tiled and found.tiled_by:
-        if options.get(found.tiled_by) is False:
-            raise InputError(f"{found.tiled_by}: False given; allowed: True, because {found.name} has tiles here")
-        chosen[found.tiled_by] = True
+    if tiled and declaration.tiled_by:
+        if options.get(declaration.tiled_by) is False:
+            raise InputError(
+                f"{declaration.tiled_by}: False given; allowed: True, because {declaration.name} has tiles here"
+            )
+        chosen[declaration.tiled_by] = True
     return chosen
 
 
-def _check_written(found: Algorithm, name: str, value: Any, written: Mapping[str, bool]) -> None:
+def _check_written(declaration: Algorithm, name: str, value: Any, written: Mapping[str, bool]) -> None:
     if not isinstance(value, bool):
         raise InputError(f"{name}: {shown(value)} given; allowed: bool")
     if value and name not in written:
-        raise InputError(f"{name}: True given; allowed: False, because {found.name} {AS_WRITTEN[name]}")
+        raise InputError(f"{name}: True given; allowed: False, because {declaration.name} {AS_WRITTEN[name]}")
 
 
-def only_taken(found: Algorithm, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def only_taken(declaration: Algorithm, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Select the options that an algorithm takes in a direction."""
-    known = {**found.takes(direction), **found.common, **dict.fromkeys(found.written(direction))}
+    known = {**declaration.takes(direction), **declaration.common, **dict.fromkeys(declaration.written(direction))}
     taken = {name: value for name, value in options.items() if name in known}
-    return {**taken, "packed": False} if found.approximates and "packed" in taken else taken
+    return {**taken, "packed": False} if declaration.approximates and "packed" in taken else taken
 
 
 def known_options(algorithms: Iterable[AlgorithmLike], direction: str | None = None) -> dict[str, Any]:
@@ -73,9 +75,9 @@ def known_options(algorithms: Iterable[AlgorithmLike], direction: str | None = N
     return {**known, **common, **dict(sorted(written.items()))}
 
 
-def _written_names(found: Algorithm, direction: str | None) -> Iterable[str]:
-    ways = [way for way in found.directions if way != "both"] if direction is None else [direction]
-    return (name for way in ways for name in found.written(way))
+def _written_names(declaration: Algorithm, direction: str | None) -> Iterable[str]:
+    ways = [way for way in declaration.directions if way != "both"] if direction is None else [direction]
+    return (name for way in ways for name in declaration.written(way))
 
 
 NUMBERS = frozenset(entry.name for entry in OPTIONS)

@@ -29,50 +29,50 @@ class CompiledRequirement:
     most: Compiled | None
 
 
-def requirements(found: Algorithm) -> tuple[CompiledRequirement, ...]:
+def requirements(declaration: Algorithm) -> tuple[CompiledRequirement, ...]:
     """Return the requirements of an algorithm, compiled."""
-    known: tuple[CompiledRequirement, ...] | None = found.memo.get(CompiledRequirement)
+    known: tuple[CompiledRequirement, ...] | None = declaration.memo.get(CompiledRequirement)
     if known is None:
 
         def build() -> tuple[CompiledRequirement, ...]:
             from iomodel.counting.compile import compiled_requirements
 
-            return compiled_requirements(found)
+            return compiled_requirements(declaration)
 
-        known = found.memo[CompiledRequirement] = obtain(found.shipped, "requirements", (), build)
+        known = declaration.memo[CompiledRequirement] = obtain(declaration.shipped, "requirements", (), build)
     return known
 
 
-def check_numbers(found: Algorithm, numbers: Mapping[str, Any]) -> None:
+def check_numbers(declaration: Algorithm, numbers: Mapping[str, Any]) -> None:
     """Raise InputError where numbers break a requirement; requirements on numbers that are not given are skipped.
 
     Parameters
     ----------
-    found : Algorithm
+    declaration : Algorithm
         The algorithm that declares the requirements.
     numbers : mapping of name to int or array
         Fields of the call, options, tiles and the mask; arrays broadcast, and the error names the first index at
         fault.
     """
-    for requirement, point in _spoken(found, numbers):
+    for requirement, point in _spoken(declaration, numbers):
         if requirement.most is not None and isinstance(number := numbers[requirement.field], int) and number == 1:
             continue  # 1 is always allowed and mostly the default: skip the pass over the arrays
         slack = _slack(requirement.holds, point)
         if isinstance(slack, int):
             if slack < 0:
-                raise _error(found, requirement, numbers, "")
+                raise _error(declaration, requirement, numbers, "")
             continue
         wrong = np.argwhere(slack < 0)
         if len(wrong):
             place = tuple(map(int, wrong[0]))
             at = {name: int(np.broadcast_to(value, slack.shape)[place]) for name, value in point.items()}
-            raise _error(found, requirement, {**numbers, **at}, f", at index {place}")
+            raise _error(declaration, requirement, {**numbers, **at}, f", at index {place}")
 
 
-def met(found: Algorithm, numbers: Mapping[str, Any]) -> Any:
+def met(declaration: Algorithm, numbers: Mapping[str, Any]) -> Any:
     """Return True where numbers meet every requirement: a bool, or an array of bools if any number is an array."""
     where: Any = True
-    for requirement, point in _spoken(found, numbers):
+    for requirement, point in _spoken(declaration, numbers):
         where = where & (_slack(requirement.holds, point) >= 0)
     return where
 
@@ -84,33 +84,35 @@ def _slack(holds: Compiled, point: Mapping[str, Any]) -> Any:
     return np.asarray(holds.arrays(*point.values())[0])
 
 
-def _spoken(found: Algorithm, numbers: Mapping[str, Any]) -> Iterator[tuple[CompiledRequirement, dict[str, Any]]]:
+def _spoken(declaration: Algorithm, numbers: Mapping[str, Any]) -> Iterator[tuple[CompiledRequirement, dict[str, Any]]]:
     """Yield the requirements that apply at these numbers, mask and switches, each with its numbers."""
-    for requirement in requirements(found):
+    for requirement in requirements(declaration):
         spoken = numbers.keys() >= set(requirement.names)
         if spoken and all(numbers[name] == value for name, value in requirement.given):
             yield requirement, {name: numbers[name] for name in requirement.names}
 
 
-def _error(found: Algorithm, requirement: CompiledRequirement, numbers: Mapping[str, Any], place: str) -> InputError:
+def _error(
+    declaration: Algorithm, requirement: CompiledRequirement, numbers: Mapping[str, Any], place: str
+) -> InputError:
     named = dict(numbers)
     if requirement.most is not None:
         named["most"] = requirement.most.scalars(*(numbers[name] for name in requirement.names))[0]
     value = numbers[requirement.field]
-    if value == found.options.get(requirement.field):
+    if value == declaration.options.get(requirement.field):
         value = f"{value}, the default,"
     return InputError(f"{requirement.field}: {value} given{place}; allowed: {requirement.allowed.format(**named)}")
 
 
 def check_requirements(
-    found: Algorithm, workload: Workload, options: Mapping[str, Any], sizes: Mapping[str, int]
+    declaration: Algorithm, workload: Workload, options: Mapping[str, Any], sizes: Mapping[str, int]
 ) -> None:
     """Raise InputError where options, lengths and tiles break a requirement of the algorithm."""
-    if not requirements(found):
+    if not requirements(declaration):
         return
-    numbers: dict[str, Any] = {name: name in workload.features for name in found.features}
+    numbers: dict[str, Any] = {name: name in workload.features for name in declaration.features}
     if isinstance(workload, VarlenAttention):
         numbers |= {"q_len": max(workload.q_lens), "kv_len": max(workload.kv_lens)}
     elif isinstance(workload, Shape):
         numbers |= workload.numbers
-    check_numbers(found, {**numbers, "mask": getattr(workload, "mask", None), **options, **sizes})
+    check_numbers(declaration, {**numbers, "mask": getattr(workload, "mask", None), **options, **sizes})

@@ -11,10 +11,10 @@ from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.alphabet import FOLLOWS, LAUNCH_NAMES
 
 
-def tile_sizes(algorithm: AlgorithmLike, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, int]:
+def tile_sizes(algorithm: AlgorithmLike, names: Sequence[str], tiles: Mapping[str, Any]) -> dict[str, int]:
     """Return a size for each tile that an algorithm takes; launch settings (warps, stages) change no count."""
     own: dict[str, Any] = {}
-    for name, size in given.items():
+    for name, size in tiles.items():
         if name in LAUNCH_NAMES:
             as_integer(name, size)
         else:
@@ -22,14 +22,14 @@ def tile_sizes(algorithm: AlgorithmLike, names: Sequence[str], given: Mapping[st
     return {name: as_integer(name, size) for name, size in with_followers(algorithm, names, own).items()}
 
 
-def with_followers(algorithm: AlgorithmLike, names: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+def with_followers(algorithm: AlgorithmLike, names: Sequence[str], tiles: Mapping[str, Any]) -> dict[str, Any]:
     """Return a size for every tile; a missing follower takes the size of the tile that it follows."""
-    for name in given:
+    for name in tiles:
         if name not in names:
             raise UnknownNameError(f"tile of {algorithm}", name, names)
     sizes: dict[str, Any] = {}
     for name in names:
-        source, at = (given, name) if name in given else (sizes, FOLLOWS.get(name, name))
+        source, at = (tiles, name) if name in tiles else (sizes, FOLLOWS.get(name, name))
         if at not in source:
             raise InputError(f"{name}: {algorithm} needs this tile; allowed: an integer from 1 up")
         sizes[name] = source[at]

@@ -114,12 +114,14 @@ class Calls:
             raise InputError(f"{error}; at index {place}") from None
 
 
-def calls(given: Mapping[str, Any], beside: Mapping[str, Any] | None = None, late: bool = False) -> Calls:
+def calls(arguments: Mapping[str, Any], beside: Mapping[str, Any] | None = None, late: bool = False) -> Calls:
     """Build the calls with these fields; raise InputError for any value that Attention rejects.
 
     `beside` holds arrays that broadcast with the fields. With `late`, long arrays are checked at their first use.
     """
-    fields = {name: value for name, value in given.items() if value is not None or name not in (*FOLLOWS, "page_size")}
+    fields = {
+        name: value for name, value in arguments.items() if value is not None or name not in (*FOLLOWS, "page_size")
+    }
     widths = {name: fields.pop(name) for name in SIDES if name in fields}
     widths = {name: as_integers(name, value, 0, late) for name, value in widths.items()}
     fields |= {name: as_integers(name, fields[name], late=late) for name in NUMERIC if name in fields}
@@ -132,8 +134,8 @@ def calls(given: Mapping[str, Any], beside: Mapping[str, Any] | None = None, lat
     _check_widths(fields, widths)
     arrays = {name: value for name, value in {**fields, **widths}.items() if isinstance(value, np.ndarray)}
     followers = {name for name, followed in FOLLOWS.items() if fields.get(name) is fields.get(followed)}
-    given_apart = {name: value for name, value in arrays.items() if name not in followers}
-    shape = common_shape({**given_apart, **(beside or {})})
+    apart = {name: value for name, value in arrays.items() if name not in followers}
+    shape = common_shape({**apart, **(beside or {})})
     unchecked = tuple(name for name, value in arrays.items() if late and name not in WORDS and value.size >= LONG)
     if 0 in shape:
         some = {name: _some(name, fields[name]) for name in arrays.keys() & fields.keys()}

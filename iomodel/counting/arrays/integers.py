@@ -77,15 +77,15 @@ def check_range(name: str, array: Any, low: int, high: int, least: int = 1, star
     raise InputError(f"{name}: {shown(int(array[where]))} given, at index {place}; {allowed(least)}")
 
 
-def common_shape(given: Mapping[str, Any]) -> tuple[int, ...]:
+def common_shape(arguments: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the broadcast shape of all arguments; raise InputError with their shapes if there is none."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if np.ndim(value) > MOST_AXES:
             raise InputError(f"{name}: an array of {np.ndim(value)} axes given; allowed: up to {MOST_AXES}")
     try:
-        return np.broadcast_shapes(*(np.shape(value) for value in given.values()))
+        return np.broadcast_shapes(*(np.shape(value) for value in arguments.values()))
     except ValueError:
-        shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in given.items() if np.ndim(value))
+        shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in arguments.items() if np.ndim(value))
         raise InputError(
             f"{shapes}: these shapes do not broadcast; allowed: equal lengths or 1, axis by axis"
         ) from None
