@@ -38,7 +38,7 @@ def exported(solution: Solution, form: str) -> str:
     >>> import iomodel
     >>> w = iomodel.Attention(heads=16, q_len=4096, head_dim=128)
     >>> print(exported(iomodel.solve("flash2", w, "a100-sxm4-80gb", top=1000), "triton").splitlines()[1])
-        triton.Config({"BLOCK_M": 256, "BLOCK_N": 64}, num_warps=8, num_stages=1),
+        triton.Config({"BLOCK_M": 128, "BLOCK_N": 64}, num_warps=4, num_stages=1),
     """
     if form not in FORMS:
         raise UnknownNameError("emit", form, list(FORMS))
