@@ -49,7 +49,7 @@ def device_of(hardware: Hardware) -> DeviceLimits:
     def figure(path: str) -> int:
         quantity = quantities.get(path)
         if not isinstance(quantity, Quantity):
-            raise SpecError(f"{path}: {hardware.id or hardware.name} lacks it; residency on a GPU needs it")
+            raise SpecError(f"{path}: {hardware.id or hardware.name} lacks it; the layout of a kernel needs it")
         return int(quantity.value)
 
     sram, limits, mma, tensor = "memory.sram", "limits", "compute.mma", "memory.accumulator"
