@@ -9,6 +9,7 @@ from iomodel.devices.device import hardware as find_hardware
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import TEXTBOOK, Implementation
+from iomodel.placement.implementation_file import is_file, read_implementation
 from iomodel.placement.placement import layouts_for
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.workload import Workload
@@ -110,9 +111,9 @@ def _requested(algorithm: Algorithm, requested: object) -> Implementation | None
     if requested is None or isinstance(requested, Implementation):
         return requested
     if not isinstance(requested, str):
-        allowed = "a name, as 'textbook', or an iomodel.Implementation"
+        allowed = "a name, as 'textbook', a YAML file, or an iomodel.Implementation"
         raise InputError(f"implementation: {shown(requested)} given; allowed: {allowed}")
-    return implementation(algorithm, requested)
+    return read_implementation(requested) if is_file(requested) else implementation(algorithm, requested)
 
 
 def implementation_for(
