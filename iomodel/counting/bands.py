@@ -22,10 +22,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from sympy import Expr, Function, Integer, Max, Min, ceiling, floor
+from sympy import Expr, Function, Integer, ceiling, floor
 from sympy.core.symbol import Str
 
 from iomodel.common.band import Band
+from iomodel.counting.extrema import greatest, least
 from iomodel.counting.mask_kind import MaskKind
 from iomodel.nests.floor_sum_node import FloorSum
 from iomodel.nests.symbols import N_k, N_q, W_l, W_r
@@ -65,7 +66,7 @@ class Tiled:
     @property
     def moved(self) -> Expr:
         """Rows that the tiles of the whole axis move [rows]."""
-        return self.rows if self.stored is None else Min(self.stored, self.trips * self.tile)
+        return self.rows if self.stored is None else least(self.stored, self.trips * self.tile)
 
 
 def query_to_key(mask: MaskKind) -> Band:
@@ -100,7 +101,7 @@ class Visits:
         """The first outer tile that sees an inner position."""
         if self.band.last is None:
             return Integer(0)
-        return Max(0, floor(-self.band.last * self.outer.group / self.outer.tile))
+        return greatest(0, floor(-self.band.last * self.outer.group / self.outer.tile))
 
     @cached_property
     def _stops(self) -> tuple[Expr, ...]:
@@ -113,7 +114,7 @@ class Visits:
     @cached_property
     def stop(self) -> Expr:
         """One past the last outer tile that sees an inner position."""
-        return Min(*self._stops)
+        return least(*self._stops)
 
     @cached_property
     def _inner_stops(self) -> tuple[Expr, ...]:
@@ -125,7 +126,7 @@ class Visits:
 
     @cached_property
     def _inner_stop(self) -> Expr:
-        return Min(*self._inner_stops)
+        return least(*self._inner_stops)
 
     @cached_property
     def _saturated_from(self) -> Expr:
@@ -133,7 +134,7 @@ class Visits:
         if self.band.last is None:
             return self.start
         first = (ceiling((stop * self._modulus - self._hi_offset) / self._slope) for stop in self._inner_stops)
-        return Min(Max(Min(*first), self.start), self.stop)
+        return least(greatest(least(*first), self.start), self.stop)
 
     @property
     def _hi_offset(self) -> Expr:
@@ -183,7 +184,7 @@ class Visits:
         if self.band.first is None:
             return Integer(0)
         first = ceiling((self._modulus - self._lo_offset) / self._slope)
-        above = Min(Max(first, self.start), self.stop)
+        above = least(greatest(first, self.start), self.stop)
         return FloorSum(self.stop - above, self._modulus, self._slope, self._slope * above + self._lo_offset)
 
     @cached_property
@@ -213,7 +214,7 @@ class Visits:
         if self.band.first is None:
             return Integer(0)
         lows = (floor((self._slope * (stop - 1) + self._lo_offset) / self._modulus) for stop in self._stops)
-        return Max(0, Min(*lows))
+        return greatest(0, least(*lows))
 
     @cached_property
     def _missing_rows(self) -> Expr:
@@ -281,7 +282,7 @@ def _extent(stop: Expr, axis: Tiled) -> Expr:
     """Return the rows in the first `stop` tiles of an axis."""
     if stop == axis.trips:
         return axis.moved
-    return Min(axis.rows if axis.stored is None else axis.stored, stop * axis.tile)
+    return least(axis.rows if axis.stored is None else axis.stored, stop * axis.tile)
 
 
 def visible_pairs(band: Band, outer: Tiled, inner: Tiled) -> Expr:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeGuard
 
-from sympy import Add, Expr, Integer, Max, Min, Mul, ceiling, count_ops, expand, floor
+from sympy import Add, Expr, Integer, Min, Mul, ceiling, count_ops, expand, floor
 from sympy.core.symbol import Str
 
 from iomodel.common.band import Band
 from iomodel.counting.bands import Count, TabulatedCounts, Tiled, Visits, query_to_key, visible_pairs, visits
+from iomodel.counting.extrema import greatest, least
 from iomodel.counting.mask_kind import CAUSAL, FULL, PAGES, MaskKind
 from iomodel.nests.floor_sum_node import FloorSum
 from iomodel.nests.language import (
@@ -140,8 +141,8 @@ class View:
         outer = self.tiled(query, loops(path)[query].tile)
         visits, rows = (self.covered(over, path, paged, clipped) for over in (axes - {query}, axes | {query}))
         short = outer.trips * outer.tile - outer.rows
-        of_last = floor((outer.tile * visits - rows) / Max(1, short))
-        full, last = Min(G, outer.tile), Min(G, outer.tile - short)
+        of_last = floor((outer.tile * visits - rows) / greatest(1, short))
+        full, last = least(G, outer.tile), least(G, outer.tile - short)
         if query in axes:
             return full * rows - of_last * (full - last) * (outer.tile - short)
         return full * visits - of_last * (full - last)
@@ -155,7 +156,7 @@ class View:
         around = loops(path)
         rows = self.tiled(axis, ONE, paged).moved
         if axis == head and query in around and self.packed:
-            return Min(rows, around[query].tile)
+            return least(rows, around[query].tile)
         return rows if (cut := _cut(path)) is None else rows.xreplace(dict(cut.pieces[0].sizes))
 
     def buffer(self, tensor: Tensor, path: Path) -> Expr:
@@ -276,7 +277,7 @@ class View:
         ends = FloorSum(tiles, p, inner.tile, inner.tile + p - 1)
         starts = FloorSum(tiles, p, inner.tile, Integer(0))
         beyond = ceiling(inner.trips * inner.tile / p) - ceiling(inner.length / p)
-        last = ONE if tiles == inner.trips else Max(0, tiles - inner.trips + 1)
+        last = ONE if tiles == inner.trips else greatest(0, tiles - inner.trips + 1)
         if tiles == 0:
             return Integer(0)
         return ends - starts - last * beyond

@@ -8,11 +8,12 @@ repeats the statement once per trip. A masked pair of loops covers and repeats t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 
-from sympy import Add, Expr, Integer, Max, Mul, Poly, ceiling
+from sympy import Add, Expr, Integer, Max, Mul, ceiling
 
 from iomodel.counting.coverage import HOW_MANY, View
+from iomodel.counting.polynomials import never_below
 from iomodel.nests.language import (
     Accumulate,
     Axis,
@@ -195,17 +196,8 @@ def largest(terms: Iterable[Expr]) -> Expr:
     return Max(*kept, evaluate=False)  # sympy would compare every pair again, slowly
 
 
-@lru_cache(maxsize=4096)
 def _never_below(term: Expr, other: Expr) -> bool:
-    difference = term - other
-    symbols = difference.free_symbols
-    if not symbols or not difference.is_polynomial(*symbols):
-        return bool(not symbols and difference >= 0)
-    signs = {coefficient >= 0 for coefficient in Poly(difference, *symbols).coeffs()}
-    if len(signs) == 1:  # coefficients of one sign settle the sign of the difference
-        return True in signs
-    beyond = difference.xreplace({symbol: symbol + 1 for symbol in symbols})  # symbols are at least 1
-    return all(coefficient >= 0 for coefficient in Poly(beyond, *symbols).coeffs())
+    return (term - other).is_polynomial() and never_below(term, other)
 
 
 def footprint(nest: Nest, view: View, weight: Weight = elements) -> Expr:

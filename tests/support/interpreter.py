@@ -41,6 +41,7 @@ from iomodel.nests.language import (
 )
 from iomodel.nests.symbols import B, G, H, H_kv, N_k, N_q, W_l, e, e_kv, p
 from iomodel.nests.tensors import grouped
+from tests.support.integers import integer
 
 Extent = tuple[int, int]
 
@@ -70,16 +71,17 @@ class Machine:
     packed: bool
     counters: Counter[str] = field(default_factory=Counter)
     live: list[tuple[int, int]] = field(default_factory=list)
+    known: dict[Expr, Any] = field(default_factory=dict)  # sizes that are evaluated already
     sighted: Callable[[bool], np.ndarray] | None = None
     """The mask with or without its left side, and with rows after the last query, for a loop that applies it so."""
 
     def size(self, expr: Expr) -> int:
-        return int(expr.subs(self.values))
+        return integer(expr, self.values, self.known)
 
     def holds(self, when: When) -> bool:
         """Several programs share a key/value head where the group is larger than one, unless it is packed."""
         shared = int(self.values[G] > 1 and not self.packed)
-        return bool(self.size(when.condition.subs(grouped, shared))) != when.unless
+        return bool(integer(when.condition, {**self.values, grouped: shared})) != when.unless
 
     def rows(self, axis: Axis) -> int:
         return self.size(axis.length) * (self.values[G] if self.packed and axis.name in ("query", "head") else 1)
@@ -202,7 +204,7 @@ class Machine:
                 shown &= distance >= -values[W_l]
             return np.repeat(shown, values[G], axis=0) if self.packed else shown
 
-        return replace(self, values=values, seen=seen(True), sighted=seen)
+        return replace(self, values=values, seen=seen(True), sighted=seen, known={})
 
     def elements(self, axes: tuple[Axis, ...], here: Here, paged: bool = False, padded: tuple[Axis, ...] = ()) -> int:
         count = 1

@@ -1,0 +1,41 @@
+"""Minima and maxima of formulas, without the arguments that coefficients show to be needless.
+
+sympy compares every pair of arguments by factoring their difference, which takes most of the time of deriving the
+formulas of a mask, and settles no more pairs of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sympy import Expr, Max, Min, sympify
+
+from iomodel.counting.polynomials import never_below
+
+
+def least(*terms: Expr | int) -> Expr:
+    """Return the minimum of some formulas.
+
+    >>> from iomodel.nests.symbols import N_k, N_q
+    >>> least(N_q, N_k, N_q + 1)
+    Min(N_k, N_q)
+    """
+    return _extremum(Min, lambda kept, term: never_below(term, kept), terms)
+
+
+def greatest(*terms: Expr | int) -> Expr:
+    """Return the maximum of some formulas.
+
+    >>> from iomodel.nests.symbols import N_k, N_q
+    >>> greatest(0, N_k - N_q), greatest(0, N_q - 1)
+    (Max(0, N_k - N_q), N_q - 1)
+    """
+    return _extremum(Max, never_below, terms)
+
+
+def _extremum(kind: type[Max | Min], settles: Callable[[Expr, Expr], bool], terms: tuple[Expr | int, ...]) -> Expr:
+    kept: list[Expr] = []
+    for term in dict.fromkeys(part for given in terms for part in kind.make_args(sympify(given))):
+        if not any(settles(other, term) for other in kept):
+            kept = [*(other for other in kept if not settles(term, other)), term]
+    return kind(*kept, evaluate=False)

@@ -1,0 +1,50 @@
+"""Minima and maxima of formulas are those of their values, whatever arguments are left out."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from sympy import Expr, Integer, ceiling, floor
+
+from iomodel.counting.extrema import greatest, least
+from iomodel.counting.polynomials import never_below
+from iomodel.nests.symbols import B_c, B_r, N_k, N_q, W_l, s
+from tests.support.integers import integer
+
+LEAST = {N_q: 1, N_k: 1, B_c: 1, B_r: 1, s: 1, W_l: 0}
+leaves = st.sampled_from([*LEAST, *LEAST, Integer(1), Integer(2), Integer(-1)])
+terms: st.SearchStrategy[Expr] = st.recursive(
+    leaves,
+    lambda inside: st.one_of(
+        st.builds(lambda a, b: a + b, inside, inside),
+        st.builds(lambda a, b: a - b, inside, inside),
+        st.builds(lambda a, b: a * b, inside, inside),
+        st.builds(lambda a, tile: ceiling(a / tile), inside, st.sampled_from([B_c, B_r, s])),
+        st.builds(lambda a, tile: floor(a / tile), inside, st.sampled_from([B_c, B_r, s])),
+    ),
+    max_leaves=6,
+)
+points = st.fixed_dictionaries({symbol: st.integers(bound, bound + 4) for symbol, bound in LEAST.items()})
+
+
+@given(parts=st.lists(terms, min_size=1, max_size=3), more=terms, at=points)
+def test_extrema_are_those_of_the_values(parts: list[Expr], more: Expr, at: dict[Expr, int]) -> None:
+    """Of terms that dominate others, too: each is given again with something added."""
+    parts = [*parts, parts[0] + more]
+    values = [integer(part, at) for part in parts]
+    assert integer(least(*parts), at) == min(values)
+    assert integer(greatest(*parts), at) == max(values)
+
+
+def test_needless_arguments_are_left_out() -> None:
+    assert least(N_q, N_q + W_l) == N_q
+    assert greatest(0, ceiling((B_c + W_l) / B_r)) == ceiling((B_c + W_l) / B_r)
+    assert greatest(0, floor(-W_l / B_c)) == 0
+    assert least(ceiling(N_q / B_r), least(N_k, N_k * s)).args == least(N_k, ceiling(N_q / B_r)).args
+
+
+def test_a_width_may_be_zero_and_a_length_may_not() -> None:
+    assert never_below(N_q, Integer(1))
+    assert not never_below(W_l, Integer(1))
+    assert never_below(W_l, Integer(0))
+    assert not never_below(N_q, Integer(2))
