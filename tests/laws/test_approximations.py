@@ -17,6 +17,7 @@ from iomodel.algorithms import algorithm
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.nests.symbols import BY_NAME, N_k, N_q
 from tests.support.strategies import APPROXIMATE, Variant, bounds, cases, fraction_of_examples
+from tests.support.tile_names import tile_names
 
 NAMES = sorted({variant.algorithm for variant in APPROXIMATE})
 each_variant = pytest.mark.parametrize("variant", APPROXIMATE, ids=str)
@@ -122,7 +123,7 @@ def test_linear_methods_are_linear(name: str) -> None:
 @pytest.mark.parametrize("name", LINEAR)
 def test_twice_the_length_is_twice_the_work(name: str) -> None:
     """In exact integers, where the tiles divide the length: what does not grow is the same at any length."""
-    tiles = dict.fromkeys(iomodel.expressions(name, algorithm(name).masks[0]).tiles, 16)
+    tiles = dict.fromkeys(tile_names(name, algorithm(name).masks[0]), 16)
     counted = [
         iomodel.cost(name, call(name, q_len=n), tiles, **OPTIONS.get(name, {})) for n in (4096, 8192, 12288, 16384)
     ]
@@ -183,7 +184,7 @@ def test_numbers_that_do_not_go_together(name: str, options: dict[str, Any], sai
 
 def tiles_of(name: str, options: dict[str, Any]) -> tuple[str, ...]:
     switches = {option: value for option, value in options.items() if isinstance(value, bool)}
-    return iomodel.expressions(name, algorithm(name).masks[0], **switches).tiles
+    return tile_names(name, algorithm(name).masks[0], **switches)
 
 
 def test_lengths_of_self_attention_agree() -> None:

@@ -21,6 +21,7 @@ from iomodel.nests.alphabet import (
 from iomodel.workloads.call import Call
 from tests.support.enumeration import pages_of
 from tests.support.strategies import VARIANTS, Case, Variant, cases, fraction_of_examples
+from tests.support.tile_names import tile_names
 
 each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
 BOTH = [variant for variant in VARIANTS if "both" in algorithm(variant.algorithm).directions]
@@ -82,7 +83,7 @@ def taken(name: str, direction: str, all_tiles: tuple[str, ...]) -> tuple[str, .
     if not all_tiles:
         return ()
     tiled_by = algorithm(name).tiled_by
-    return iomodel.expressions(name, direction=direction, **({tiled_by: True} if tiled_by else {})).tiles
+    return tile_names(name, direction=direction, **({tiled_by: True} if tiled_by else {}))
 
 
 @st.composite

@@ -14,6 +14,7 @@ from iomodel.algorithms import algorithm
 from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from tests.support.strategies import EXACT
+from tests.support.tile_names import tile_names
 
 DEVICES = [hardware(name) for name in list_hardware()]
 
@@ -108,7 +109,7 @@ def calls(
     options: dict[str, Any] = {"packed": draw(st.booleans()) if every else False}
     tiled = algorithm(name).tiled_by
     switches = {tiled: draw(st.booleans())} if tiled else {}
-    tiles = {tile: draw(rows) for tile in iomodel.expressions(name, direction=direction, **switches).tiles}
+    tiles = {tile: draw(rows) for tile in tile_names(name, direction=direction, **switches)}
     if "splits" in algorithm(name).takes(direction):
         options["splits"] = min(draw(st.integers(1, 3)), -(-asked["kv_len"] // tiles["block_kv"]))
     return Asked(name, iomodel.Attention(**asked), device, tiles, options)

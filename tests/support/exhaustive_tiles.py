@@ -27,6 +27,7 @@ from iomodel.nests.symbols import BY_NAME
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 from tests.support.strategies import EXACT
+from tests.support.tile_names import tile_names
 
 Call = Attention | VarlenAttention
 Pair = tuple[str, str]
@@ -45,7 +46,7 @@ EXTENTS = {
 def tiles_of(name: str, direction: str = "forward") -> tuple[str, ...]:
     """The tiles that an algorithm takes where it takes any, in the order of the alphabet."""
     tiled_by = algorithm(name).tiled_by
-    return iomodel.expressions(name, direction=direction, **({tiled_by: True} if tiled_by else {})).tiles
+    return tile_names(name, direction=direction, **({tiled_by: True} if tiled_by else {}))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.counting.quantities import IN_FORMULAS, QUANTITIES
 from iomodel.explorer.calls import CallKind, switches_of
 from iomodel.nests.alphabet import NUMBERS, TILES
+from tests.support.tile_names import tile_names
 
 SIZES = (1, 2, 7, 16, 48, 100, 129, 1000, 4096)
 TILE_NAMES = [entry.name for entry in TILES]
@@ -94,7 +95,7 @@ def _drawn(choose: random.Random, name: str, largest: int) -> Drawn | None:
     )  # fmt: skip
     kind = {key: value for key, value in options.items() if key not in NUMBERS}
     try:
-        names = iomodel.expressions(name, mask, direction, **kind).tiles
+        names = tile_names(name, mask, direction, **kind)
         tiles = {tile: choose.choice([1, 3, 16, 64, 100, 128]) for tile in names}
         iomodel.cost(name, workload, tiles, **options)
     except ValueError:

@@ -24,6 +24,7 @@ from iomodel.workloads.call import ELEMENT_SIZE, Mask
 from iomodel.workloads.masks.tabulated import Tabulated
 from tests.reference.extras import Extras
 from tests.reference.written import Written
+from tests.support.tile_names import tile_names
 
 
 @dataclass
@@ -47,7 +48,7 @@ class Variant:
         return tuple(dict.fromkeys(name for names in every for name in names))
 
     def tiles_under(self, mask: Any) -> tuple[str, ...]:
-        return iomodel.expressions(self.algorithm, mask, self.direction, **self.options).tiles
+        return tile_names(self.algorithm, mask, self.direction, **self.options)
 
     @property
     def without(self) -> frozenset[str]:
