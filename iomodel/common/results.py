@@ -79,7 +79,7 @@ class Record(PlainData):
     derived: ClassVar[tuple[str, ...]] = ()
     unless_none: ClassVar[tuple[str, ...]] = ()
     enclosing: ClassVar[tuple[str, ...]] = ()
-    later: ClassVar[Mapping[str, str]] = {"Expr": "sympy", "Symbol": "sympy"}
+    later: ClassVar[Mapping[str, str]] = FrozenDict(Expr="sympy", Symbol="sympy")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, and what follows from them, as plain data, ready for JSON."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.errors import InputError, shown
 from iomodel.nests.execution import Execution
@@ -101,6 +102,8 @@ class Implementation(Record):
             ):
                 allowed = "a tuple of Residency" if kind is tuple else "an Execution"
                 raise InputError(f"{part}: {shown(entries)} given; allowed: {allowed} per direction")
+        for part in ("residency", "execution", "searched"):
+            object.__setattr__(self, part, FrozenDict(getattr(self, part)))
 
     def __hash__(self) -> int:
         return hash((self.name, self.title))

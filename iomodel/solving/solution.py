@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from iomodel.common.display import Result, Table
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.cost import Cost
 from iomodel.nests.alphabet import (
     LAUNCH,
@@ -53,7 +54,7 @@ class Solution(Result):
         Assumptions, such as a textbook's machine in place of a device whose kernels are not known.
     """
 
-    later: ClassVar[Mapping[str, str]] = {"Check": "iomodel.placement.check"}
+    later: ClassVar[Mapping[str, str]] = FrozenDict(Check="iomodel.placement.check")
     derived = ("footprint", "options")
     unless_none = ("placed", "seconds", "dram_bytes")
     enclosing = ("relative",)

@@ -42,7 +42,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "Expressions": lambda: iomodel.expressions("flash2", "causal"),
     "Bound": lambda: iomodel.lower_bounds("flash2", W, 5000)["compulsory"],
     "Optimum": lambda: iomodel.optimum("flash2"),
-    "Solution": lambda: iomodel.solve("flash2", W, GPU, objective="traffic"),
+    "Solution": lambda: iomodel.solve("flash2", W, GPU),
     "Check": lambda: iomodel.check("flash2", W, GPU, TILES),
     "Comparison": lambda: iomodel.compare(W, sram_bytes=20_000),
     "Crossover": lambda: crossed().pairs[0],
