@@ -118,15 +118,15 @@ def tiles(row: dict[str, str], direction: str) -> dict[str, int]:
 
 
 def how(row: dict[str, str]) -> tuple[Parameters, dict[str, Any]]:
-    """What is peculiar to an implementation: a framework's launches, FlashAttention's later split of the sequence."""
+    """What is peculiar to an implementation: a framework's launches, a split of the sequence, an order of blocks."""
     if row["implementation"] in FRAMEWORK:
         return EAGER, {}
     if row["algorithm"] == "flash1":
         first = "2205.14135" in row["source"]  # the kernels of 2022, timed through autograd
-        execution = replace(algorithm("flash1").execution["forward"], serial=())
-        kernels = iomodel.implementation("flash1", "flash-attention-1")
-        later = replace(kernels, execution={"forward": execution, "backward": execution})
-        return (EAGER, {}) if first else (DEFAULT, {"implementation": later})
+        kernels = "flash-attention-1" if first else "flash-attention-1-2023"
+        return (EAGER if first else DEFAULT), {"implementation": kernels}
+    if row["algorithm"] == "flash3":  # the kernels of the paper start blocks in the order of the grid
+        return DEFAULT, {"implementation": "flash-attention-3-2024"}
     return DEFAULT, {}
 
 
@@ -142,9 +142,9 @@ def options(row: dict[str, str], direction: str) -> dict[str, bool]:
 def predicted(row: dict[str, str], defaults: bool = False) -> float:
     """Predicted time of a row [s]: at the shipped tiles, or with tiles, options and parameters at their defaults."""
     directions = ("forward", "backward") if row["direction"] == "both" else (row["direction"],)
-    parameters, more = how(row)
     total = 0.0
     for direction in directions:
+        parameters, more = how(row)
         drops = row["dropout"] == "yes" and row["algorithm"] != "standard"
         call = iomodel.Attention(
             **{

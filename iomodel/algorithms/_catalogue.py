@@ -2194,11 +2194,14 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         },
         "executions": {
             "forward": {
-                "cite": "arXiv:2307.08691, sections 3.1 "
-                "and 3.3: tiles are fetched "
-                "while others are multiplied; a "
-                "warp takes its exponentials "
-                "between its products",
+                "cite": "arXiv:2407.08608, sections 3.1 "
+                "and 3.2; "
+                "github.com/Dao-AILab/flash-attention, "
+                "hopper: tile_scheduler.hpp, "
+                "which starts the longest tiles "
+                "of a mask first; the kernels "
+                "of the paper start them in the "
+                "order of the grid",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
                 "axes": False,
             },

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from sympy import Integer, Rational
 
-from iomodel.nests.execution import Execution
+from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import stages
 from iomodel.nests.tensors import D, K, LSE_log2, O, Q, S, V, dK, dO, dP, dQ, dV, m
@@ -153,6 +153,12 @@ TO_256 = replace(
 )
 BACKWARD = (TO_64, TO_96, TO_128, TO_192, TO_256)
 
+SORTED = replace(
+    PIPELINED,
+    cite="arXiv:2407.08608, sections 3.1 and 3.2; github.com/Dao-AILab/flash-attention, hopper: tile_scheduler.hpp, "
+    "which starts the longest tiles of a mask first; the kernels of the paper start them in the order of the grid",
+    order="longest first",
+)
 ADDED_BESIDE = Execution(
     cite="arXiv:2407.08608, Appendix B.1; github.com/Dao-AILab/flash-attention, hopper: "
     "mainloop_bwd_sm90_tma_gmma_ws.hpp: one warp loads, another adds tiles of dQ to HBM while the next ones are made",

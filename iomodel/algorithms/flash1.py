@@ -98,12 +98,26 @@ BACKWARD = Residency(
     split="columns",
 )
 EXECUTION = replace(BARRIERS, serial=(key,))
+"""The kernels of 2022: one block for each head."""
+BY_QUERY = replace(
+    BARRIERS,
+    cite="github.com/Dao-AILab/flash-attention, v0.2.8 and later, csrc/flash_attn: blocks also divide the sequence, as "
+    "benchmarked in arXiv:2307.08691, Figures 4 and 7",
+)
+"""The kernels of 2023: blocks also divide the sequence of a head."""
 FLASH_ATTENTION_1 = Implementation(
     "flash-attention-1",
     "FlashAttention of 2022 (CUDA): one thread block per head",
     "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn",
     residency={"forward": (FORWARD, V_IN_SHARED), "backward": (BACKWARD,)},
     tiles=shipped_tiles("flash-attention-1", "flash1"),
+)
+FLASH_ATTENTION_1_2023 = replace(
+    FLASH_ATTENTION_1,
+    name="flash-attention-1-2023",
+    title="FlashAttention of 2023 (CUDA): thread blocks also divide the sequence of a head",
+    cite=BY_QUERY.cite,
+    execution={"forward": BY_QUERY, "backward": BY_QUERY},
 )
 
 _T_c = ceiling(N_k / B_c)
@@ -116,7 +130,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     backward=backward,
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    implementations=(FLASH_ATTENTION_1,),
+    implementations=(FLASH_ATTENTION_1, FLASH_ATTENTION_1_2023),
     execution={"forward": EXECUTION, "backward": EXECUTION},
     published=(
         Published(

@@ -6,10 +6,11 @@ FlashAttention-2; the log-sum-exp is first converted to base 2, and query heads 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sympy import Integer, ceiling
 
-from iomodel.algorithms._flash3_residency import ADDED_BESIDE, BACKWARD, FORWARD
+from iomodel.algorithms._flash3_residency import ADDED_BESIDE, BACKWARD, FORWARD, SORTED
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm, Published
@@ -121,6 +122,13 @@ FLASH_ATTENTION_3 = Implementation(
     searched={"packed": (False, True)},
     tiles=shipped_tiles("flash-attention-3", "flash3"),
 )
+FLASH_ATTENTION_3_2024 = replace(
+    FLASH_ATTENTION_3,
+    name="flash-attention-3-2024",
+    title="FlashAttention-3 of the paper (CUDA, Hopper): blocks start in the order of the grid",
+    cite="arXiv:2407.08608, section 4",
+    execution={"forward": PIPELINED, "backward": ADDED_BESIDE},
+)
 
 _T_c = ceiling(N_k / B_c)
 
@@ -134,8 +142,8 @@ ALGORITHM = Algorithm(
     options={"lse": True},
     saved={"lse": True},
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    execution={"forward": PIPELINED, "backward": ADDED_BESIDE},
-    implementations=(FLASH_ATTENTION_3,),
+    execution={"forward": SORTED, "backward": ADDED_BESIDE},
+    implementations=(FLASH_ATTENTION_3, FLASH_ATTENTION_3_2024),
     published=(
         Published(
             N_q * d + N_k * (d + d_v) * ceiling(N_q / B_r) + N_q * d_v + N_q,

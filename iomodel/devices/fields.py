@@ -158,6 +158,8 @@ class Compute(Group):
     clock: ClockRates = ClockRates.model_construct()
     fp16_per_clock_per_sm: FlopPerClock | None = None
     """Dense fp16 or bf16 matrix FLOPs of one SM per clock."""
+    fp32_per_clock_per_sm: OpsPerClock | None = None
+    """fp32 operations of one SM per clock without the matrix units; a fused multiply-add is one."""
     exp_per_clock_per_sm: OpsPerClock | None = None
     """Exponentials (special-function results) of one SM per clock."""
     exp: Ops | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iomodel.devices.cache import per_device
@@ -18,7 +17,7 @@ class Rates:
     Attributes
     ----------
     matrix, warp_matrix : float
-        Matrix units with the fastest instruction, and with the single-warp instruction [FLOP/s].
+        Matrix units with the fastest instruction, and with the single-warp instruction; at most the peak [FLOP/s].
     peak : float
         Matrix peak of the dtype on the datasheet; with `hbm_peak` it sets the lower bound on time [FLOP/s].
     hbm, hbm_peak, l2, shared : float or None
@@ -33,8 +32,11 @@ class Rates:
         Capacity of the L2 cache [B].
     launch : float or None
         Time between the starts of consecutive kernels [s].
-    grown : float
-        Ratio of the number of SMs to the number behind the stated peaks [-]; the rates of one SM do not change.
+    sm_matrix, sm_warp_matrix, sm_fp32 : float or None
+        Rates of one SM, from its operations per clock and the clock; the share of the chip's rate where those are not
+        on file, None without a number of SMs [FLOP/s], [1/s].
+    assumed : tuple of str
+        Figures that a declared default stands in for.
     """
 
     dtype: str
@@ -51,7 +53,10 @@ class Rates:
     clock: float | None
     l2_capacity: int | None
     launch: float | None
-    grown: float = 1.0
+    sm_matrix: float | None = None
+    sm_warp_matrix: float | None = None
+    sm_fp32: float | None = None
+    assumed: tuple[str, ...] = ()
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -107,19 +112,33 @@ def rates(device: Hardware, dtype: str) -> Rates:
     if clock is not None:
         have["clock"] = clock
     matrix = min(peak, have.get(f"measured.gemm_{dtype}", peak))
-    full, warp = (have.get(f"compute.{name}") for name in _INSTRUCTIONS)
-    share = 1.0 if full is None or warp is None else min(1.0, warp / full)
-    seen = next((have[path] for path in _BANDWIDTHS if path in have), bandwidth)
     fp32 = have.get("compute.peak.fp32")
     units = have.get("compute.units")
+
+    def of_one_sm(per_clock: str, whole: float | None, times: float = 1.0) -> float | None:
+        """Compute the rate of one SM, which is independent of their number where a rate per clock is on file."""
+        if per_clock in have and clock is not None and units is not None:
+            return have[per_clock] * times * clock
+        return None if whole is None or units is None else whole / units
+
+    width = _WIDTHS.get(dtype, 0.0)
+    sm_matrix = of_one_sm("compute.fp16_per_clock_per_sm" if width else "", peak, width)
+    sm_warp = of_one_sm("compute.mma.warp_fp16_per_clock_per_sm" if width else "", None, width)
+    if dtype == "fp32":  # on no matrix units; a multiply-add is two
+        sm_matrix = of_one_sm("compute.fp32_per_clock_per_sm", peak, 2.0)
+    sm_warp = sm_matrix if sm_warp is None or sm_matrix is None else min(sm_matrix, sm_warp)
+    seen = next((have[path] for path in _BANDWIDTHS if path in have), None)
+    assumed = []
+    if seen is None:
+        seen = SUSTAINED * bandwidth
+        assumed.append(f"memory at {SUSTAINED:.0%} of the datasheet's bandwidth (none measured)".replace("%", " %"))
     launch = have.get("measured.kernel_launch")
     capacity = have.get("memory.l2.capacity")
-    grown = 1.0 if units is None else _grown(have, units)
     exp = product("compute.exp_per_clock_per_sm", "compute.units", "clock")
     return Rates(
         dtype=dtype,
         matrix=matrix,
-        warp_matrix=min(matrix, peak * share),
+        warp_matrix=matrix if sm_warp is None or units is None else min(matrix, sm_warp * units),
         peak=peak,
         hbm=min(bandwidth, seen),
         hbm_peak=bandwidth,
@@ -131,7 +150,10 @@ def rates(device: Hardware, dtype: str) -> Rates:
         clock=clock,
         l2_capacity=None if capacity is None else int(capacity),
         launch=launch,
-        grown=grown,
+        sm_matrix=sm_matrix,
+        sm_warp_matrix=sm_warp,
+        sm_fp32=None if fp32 is None else of_one_sm("compute.fp32_per_clock_per_sm", fp32 / 2),
+        assumed=tuple(assumed),
     )
 
 
@@ -145,17 +167,12 @@ def has_rates(device: Hardware, dtype: str) -> bool:
     return all(isinstance(device.quantities.get(path), Quantity) for path in (f"compute.peak.{dtype}", _BANDWIDTH))
 
 
-def _grown(have: Mapping[str, float], units: float) -> float:
-    """Compute the ratio of SMs to those behind the stated peaks [-]: 1 up to rounding, unless a file has more SMs."""
-    figures = [have.get(path) for path in (*_PEAK, "clock")]
-    if None in figures:
-        return 1.0
-    peak, per_clock, clock = (figure for figure in figures if figure is not None)
-    return units * per_clock * clock / peak
-
-
 _BANDWIDTH = "memory.hbm.bandwidth"
+SUSTAINED = 0.9
+"""Share of the datasheet's bandwidth that a kernel sustains where none is measured [-]: copies and triads on file reach
+0.88 (A100, V100), 0.90 (H200), 0.92 (H100 PCIe) and 0.96 (A40)."""
 _PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")
-_INSTRUCTIONS = ("fp16_per_clock_per_sm", "mma.warp_fp16_per_clock_per_sm")
+_WIDTHS = {"fp16": 1.0, "bf16": 1.0, "tf32": 0.5, "fp8": 2.0}
+"""Matrix operations per clock of a dtype over those of fp16 [-]; the peak of the dtype bounds the chip."""
 # Mixed reads and writes come first: they are what kernels do.
 _BANDWIDTHS = tuple(f"measured.{name}" for name in ("hbm_copy", "hbm_triad", "hbm_read", "hbm_write"))

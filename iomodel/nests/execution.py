@@ -18,6 +18,10 @@ Resource = Literal["matrix", "shared memory", "exp", "softmax", "gradient", "ran
 atomic additions; requests to the L2; DRAM."""
 
 
+Order = Literal["grid", "longest first"]
+"""Order in which blocks start: as the grid counts, outer tiles ascending and head after head; or by their length."""
+
+
 @dataclass(frozen=True)
 class Execution(Record):
     """Phases and grid of the kernels of an algorithm.
@@ -32,12 +36,19 @@ class Execution(Record):
         Axes whose outermost loop runs within one block.
     spread : tuple of Axis
         Axes whose loop runs over different blocks although buffers are declared outside it.
+    order : {"grid", "longest first"}
+        Order in which blocks start, each on the first free slot of an SM.
+    in_flight : int, optional
+        Bytes that a block has requested and not yet received while it streams [B]; by default the streamed tiles that
+        its stages hold.
     """
 
     cite: str
     phases: tuple[tuple[Resource, ...], ...]
     serial: tuple[Axis, ...] = ()
     spread: tuple[Axis, ...] = ()
+    order: Order = "grid"
+    in_flight: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.cite, str):
@@ -52,6 +63,10 @@ class Execution(Record):
         if unknown or len(set(named)) < len(named):
             allowed = ", ".join(get_args(Resource))
             raise InputError(f"phases: {shown(unknown or named)} given; allowed: each at most once of {allowed}")
+        if self.order not in get_args(Order):
+            raise InputError(f"order: {shown(self.order)} given; allowed: {', '.join(get_args(Order))}")
+        if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
+            raise InputError(f"in_flight: {shown(self.in_flight)} given; allowed: a positive number of bytes, or None")
 
 
 def _all(kind: type, value: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
@@ -24,6 +24,7 @@ from iomodel.placement.check import as_device
 from iomodel.placement.implementations import implementation_for
 from iomodel.solving.default_tiles import best_choice, fastest_tiles
 from iomodel.timing.clock import Clock, TimedLaunch, clock_for
+from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.result import Estimate
@@ -226,4 +227,13 @@ def assembled(
         rates=known,
         parameters=parameters,
         left_out=(*known.left_out, *bare),
+        assumed=(*known.assumed, *_idle(kernels, known)),
     )
+
+
+def _idle(kernels: tuple[KernelTime, ...], known: Rates) -> Iterator[str]:
+    """Warn of the longest kernel if it leaves SMs without a block."""
+    longest = max(kernels, key=lambda kernel: kernel.seconds, default=None)
+    if longest is not None and known.units is not None and longest.blocks < known.units:
+        idle = known.units - longest.blocks
+        yield f"{longest.title}: {longest.blocks:,} blocks leave {idle:,} of {known.units:,} SMs idle"

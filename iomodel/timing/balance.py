@@ -1,69 +1,159 @@
-"""Load balance of thread blocks: the number of inner tiles visited by each outer tile."""
+"""Load balance of thread blocks: the inner tiles visited by each outer tile, and the time of the SM that ends last.
+
+Blocks start in the order that the execution declares, each on the first free slot. The time of the last block lies
+between two bounds that take a number of steps independent of the number of blocks; the estimate is their mean.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from iomodel.common.band import Band
+from iomodel.nests.execution import Order
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.masks.spans import band_of
+
+MOST_TILES = 512
+"""Outer tiles that are all counted; of more, this many evenly spaced ones stand for their neighbours [-]."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Inner tiles visited by each outer tile [-], in descending order, as runs of (visits, outer tiles)."""
+    """Inner tiles visited by each outer tile [-], in descending order, as runs of (visits, outer tiles).
+
+    `ends` has the visits of the first and of the last outer tile in the order of the grid.
+    """
 
     runs: tuple[tuple[int, int], ...]
+    ends: tuple[int, int] | None = None
 
     @property
     def longest(self) -> int:
         """Visits of the longest outer tile [-]."""
         return self.runs[0][0]
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Visits of all outer tiles [-]."""
         return sum(visits * many for visits, many in self.runs)
 
-    @property
+    @cached_property
     def blocks(self) -> int:
         """Number of outer tiles [-]."""
         return sum(many for _, many in self.runs)
 
-    def makespan(self, copies: int, units: int) -> float:
-        """Bound the visits of the busiest SM, for a number of copies of each outer tile, under ideal balance [-].
+    @cached_property
+    def columns(self) -> tuple[Any, Any]:
+        """Visits of each run, and outer tiles up to its end, as arrays [-]."""
+        visits, many = (np.array(column, dtype=np.float64) for column in zip(*self.runs, strict=True))
+        return visits, np.cumsum(many)
 
-        Some SM has j + 1 of the j `units` + 1 longest blocks (pigeonhole), and an average SM has its share. Both bounds
-        grow with every block, and scheduling the longest blocks first comes close to them.
+    def busiest(
+        self,
+        copies: int,
+        units: int,
+        order: Order = "grid",
+        *,
+        visit: float = 1.0,
+        block: float = 0.0,
+        shares: Sequence[float] = (1.0,),
+    ) -> float:
+        """Estimate the time of the SM that ends last, for a number of copies of each outer tile [s].
 
-        >>> Spread(((8, 2), (4, 2))).makespan(1, 3)
+        Parameters
+        ----------
+        copies, units : int
+            Copies of each outer tile, and SMs [-].
+        order : {"grid", "longest first"}
+            Order in which blocks start.
+        visit, block : float
+            Time of a visit, and of a block in addition to its visits, on an SM of their own [s].
+        shares : sequence of float
+            Time per block with 1, 2, ... blocks at once on an SM, over that of one alone [-]. Fewer blocks at once are
+            taken where they end earlier.
+
+        >>> Spread(((8, 2), (4, 2))).busiest(1, 3, "longest first")
         8.0
+        >>> Spread(((4, 1), (3, 1), (2, 1), (1, 1)), (1, 4)).busiest(1, 2)  # 1 + 3 and 2 + 4
+        6.333333333333333
         """
-        bound, before = self.total * copies / units, 0
-        for visits, many in self.runs:
-            before += many * copies
-            full = (before - 1) // units  # the last j for which block j `units` is in this run or an earlier one
-            bound = max(bound, (full + 1) * visits)
-        return bound
+        if len(self.runs) == 1:
+            return _equal(-(-self.blocks * copies // units), self.longest * visit + block, shares)
+        visits, before = self.columns
+        lengths = visits * visit + block
+        deep = np.floor((before * copies - 1) / units) + 1  # some SM has as many blocks of this length or a longer one
+        mean = (self.total * visit + self.blocks * block) * copies / units
+        queue = self._queued(copies, units, visit, block) if order == "grid" else None
+        most = int(min(len(shares), deep[-1]))
+        return min(self._with(n, shares, lengths, deep, mean, queue) for n in range(1, most + 1))
+
+    def _with(self, many: int, shares: Sequence[float], lengths: Any, deep: Any, mean: float, queue: Any) -> float:
+        """Estimate the time with so many blocks at once on an SM [s]."""
+        share = shares[many - 1]
+        if many == 1:
+            forced = float((lengths * deep).max()) * share
+        else:
+            taken = np.minimum(deep, many).astype(np.int64) - 1
+            forced = float((lengths * deep * np.asarray(shares)[taken]).max())
+        low = max(mean * share, forced)
+        if queue is None:
+            return low
+        # A block that starts last has its SM to itself once its neighbours have ended, on average half way.
+        slow = (shares[0] + many * share) / 2
+        high = max(waiting * share + length * slow for waiting, length in queue)
+        return float(low + 2 * max(low, high)) / 3  # as for lengths spread evenly from 0, of which an SM has many
+
+    def _queued(self, copies: int, units: int, visit: float, block: float) -> tuple[tuple[float, float], ...] | None:
+        """List the latest start and the length of the blocks that may end last, in the order of the grid [s].
+
+        A block starts by the time at which all SMs together have done the work before it (Graham 1969, SIAM J. Appl.
+        Math. 17:416), and by the time at which as many blocks of the first wave have ended as wait before it.
+        """
+        blocks = self.blocks * copies
+        if blocks <= units:
+            return None
+        first, last = (end * visit + block for end in self.ends or (self.longest, self.longest))
+        head = self.total * visit + self.blocks * block
+        work = head * copies
+        visits, before = self.columns
+        waits = (blocks - units) / units  # share of the first wave that has ended
+        ended = np.inf
+        if waits < 1:
+            ended = float(visits[int(np.searchsorted(before, (1 - waits) * before[-1], side="left"))]) * visit + block
+        queue = [(min((work - last) / units, ended), last)]
+        if first > last:
+            queue.append((min((work - head) / units, ended), first))
+        return tuple(queue)
+
+
+def _equal(deep: int, length: float, shares: Sequence[float]) -> float:
+    """Compute the time of an SM with so many equal blocks: as many at once as fit, then the rest [s]."""
+    times = []
+    for many in range(1, min(len(shares), deep) + 1):
+        full, rest = divmod(deep, many)
+        times.append(full * many * shares[many - 1] + (rest * shares[rest - 1] if rest else 0.0))
+    return length * min(times)
 
 
 def merged(spreads: Iterable[tuple[Spread, int]]) -> Spread:
     """Merge spreads, each with a number of copies of its outer tiles.
 
-    >>> merged([(Spread(((8, 1), (4, 1))), 2), (Spread(((4, 3),)), 1)])
-    Spread(runs=((8, 2), (4, 5)))
+    >>> merged([(Spread(((8, 1), (4, 1)), (4, 8)), 2), (Spread(((4, 3),)), 1)])
+    Spread(runs=((8, 2), (4, 5)), ends=(4, 8))
     """
     runs: Counter[int] = Counter()
+    ends = []
     for part, copies in spreads:
+        ends.append(part.ends or (part.longest, part.longest))
         for visits, count in part.runs:
             runs[visits] += count * copies
-    return Spread(tuple(sorted(runs.items(), reverse=True)))
+    return Spread(tuple(sorted(runs.items(), reverse=True)), (max(e[0] for e in ends), max(e[1] for e in ends)))
 
 
 def spread(workload: Attention, outer: str, u: int, v: int, packed: bool = False) -> Spread:
@@ -71,8 +161,8 @@ def spread(workload: Attention, outer: str, u: int, v: int, packed: bool = False
 
     With a mask given by data, every tile is assumed to visit all inner tiles.
 
-    >>> spread(Attention(q_len=512, head_dim=64, mask="causal"), "query", 128, 64)
-    Spread(runs=((8, 1), (6, 1), (4, 1), (2, 1)))
+    >>> spread(Attention(q_len=512, head_dim=64, mask="causal"), "query", 128, 64).runs
+    ((8, 1), (6, 1), (4, 1), (2, 1))
     """
     group = workload.group if packed else 1
     rows = {"query": workload.q_len * group, "key": workload.kv_len}
@@ -89,9 +179,24 @@ def spread(workload: Attention, outer: str, u: int, v: int, packed: bool = False
 @lru_cache(maxsize=4096)
 def _staircase(rows: int, inner: int, u: int, v: int, groups: tuple[int, int], band: Band) -> Spread:
     outer_rows, inner_rows = groups
-    start: Any = np.arange(0, rows, u, dtype=np.int64)
+    tiles = -(-rows // u)
+    exact = tiles <= MOST_TILES
+    places = range(tiles) if exact else _sample(tiles)
+    kind: Any = np.int64 if max(rows, inner) < 1 << 60 else object
+    start: Any = np.array(places, dtype=kind) * u
     end = np.minimum(start + u, rows) - 1
     low, high = band.span(start // outer_rows, end // outer_rows, inner // inner_rows)
     visited = np.where(high > low, (high * inner_rows - 1) // v - low * inner_rows // v + 1, 0)
-    visits, many = np.unique(visited, return_counts=True)
-    return Spread(tuple(zip(visits[::-1].tolist(), many[::-1].tolist(), strict=True)))
+    ends = int(visited[0]), int(visited[-1])
+    if exact:
+        visits, many = np.unique(visited, return_counts=True)
+        return Spread(tuple(zip(visits[::-1].tolist(), many[::-1].tolist(), strict=True)), ends)
+    runs: Counter[int] = Counter()
+    for place, count in enumerate(visited.tolist()):
+        runs[int(count)] += tiles * (place + 1) // MOST_TILES - tiles * place // MOST_TILES
+    return Spread(tuple(sorted(runs.items(), reverse=True)), ends)
+
+
+def _sample(tiles: int) -> list[int]:
+    """Choose evenly spaced tiles, the first and the last among them."""
+    return [place * (tiles - 1) // (MOST_TILES - 1) for place in range(MOST_TILES)]

@@ -28,6 +28,9 @@ from iomodel.timing.work_at_point import Demands, demands, widened
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 
+SCHEDULERS = 4
+"""Warp schedulers of an SM [-]."""
+
 
 @dataclass(frozen=True)
 class TimedLaunch:
@@ -93,7 +96,13 @@ class Clock:
         else:
             widths = (placement.padded.head_dim, placement.padded.value_dim)
             layout = WarpLayout.of(launch.residency, launch.along, call.element_size)
-            launched = Launched(layout, exposed=launch.residency.exposed)
+            launched = Launched(
+                layout,
+                exposed=launch.residency.exposed,
+                stages=launch.stages,
+                warps=max(1, launch.warps // SCHEDULERS),
+                specialized=launch.residency.producers > 0,
+            )
             sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
         packed = bool(self.options["packed"])
         kernels = []

@@ -1,21 +1,24 @@
 """Time of a kernel from its work and the rates of a device, with the time of each resource.
 
-A block executes its phases in every trip; the blocks of a grid run on the SMs in waves. L2 requests and DRAM traffic
-overlap with everything unless the algorithm declares otherwise (:mod:`iomodel.nests.execution`).
+A block executes its phases in every trip; blocks that share an SM overlap (:mod:`iomodel.timing.overlap`), and the SM
+that ends last decides (:mod:`iomodel.timing.balance`). L2 requests and DRAM traffic overlap with everything unless the
+algorithm declares otherwise (:mod:`iomodel.nests.execution`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.devices.rates import Rates
 from iomodel.nests.execution import Execution
-from iomodel.timing.balance import merged, spread
+from iomodel.timing.balance import Spread, merged, spread
 from iomodel.timing.dram import Dram, dram, streamed_bytes
 from iomodel.timing.kernel_work import KernelWork
+from iomodel.timing.overlap import times
 from iomodel.timing.parameters import Parameters
 from iomodel.timing.shared_memory import WarpLayout, shared_bytes
 from iomodel.workloads.attention import Attention
@@ -29,11 +32,18 @@ SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32"}
 
 @dataclass(frozen=True)
 class Launched:
-    """Launch of a kernel: warp layout, blocks per SM, and the exposed share of the softmax."""
+    """Launch of a kernel: warp layout, blocks per SM, the exposed share of the softmax, stages, and overlap.
+
+    `warps` counts the computing warps of a block on each scheduler, None where the kernel is not known; `specialized`
+    kernels leave loads to other warps.
+    """
 
     layout: WarpLayout = WarpLayout()  # noqa: RUF009 - frozen
     blocks_per_sm: int = 1
     exposed: float = 1.0
+    stages: int = 1
+    warps: int | None = None
+    specialized: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,11 +84,13 @@ def amounts(
     demand: KernelWork, rates: Rates, launched: Launched, parameters: Parameters, streamed: int
 ) -> dict[str, float]:
     """Time each resource would take if it were the only limit [s]; resources without a known rate are omitted."""
-    matrix = rates.matrix if launched.layout.together else rates.warp_matrix
-    grown = rates.grown
-    fp32 = None if rates.fp32 is None else rates.fp32 * grown
+    matrix, per_sm = rates.warp_matrix, rates.sm_warp_matrix
+    if launched.layout.together:
+        matrix, per_sm = rates.matrix, rates.sm_matrix
+    of_units = matrix if per_sm is None or rates.units is None else per_sm * rates.units
+    fp32 = rates.fp32 if rates.sm_fp32 is None or rates.units is None else rates.sm_fp32 * rates.units
     wanted: dict[str, tuple[float, float | None]] = {
-        "matrix": (demand.flops, matrix * grown),
+        "matrix": (demand.flops, of_units),
         "shared memory": (shared_bytes(demand, launched.layout), rates.shared),
         "exp": (demand.exps - demand.exps_once, rates.exp),
         "softmax": (demand.scores * parameters.softmax_ops, fp32),
@@ -111,27 +123,29 @@ def kernel_time(
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
     inside = {name for phase in execution.phases for name in phase}
     overlapped = max((seconds for name, seconds in needs.items() if name not in inside), default=0.0)
-    work, chip = _phases(needs, execution, launched.exposed)
-    if not demand.products and "hbm" not in inside:  # a streaming kernel
-        work = chip = max(needs.values(), default=0.0)
     steps = tail = 0.0
     waves = 1
-    if rates.units is not None and demand.products and "hbm" not in inside:
+    # The peak bounds the chip; the rate of its SMs, which a file may state above or below it, times the blocks.
+    capped = demand.flops / (rates.matrix if launched.layout.together else rates.warp_matrix)
+    if not demand.products and "hbm" not in inside:  # a streaming kernel
+        work = max(needs.values(), default=0.0)
+    elif rates.units is None or not demand.products or "hbm" in inside:
+        work = _Phases.of({**needs, "matrix": max(capped, needs.get("matrix", 0.0))}, execution, launched.exposed).total
+    else:
         waves = _waves(demand.blocks, rates.units, launched.blocks_per_sm)
-        if rates.clock is not None:
-            steps = parameters.step_clocks * demand.trips / rates.units / rates.clock
-            tail = waves * parameters.block_clocks / rates.clock
-        tail += (work - chip + steps) * (_stretch(demand, workload, packed, rates.units) - 1)
-    peak = demand.flops / rates.matrix  # independent of the number of SMs in the file
-    seconds = max(work + steps + tail, overlapped, peak) + launch
+        steps, work, tail = _on_sms(
+            demand, workload, packed, rates, execution, launched, parameters, needs, capped, streamed
+        )
+    seconds = max(work + steps + tail, overlapped, capped) + launch
     listed: dict[str, float] = {}
+    needs["matrix"] = max(capped, needs.get("matrix", 0.0))
     for name, value in needs.items():
         listed[SHOWN.get(name, name)] = listed.get(SHOWN.get(name, name), 0.0) + value
     listed |= {name: value for name, value in (("steps", steps), ("tail", tail)) if value}
     return KernelTime(
         demand.title,
         seconds,
-        FrozenDict({**listed, "launch": launch}),
+        FrozenDict({**{name: value for name, value in listed.items() if value}, "launch": launch}),
         demand.blocks,
         waves,
         streamed,
@@ -142,21 +156,99 @@ def kernel_time(
     )
 
 
-def _phases(needs: Mapping[str, float], execution: Execution, exposed: float) -> tuple[float, float]:
-    """Sum the phases, and the part of them on resources shared by the chip [s].
+class _Phases(NamedTuple):
+    """Phases of a kernel on its SMs, and on the resources that all SMs share [s]."""
 
-    The overlapped share of the softmax overlaps with the other phases.
-    """
-    softmax = others = chip = 0.0
-    for phase in execution.phases:
-        longest = max((needs[name] for name in phase if name in needs), default=0.0)
-        if "exp" in phase or "softmax" in phase:
-            softmax += longest
-        else:
-            others += longest
-            chip += longest if CHIP.issuperset(phase) else 0.0
-    total = softmax + others - min((1 - exposed) * softmax, others)
-    return total, min(chip, total)
+    own: list[float]
+    chip: float
+    longest: float
+
+    @classmethod
+    def of(cls, needs: Mapping[str, float], execution: Execution, exposed: float) -> _Phases:
+        """List the phases; the hidden share of the softmax overlaps with the other phases of its block."""
+        softmax = others = chip = 0.0
+        own = []
+        for phase in execution.phases:
+            longest = max((needs[name] for name in phase if name in needs), default=0.0)
+            if "exp" in phase or "softmax" in phase:
+                softmax += longest
+            elif CHIP.issuperset(phase):
+                chip += longest
+            else:
+                own.append(longest)
+        others = sum(own) + chip
+        exposed_softmax = softmax - min((1 - exposed) * softmax, others)
+        return cls([*own, exposed_softmax], chip, max([*own, softmax]))
+
+    @property
+    def total(self) -> float:
+        """Time of a block without neighbours, as a share of the chip's [s]."""
+        return sum(self.own) + self.chip
+
+
+def _on_sms(
+    demand: KernelWork,
+    workload: Attention | VarlenAttention | None,
+    packed: bool,
+    rates: Rates,
+    execution: Execution,
+    launched: Launched,
+    parameters: Parameters,
+    needs: Mapping[str, float],
+    capped: float,
+    streamed: int,
+) -> tuple[float, float, float]:
+    """Time the blocks on the SMs: trips' own cost, work, and the excess of the SM that ends last [s]."""
+    assert rates.units is not None
+    units, blocks = rates.units, demand.blocks
+    phases = _Phases.of(needs, execution, launched.exposed)
+    clock = 0.0 if rates.clock is None else 1 / rates.clock
+    steps = parameters.step_clocks * clock * demand.trips / units
+    starts = parameters.block_clocks * clock * blocks / units
+    port = demand.requested_bytes * parameters.port_clocks * clock / units
+    stream = _stream(demand, execution, launched, parameters, streamed) * clock / units
+    most = min(launched.blocks_per_sm, -(-blocks // units))
+    backward, warps = bool(demand.gradients), launched.warps or 1
+    together, groups, read_with = warps, 1, (1, 2) if backward else (2, 1)
+    if launched.specialized:
+        together, groups, read_with = (1, 1, (1, 1)) if backward else (1, warps, (2, 1))
+    elif launched.warps is None:
+        read_with = (1, 1)
+
+    def of(found: _Phases) -> list[float]:
+        least = max(found.longest, port)
+        return times(found.own, steps + starts, most, least, stream, together, groups, read_with)
+
+    alone, *_ = each = of(phases)
+    grid, copies = _grid_of(demand, workload, packed)
+    on_busiest = grid.busiest(
+        copies,
+        units,
+        execution.order,
+        visit=max(0.0, alone - starts) * units / (grid.total * copies),
+        block=parameters.block_clocks * clock,
+        shares=[time / alone for time in each] if alone else (1.0,),
+    )
+    seconds = on_busiest + phases.chip
+    if capped > needs.get("matrix", 0.0):
+        whole = _Phases.of({**needs, "matrix": capped}, execution, launched.exposed)
+        seconds = max(seconds, min(of(whole)) + whole.chip)
+    summed = phases.total + steps + starts
+    work = phases.total * min(1.0, (min(each) + phases.chip) / summed) if summed else 0.0
+    return steps, work, max(0.0, seconds - work - steps)
+
+
+def _stream(
+    demand: KernelWork, execution: Execution, launched: Launched, parameters: Parameters, streamed: int
+) -> float:
+    """Compute the clocks in which blocks, one after another, receive their data by Little's law [clk]."""
+    in_flight: float | None = execution.in_flight
+    if in_flight is None:
+        if not demand.staged or not demand.trips:
+            return 0.0
+        in_flight = demand.staged / demand.trips * launched.stages / 2  # the other half of the buffers is in use
+    from_l2 = max(0, demand.requested_bytes - streamed)
+    return (streamed * parameters.dram_clocks + from_l2 * parameters.l2_clocks) / in_flight
 
 
 def _waves(blocks: int, units: int, at_once: int) -> int:
@@ -164,26 +256,15 @@ def _waves(blocks: int, units: int, at_once: int) -> int:
     return -(-per_sm // at_once)
 
 
-def _stretch(demand: KernelWork, workload: Attention | VarlenAttention | None, packed: bool, units: int) -> float:
-    """Compute the ratio of the busiest SM's work to the average [-]."""
-    blocks = demand.blocks
-    if demand.sequences:
-        return _stretch_of_many(demand, packed, units)
+def _grid_of(demand: KernelWork, workload: Attention | VarlenAttention | None, packed: bool) -> tuple[Spread, int]:
+    """Return the visits of the outer tiles, and the copies of them that make up the grid."""
     if demand.outer is not None and demand.inner is not None:
+        (axis, tile), inner = demand.outer, demand.inner
+        if demand.sequences:
+            spreads = [(spread(call, axis, tile, inner, packed), part.blocks) for part, call in demand.sequences]
+            return merged((seen, blocks // seen.blocks) for seen, blocks in spreads), 1
         assert isinstance(workload, Attention)
-        axis, tile = demand.outer
-        seen = spread(workload, axis, tile, demand.inner, packed)
+        seen = spread(workload, axis, tile, inner, packed)
         if seen.total:
-            return seen.makespan(blocks // seen.blocks, units) * units / (seen.total * (blocks // seen.blocks))
-    return -(-blocks // units) * units / blocks
-
-
-def _stretch_of_many(demand: KernelWork, packed: bool, units: int) -> float:
-    """Compute the ratio over sequences of different lengths, whose blocks share one grid."""
-    blocks = demand.blocks
-    if demand.outer is None or demand.inner is None:
-        return -(-blocks // units) * units / blocks
-    (axis, tile), inner = demand.outer, demand.inner
-    spreads = [(spread(call, axis, tile, inner, packed), part.blocks) for part, call in demand.sequences]
-    seen = merged((part, count // part.blocks) for part, count in spreads)
-    return seen.makespan(1, units) * units / seen.total if seen.total else 1.0
+            return seen, demand.blocks // seen.blocks
+    return Spread(((1, 1),)), demand.blocks

@@ -20,14 +20,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from math import ceil, floor
+from typing import NamedTuple
 
-import numpy as np
+from iomodel.common.floor_sum import floor_sum
 
-from iomodel.errors import InputError
 
-MOST_WAVES = 2**24
-"""Most waves of blocks, which are evaluated one by one in some seconds."""
+class Waves(NamedTuple):
+    """Alike waves: how many, their blocks and sets, those of the next wave, and whether that continues a set."""
+
+    times: int
+    blocks: int
+    sets: int
+    next_blocks: int
+    next_sets: int
+    shared: bool
 
 
 @dataclass(frozen=True)
@@ -73,16 +81,36 @@ class SharedTiles:
         return self.blocks * self.tiles * self.tile if self.requested is None else self.requested
 
     @cached_property
-    def waves(self) -> tuple[Any, Any, Any]:
-        """Per wave: its blocks, the sets that it touches, and whether the next wave continues with its last set."""
-        if self.blocks > MOST_WAVES * self.slots:
-            raise InputError(
-                f"batch, heads, q_len: {self.blocks:,} thread blocks given; allowed with an L2 cache: "
-                f"up to {MOST_WAVES * self.slots:,}"
-            )
-        start = np.arange(0, self.blocks, self.slots, dtype=np.int64)
-        end = np.minimum(start + self.slots, self.blocks)
-        return end - start, (end - 1) // self.sharers - start // self.sharers + 1, end % self.sharers != 0
+    def waves(self) -> tuple[Waves, ...]:
+        """Waves of blocks, alike ones counted together in O(log) steps; the last has no next one."""
+        slots, sharers = self.slots, self.sharers
+        whole, rest = divmod(self.blocks, slots)
+        number = whole + (rest > 0)
+
+        def sets(start: int, blocks: int) -> int:
+            return (start + blocks - 1) // sharers - start // sharers + 1
+
+        groups = []
+        pairs = max(0, whole - 1)  # full waves that a full one follows; they differ by their start within a set
+        if pairs:
+            marks = {0, sharers}
+            for shift in (slots - 1, slots, slots + 1, 2 * slots - 1):
+                marks |= {-shift % sharers, (1 - shift) % sharers}
+            ends = sorted(marks)
+            for low, high in pairwise(ends):
+                count = floor_sum(pairs, sharers, slots, -low) - floor_sum(pairs, sharers, slots, -high)
+                if count:
+                    after = low + slots
+                    groups.append(
+                        Waves(count, slots, sets(low, slots), slots, sets(after, slots), after % sharers != 0)
+                    )
+        if rest and whole:
+            start = (whole - 1) * slots
+            shared = whole * slots % sharers != 0
+            groups.append(Waves(1, slots, sets(start, slots), rest, sets(whole * slots, rest), shared))
+        last = rest or slots
+        groups.append(Waves(1, last, sets((number - 1) * slots, last), 0, 0, False))
+        return tuple(groups)
 
 
 def lock_step_bytes(grid: SharedTiles, capacity: float) -> float:
@@ -92,24 +120,23 @@ def lock_step_bytes(grid: SharedTiles, capacity: float) -> float:
     >>> lock_step_bytes(grid, capacity=9), lock_step_bytes(grid, capacity=10)
     (20.0, 10.0)
     """
-    blocks, sets, shared = grid.waves
-    fetched = float(sets.sum()) * grid.tiles * grid.tile
-    here, then = np.flatnonzero(shared), np.flatnonzero(shared) + 1
-    if not len(here):
-        return fetched
     most, t = grid.tiles - 1, grid.tile
-    base = t * (grid.tiles + (sets[here] - 1) * most)
-    slope = t * (sets[then] - sets[here])
-    room = capacity - blocks[here] * grid.output - blocks[then] * grid.queries
-    rising = slope > 0
-    steps = (room - base) / np.where(slope == 0, 1, slope)
-    kept = np.select(
-        [slope == 0, rising],
-        [np.where(base <= room, most, 0), np.clip(np.floor(steps), 0, most)],
-        grid.tiles - np.clip(np.ceil(steps), 1, grid.tiles),
-    )
-    first = base + blocks[here] * grid.output + grid.queries <= capacity
-    return fetched - t * float(kept.sum() + first.sum())
+    kept = 0
+    for wave in grid.waves:
+        if not wave.shared:
+            continue
+        base = t * (grid.tiles + (wave.sets - 1) * most)
+        slope = t * (wave.next_sets - wave.sets)
+        room = capacity - wave.blocks * grid.output - wave.next_blocks * grid.queries
+        if slope == 0:
+            tiles = most if base <= room else 0
+        elif slope > 0:
+            tiles = min(max(floor((room - base) / slope), 0), most)
+        else:
+            tiles = grid.tiles - min(max(ceil((room - base) / slope), 1), grid.tiles)
+        first = base + wave.blocks * grid.output + grid.queries <= capacity
+        kept += wave.times * (tiles + first)
+    return t * float(sum(wave.times * wave.sets for wave in grid.waves) * grid.tiles - kept)
 
 
 def tile_bytes(grid: SharedTiles, capacity: float) -> tuple[float, float]:
@@ -121,8 +148,7 @@ def tile_bytes(grid: SharedTiles, capacity: float) -> tuple[float, float]:
     (20.0, 20.0)
     """
     low, requests = grid.distinct, grid.requests
-    _, sets, _ = grid.waves
-    live, running = int(sets.max()), min(grid.slots, grid.blocks)
+    live, running = max(wave.sets for wave in grid.waves), min(grid.slots, grid.blocks)
     private_size = grid.queries + grid.output
     walk = requests / grid.blocks  # average visits per block
     private = running * private_size * grid.tiles * grid.tile / walk if walk else 0.0
@@ -133,7 +159,7 @@ def tile_bytes(grid: SharedTiles, capacity: float) -> tuple[float, float]:
         return low, requests
     sharers = min(grid.sharers, running)
     share = _remembered(capacity, footprint, sharers, private)
-    fetched = grid.tiles * grid.tile * float(sets.sum())
+    fetched = grid.tiles * grid.tile * float(sum(wave.times * wave.sets for wave in grid.waves))
     return low, max(low, min(requests, fetched + (requests - low) * (1 - share) ** (sharers - 1)))
 
 

@@ -24,8 +24,12 @@ class Parameters(Result):
         Cost of a trip of the innermost loop in addition to its work: address arithmetic, barriers, the latency of
         the first operand [clk].
     block_clocks : float
-        Cost of a thread block in addition to its trips, shared among the blocks of an SM: launch, first loads, last
-        stores [clk].
+        Cost of a thread block in addition to its trips, in which the other blocks of an SM go on: launch, first loads,
+        last stores [clk].
+    dram_clocks, l2_clocks : float
+        Time from the request of a byte to its arrival, from DRAM and from the L2 cache, without queues [clk].
+    port_clocks : float
+        Time of a byte on the port of an SM to the L2 cache, 64 B wide [clk/B].
     softmax_ops, gradient_ops : float
         fp32 operations per score: maximum, scale and subtract, sum, conversion; in the backward pass those from dP
         to dS and the conversions of P and dS [-].
@@ -40,6 +44,9 @@ class Parameters(Result):
 
     step_clocks: float = 240.0
     block_clocks: float = 3500.0
+    dram_clocks: float = 400.0
+    l2_clocks: float = 200.0
+    port_clocks: float = 1 / 64
     softmax_ops: float = 4.0
     gradient_ops: float = 8.0
     random_ops: float = 10.0
@@ -54,7 +61,8 @@ class Parameters(Result):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        units = {"step_clocks": "clk", "block_clocks": "clk", "kernel_launch": "s", "host_launch": "s"}
+        units = {name: "clk" for name in self.to_dict() if name.endswith("_clocks")}
+        units |= {"port_clocks": "clk/B", "kernel_launch": "s", "host_launch": "s"}
         rows = [(name, f"{value:g}", units.get(name, "-")) for name, value in self.to_dict().items()]
         return [Table("Parameters of the time model", ("", ">value", "unit"), rows)]
 

@@ -44,6 +44,8 @@ class Estimate(Result, Tabular):
         Times of the kernels.
     left_out : tuple of str
         Effects omitted because the device's file lacks a figure.
+    assumed : tuple of str
+        Figures that a declared default stands in for, and warnings about the launch.
     """
 
     derived = ("flops_per_second", "mfu", "intensity", "ridge", "distance_to_ridge", "floor")
@@ -65,6 +67,7 @@ class Estimate(Result, Tabular):
     rates: Rates
     parameters: Parameters
     left_out: tuple[str, ...]
+    assumed: tuple[str, ...] = ()
 
     @property
     def flops_per_second(self) -> float:
@@ -122,6 +125,7 @@ class Estimate(Result, Tabular):
             ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
             ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
             *((f"left out: {text}", "", "") for text in self.left_out),
+            *((f"assumed: {text}", "", "") for text in self.assumed),
         ]
         title = f"{self.algorithm} on {self.hardware.name}: {tiles}"
         return [Table(title, ("", ">value", "unit"), rows)]

@@ -99,13 +99,16 @@ def test_what_is_known_of_an_h100() -> None:
     """132 SMs at 1.83 GHz: 16 exponentials and 128 B of shared memory a clock; an fp32 operation is half an FMA."""
     found = rates(hardware("h100-sxm5"), "bf16")
     assert found == Rates(
-        "bf16", 989.4e12, found.warp_matrix, 989.4e12, 3.352e12, 3.352e12, 9.8e12, 132 * 128 * 1.83e9,
-        132 * 16 * 1.83e9, 66.9e12 / 2, 132, 1.83e9, 50 * 2**20, None, 132 * 4096 * 1.83e9 / 989.4e12,
+        "bf16", 989.4e12, 132 * 2580 * 1.83e9, 989.4e12, 0.9 * 3.352e12, 3.352e12, 9.8e12, 132 * 128 * 1.83e9,
+        132 * 16 * 1.83e9, 66.9e12 / 2, 132, 1.83e9, 50 * 2**20, None, 4096 * 1.83e9, 2580 * 1.83e9, 128 * 1.83e9,
+        ("memory at 90 % of the datasheet's bandwidth (none measured)",),
     )  # fmt: skip
     assert found.left_out == ()
     assert found.warp_matrix < found.matrix  # one warp alone does not reach the peak of four together
     a100 = rates(hardware("a100-sxm4-80gb"), "fp16")
-    assert a100.warp_matrix == a100.matrix
+    assert a100.sm_warp_matrix == a100.sm_matrix == 2048 * 1.41e9
+    assert a100.warp_matrix == pytest.approx(a100.matrix, rel=1e-3)  # the printed peak is rounded
+    assert a100.assumed == ()
 
 
 def test_the_clock_is_that_of_the_peak(tmp_path: Path) -> None:
@@ -170,7 +173,8 @@ def test_a_users_measurements_set_the_time(tmp_path: Path) -> None:
     put(data, "measured.kernel_launch", 1e-4)
     after = iomodel.estimate("flash2", w, written(data, tmp_path), tiles)
     assert before.bound == after.bound == "matrix"
-    assert after.breakdown["matrix"] == pytest.approx(2 * before.breakdown["matrix"])
+    assert after.breakdown["matrix"] == pytest.approx(2 * before.breakdown["matrix"], rel=1e-3)
+    assert after.seconds > 1.5 * before.seconds
     assert after.breakdown["launch"] == 1e-4
     assert after.mfu < before.mfu
     assert after.rates.peak == before.rates.peak

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from math import exp, log
 
 import numpy as np
@@ -42,6 +43,21 @@ def test_lock_step_is_exact(case: tuple[SharedTiles, int]) -> None:
     assert lock_step_bytes(grid, capacity) == seen.kv_misses
 
 
+@given(sets=st.integers(1, 40), sharers=st.integers(1, 50), slots=st.integers(1, 70))
+def test_waves_are_those_counted_one_by_one(sets: int, sharers: int, slots: int) -> None:
+    grid = SharedTiles(sets, sharers, 3, slots)
+    starts = range(0, grid.blocks, slots)
+    waves = [range(start, min(start + slots, grid.blocks)) for start in starts]
+    seen = Counter[tuple[int, int, int, int, bool]]()
+    for wave, after in zip(waves, [*waves[1:], range(0)], strict=True):
+        touched, then = ({block // sharers for block in blocks} for blocks in (wave, after))
+        seen[len(wave), len(touched), len(after), len(then), bool(touched & then)] += 1
+    found = Counter[tuple[int, int, int, int, bool]]()
+    for group in grid.waves:
+        found[group[1:]] += group.times
+    assert found == seen
+
+
 @given(grids(), st.data())
 def test_what_misses_is_between_each_tile_once_and_all_requests(
     case: tuple[SharedTiles, int], data: st.DataObject
@@ -67,8 +83,8 @@ def random_case(rng: np.random.Generator, steps: int = 8_000) -> tuple[SharedTil
         blocks = causal(sets, 1, sharers, tiles, descending=order == "descending")
     asked = 8.0 * sum(len(block.tiles) for block in blocks)
     grid = SharedTiles(sets, sharers, tiles, slots, 8, queries, output, asked)
-    _, live, _ = grid.waves
-    needed = 8 * tiles * int(live.max()) + (queries + output) * min(slots, grid.blocks)
+    live = max(wave.sets for wave in grid.waves)
+    needed = 8 * tiles * live + (queries + output) * min(slots, grid.blocks)
     return grid, blocks, needed * exp(rng.uniform(log(0.02), log(3)))
 
 

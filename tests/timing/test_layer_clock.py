@@ -48,7 +48,7 @@ def test_more_bandwidth_is_never_slower(n: int, terms: int, columns: int, factor
 
 def test_a_layer_of_few_rows_streams_its_weights() -> None:
     span = layer_clock(H100).linear(Linear(rows=1, in_features=4096, out_features=28672))
-    at_best = 2 * 4096 * 28672 / 3.352e12
+    at_best = 2 * 4096 * 28672 / (0.9 * 3.352e12)
     assert at_best < span.seconds < 1.1 * at_best
 
 

@@ -1,0 +1,85 @@
+"""Overlap of the thread blocks that share an SM, as a closed queueing network.
+
+A block alternates between the units of its SM and waits that occupy no unit (barriers, latencies, its start). Blocks on
+one SM queue for the same unit and overlap otherwise. Mean value analysis (Reiser and Lavenberg 1980, J. ACM 27:313)
+gives the time per block exactly for exponentially distributed service, between no overlap and perfect overlap, and has
+no parameter. Warps of one block that share a scheduler overlap within a trip alone, because the block waits for all of
+them at its end: the unit that takes longest serves them one after another, the others count once. Warp groups of a
+warp-specialized forward pass wait for data alone, and so overlap like blocks.
+
+The costs of a trip (:class:`iomodel.timing.parameters.Parameters`) were read from kernels that overlap already: forward
+passes with two blocks or two warp groups on an SM, backward passes with two warps of a block on a scheduler. Such a
+kernel takes the sum of its phases; any other takes more or less by the difference of the two networks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MOST = 8
+"""Most blocks at once on an SM that are told apart; more overlap as much."""
+
+
+def times(
+    busy: Sequence[float],
+    wait: float,
+    most: int,
+    beside: float = 0.0,
+    stream: float = 0.0,
+    warps: int = 1,
+    groups: int = 1,
+    read_with: tuple[int, int] = (2, 1),
+) -> list[float]:
+    """Compute the time per block with 1, 2, ... `most` blocks at once on an SM [s].
+
+    Parameters
+    ----------
+    busy : sequence of float
+        Time of a block on each unit, one after another [s].
+    wait : float
+        Time of a block on no unit [s].
+    most : int
+        Blocks at once [-].
+    beside : float
+        Time of a block on a unit that works beside the others [s].
+    stream : float
+        Time that a block needs to receive its data, a latency that only more blocks shorten [s].
+    warps : int
+        Computing warps of a block on each scheduler of its SM, which wait for each other in each trip [-].
+    groups : int
+        Parts of a block that overlap like blocks [-].
+    read_with : tuple of int
+        Blocks or groups on an SM, and warps of a block on a scheduler, of the kernels that take the sum of their phases
+        [-]; (1, 1) for a kernel of which nothing was read.
+
+    >>> times([2.0, 1.0], 1.0, 3)  # 4 for two, more for one, less for three
+    [5.375, 4.0, 3.628968253968254]
+    >>> times([2.0, 1.0], 1.0, 2, read_with=(1, 1))
+    [4.0, 2.625]
+    """
+    alone = sum(busy) + wait
+    if not alone:
+        return [max(beside, stream)]
+    excess = alone - _cycles(_served(busy, read_with[1]), wait, read_with[0])[-1]
+    cycles = _cycles(_served(busy, warps), wait, groups * max(1, min(most, MOST)))
+    return [max(time + excess, stream / many, beside) for many, time in enumerate(cycles[groups - 1 :: groups], 1)]
+
+
+def _served(busy: Sequence[float], warps: int) -> list[float]:
+    """Compute the times of a block on each unit that do not overlap within it [s]."""
+    if warps <= 1:
+        return list(busy)
+    longest = max(range(len(busy)), key=busy.__getitem__)
+    return [time if place == longest else time / warps for place, time in enumerate(busy)]
+
+
+def _cycles(busy: Sequence[float], wait: float, most: int) -> list[float]:
+    """Compute the time per block by mean value analysis, for 1, 2, ... `most` blocks [s]."""
+    queues = [0.0] * len(busy)
+    result = []
+    for many in range(1, most + 1):
+        stays = [time * (1 + queue) for time, queue in zip(busy, queues, strict=True)]
+        round_trip = sum(stays) + wait
+        queues = [many * stay / round_trip for stay in stays]
+        result.append(round_trip / many)
+    return result
