@@ -158,6 +158,9 @@ class Compute(Group):
     clock: ClockRates = ClockRates.model_construct()
     fp16_per_clock_per_sm: FlopPerClock | None = None
     """Dense fp16 or bf16 matrix FLOPs of one SM per clock."""
+    fp4_per_clock_per_sm: FlopPerClock | None = None
+    int8_per_clock_per_sm: OpsPerClock | None = None
+    """Dense matrix operations of one SM per clock in fp4, and in int8."""
     fp32_per_clock_per_sm: OpsPerClock | None = None
     """fp32 operations of one SM per clock without the matrix units; a fused multiply-add is one."""
     exp_per_clock_per_sm: OpsPerClock | None = None

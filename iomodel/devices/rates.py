@@ -121,11 +121,9 @@ def rates(device: Hardware, dtype: str) -> Rates:
             return have[per_clock] * times * clock
         return None if whole is None or units is None else whole / units
 
-    width = _WIDTHS.get(dtype, 0.0)
-    sm_matrix = of_one_sm("compute.fp16_per_clock_per_sm" if width else "", peak, width)
-    sm_warp = of_one_sm("compute.mma.warp_fp16_per_clock_per_sm" if width else "", None, width)
-    if dtype == "fp32":  # on no matrix units; a multiply-add is two
-        sm_matrix = of_one_sm("compute.fp32_per_clock_per_sm", peak, 2.0)
+    per_clock, width = _PER_CLOCK.get(dtype, ("", 1.0))
+    sm_matrix = of_one_sm(f"compute.{per_clock}", peak, width)
+    sm_warp = of_one_sm(f"compute.mma.warp_{per_clock}", None, width)
     sm_warp = sm_matrix if sm_warp is None or sm_matrix is None else min(sm_matrix, sm_warp)
     seen = next((have[path] for path in _BANDWIDTHS if path in have), None)
     assumed = []
@@ -172,7 +170,15 @@ SUSTAINED = 0.9
 """Share of the datasheet's bandwidth that a kernel sustains where none is measured [-]: copies and triads on file reach
 0.88 (A100, V100), 0.90 (H200), 0.92 (H100 PCIe) and 0.96 (A40)."""
 _PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")
-_WIDTHS = {"fp16": 1.0, "bf16": 1.0, "tf32": 0.5, "fp8": 2.0}
-"""Matrix operations per clock of a dtype over those of fp16 [-]; the peak of the dtype bounds the chip."""
+_PER_CLOCK = {
+    **{
+        dtype: ("fp16_per_clock_per_sm", width)
+        for dtype, width in {"fp16": 1.0, "bf16": 1.0, "tf32": 0.5, "fp8": 2.0}.items()
+    },
+    "fp4": ("fp4_per_clock_per_sm", 1.0),
+    "int8": ("int8_per_clock_per_sm", 1.0),
+    "fp32": ("fp32_per_clock_per_sm", 2.0),  # a multiply-add is two; on no matrix units
+}
+"""Operations of one SM per clock that a dtype goes by, and its operations over those [-]; the peak bounds the chip."""
 # Mixed reads and writes come first: they are what kernels do.
 _BANDWIDTHS = tuple(f"measured.{name}" for name in ("hbm_copy", "hbm_triad", "hbm_read", "hbm_write"))

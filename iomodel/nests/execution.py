@@ -41,6 +41,9 @@ class Execution(Record):
     in_flight : int, optional
         Bytes that a block has requested and not yet received while it streams [B]; by default the streamed tiles that
         its stages hold.
+    waiting : int
+        Most stages with which a block waits for each streamed tile before it uses it; with more, loads overlap with
+        products. Triton's pipeline waits with one stage [-].
     """
 
     cite: str
@@ -49,6 +52,7 @@ class Execution(Record):
     spread: tuple[Axis, ...] = ()
     order: Order = "grid"
     in_flight: int | None = None
+    waiting: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.cite, str):
@@ -67,6 +71,8 @@ class Execution(Record):
             raise InputError(f"order: {shown(self.order)} given; allowed: {', '.join(get_args(Order))}")
         if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
             raise InputError(f"in_flight: {shown(self.in_flight)} given; allowed: a positive number of bytes, or None")
+        if type(self.waiting) is not int or self.waiting < 0:
+            raise InputError(f"waiting: {shown(self.waiting)} given; allowed: a number of stages from 0 up")
 
 
 def _all(kind: type, value: object) -> bool:

@@ -128,15 +128,17 @@ def kernel_time(
     # The peak bounds the chip; the rate of its SMs, which a file may state above or below it, times the blocks.
     capped = demand.flops / (rates.matrix if launched.layout.together else rates.warp_matrix)
     if not demand.products and "hbm" not in inside:  # a streaming kernel
-        work = max(needs.values(), default=0.0)
+        on_sms = max(needs.values(), default=0.0)
     elif rates.units is None or not demand.products or "hbm" in inside:
-        work = _Phases.of({**needs, "matrix": max(capped, needs.get("matrix", 0.0))}, execution, launched.exposed).total
+        on_sms = _Phases.of(
+            {**needs, "matrix": max(capped, needs.get("matrix", 0.0))}, execution, launched.exposed
+        ).total
     else:
         waves = _waves(demand.blocks, rates.units, launched.blocks_per_sm)
-        steps, work, tail = _on_sms(
+        on_sms, steps, tail = _on_sms(
             demand, workload, packed, rates, execution, launched, parameters, needs, capped, streamed
         )
-    seconds = max(work + steps + tail, overlapped, capped) + launch
+    seconds = max(on_sms, overlapped, capped) + launch
     listed: dict[str, float] = {}
     needs["matrix"] = max(capped, needs.get("matrix", 0.0))
     for name, value in needs.items():
@@ -198,13 +200,16 @@ def _on_sms(
     capped: float,
     streamed: int,
 ) -> tuple[float, float, float]:
-    """Time the blocks on the SMs: trips' own cost, work, and the excess of the SM that ends last [s]."""
+    """Time the blocks on the SMs; in it the own cost of trips, and the excess of the SM that ends last [s]."""
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
     phases = _Phases.of(needs, execution, launched.exposed)
     clock = 0.0 if rates.clock is None else 1 / rates.clock
     steps = parameters.step_clocks * clock * demand.trips / units
     starts = parameters.block_clocks * clock * blocks / units
+    waits = steps + starts
+    if launched.stages <= execution.waiting:  # each streamed tile is awaited: its latency, and its way to the SM
+        waits += (demand.trips * parameters.l2_clocks + demand.staged * parameters.port_clocks) * clock / units
     port = demand.requested_bytes * parameters.port_clocks * clock / units
     stream = _stream(demand, execution, launched, parameters, streamed) * clock / units
     most = min(launched.blocks_per_sm, -(-blocks // units))
@@ -217,7 +222,7 @@ def _on_sms(
 
     def of(found: _Phases) -> list[float]:
         least = max(found.longest, port)
-        return times(found.own, steps + starts, most, least, stream, together, groups, read_with)
+        return times(found.own, waits, most, least, stream, together, groups, read_with)
 
     alone, *_ = each = of(phases)
     grid, copies = _grid_of(demand, workload, packed)
@@ -233,9 +238,9 @@ def _on_sms(
     if capped > needs.get("matrix", 0.0):
         whole = _Phases.of({**needs, "matrix": capped}, execution, launched.exposed)
         seconds = max(seconds, min(of(whole)) + whole.chip)
-    summed = phases.total + steps + starts
+    summed = phases.total + waits
     work = phases.total * min(1.0, (min(each) + phases.chip) / summed) if summed else 0.0
-    return steps, work, max(0.0, seconds - work - steps)
+    return seconds, steps, max(0.0, seconds - work - steps)
 
 
 def _stream(

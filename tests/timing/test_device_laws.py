@@ -1,0 +1,126 @@
+"""Better figures of a device never take longer, figure by figure; devices of a family keep their order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel.devices.device import Hardware, hardware, list_hardware
+from iomodel.devices.quantity import Quantity
+from iomodel.errors import IOModelError
+from tests.support.device_edits import edited
+
+NEAR = 1 + 1e-9
+COSTS = ("reserved_per_block", "granularity", "latency", "kernel_launch", "graph_node")
+"""Figures of which less is better."""
+SHAPES = (
+    "compute.mma.rows",
+    "compute.mma.warpgroup_rows",
+    "compute.mma.columns",
+    "compute.mma.depth",
+    "limits.warp_size",
+)
+"""Sizes of an instruction: neither more nor less of them is better."""
+SHARED_OUT = tuple(
+    name
+    for name in list_hardware()
+    if "compute.units" in hardware(name).quantities
+    and not {"compute.clock.boost", "compute.clock.tensor"} & hardware(name).quantities.keys()
+)
+"""Devices without a clock on file: their SMs share out the peak, so that more SMs are smaller ones."""
+
+DECODE = iomodel.Attention(batch=4, heads=32, kv_heads=8, q_len=1, kv_len=8192, head_dim=128, dtype="bf16")
+PREFILL = iomodel.Attention(heads=16, q_len=2048, head_dim=128, dtype="bf16", mask="causal")
+LONG = PREFILL.model_copy(update={"q_len": 3000, "kv_len": 3000, "dtype": "fp16", "kv_dtype": "fp16"})
+CALLS: list[tuple[str, iomodel.Attention, dict[str, int], dict[str, object]]] = [
+    ("flash2", PREFILL, {"block_q": 64, "block_kv": 64}, {}),
+    ("flash2", LONG, {"block_q": 128, "block_kv": 64}, {}),
+    ("flash3", PREFILL.model_copy(update={"mask": "full"}), {"block_q": 128, "block_kv": 128}, {}),
+    ("flash2", PREFILL.model_copy(update={"direction": "backward"}), {"block_q": 64, "block_kv": 64}, {}),
+    ("split_kv", DECODE, {"block_q": 64, "block_kv": 64}, {"splits": 8, "packed": True}),
+    ("flash1", PREFILL.model_copy(update={"head_dim": 64, "value_dim": 64}), {"block_q": 16, "block_kv": 128}, {}),
+    ("standard", PREFILL, {}, {}),
+]
+
+
+def figures(device: Hardware) -> list[str]:
+    """The paths of the figures that a law speaks of."""
+    return [
+        path
+        for path, figure in device.quantities.items()
+        if isinstance(figure, Quantity)
+        and path not in SHAPES
+        and not path.startswith(("power", "measured.attention"))
+        and not (path == "compute.units" and device.id in SHARED_OUT)
+    ]
+
+
+def bettered(device: Hardware, path: str, factor: float) -> Hardware:
+    figure = device.quantities[path]
+    assert isinstance(figure, Quantity)
+    value = figure.value / factor if any(word in path for word in COSTS) else figure.value * factor
+    return edited(device, {path: int(value) if isinstance(figure.value, int) else value})
+
+
+def seconds(call: int, device: Hardware, length: int | None = None) -> float | None:
+    """The time of a call, in a dtype that the device has; None where it is refused."""
+    name, workload, tiles, options = CALLS[call]
+    dtypes = (workload.dtype, "bf16", "fp16", "fp32")
+    dtype = next((dtype for dtype in dtypes if f"compute.peak.{dtype}" in device.quantities), workload.dtype)
+    update = {"dtype": dtype, "kv_dtype": dtype}
+    if length is not None:
+        update |= {"kv_len": length, "q_len": min(length, workload.q_len)}
+    try:
+        return iomodel.estimate(name, workload.model_copy(update=update), device, tiles or None, **options).seconds
+    except IOModelError:
+        return None
+
+
+@pytest.mark.parametrize("name", list_hardware())
+@pytest.mark.parametrize("factor", [1.5, 4])
+def test_no_figure_that_is_raised_makes_a_time_grow(name: str, factor: float) -> None:
+    device = hardware(name)
+    before = {call: time for call in range(len(CALLS)) if (time := seconds(call, device)) is not None}
+    for path in figures(device):
+        better = bettered(device, path, factor)
+        for call, time in before.items():
+            after = seconds(call, better)
+            assert after is None or after <= time * NEAR, (path, CALLS[call])
+
+
+@given(data=st.data(), name=st.sampled_from(list_hardware()), factor=st.floats(1, 20))
+def test_any_figure_of_any_device(data: st.DataObject, name: str, factor: float) -> None:
+    device = hardware(name)
+    path, call = data.draw(st.sampled_from(figures(device))), data.draw(st.integers(0, len(CALLS) - 1))
+    length = data.draw(st.integers(1, 5000))
+    before, after = (seconds(call, one, length) for one in (device, bettered(device, path, factor)))
+    assume(before is not None and after is not None)
+    assert before is not None
+    assert after is not None
+    assert after <= before * NEAR
+
+
+SIBLINGS = [
+    ("a100-sxm4-80gb", "a100-pcie-80gb"),
+    ("a100-sxm4-80gb", "a100-sxm4-40gb"),
+    ("h100-sxm5", "h100-pcie"),
+    ("h200-sxm", "h100-sxm5"),
+    ("b200", "h200-sxm"),
+    ("mi325x", "mi300x"),
+    ("mi355x", "mi325x"),
+    ("rtx4090", "rtx3090"),
+    ("rtx5090", "rtx4090"),
+    ("l4", "t4"),
+    ("v100-sxm2-32gb", "v100-sxm2-16gb"),
+    ("tpu-v5p", "tpu-v4"),
+]
+
+
+@pytest.mark.parametrize(("better", "other"), SIBLINGS)
+@pytest.mark.parametrize("call", [0, 1, 4, 6])
+def test_siblings_keep_their_order(better: str, other: str, call: int) -> None:
+    times = seconds(call, hardware(better)), seconds(call, hardware(other))
+    if None not in times:
+        assert times[0] <= times[1] * NEAR
