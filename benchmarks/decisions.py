@@ -69,8 +69,9 @@ def predicted(row: Row) -> float:
     if row["packed"]:
         options["packed"] = row["packed"] == "yes"
     if row["kernel"].startswith("CUDA decode"):
-        how = algorithm(row["algorithm"]).execution["forward"]
-        options["execution"] = replace(how, in_flight=CUDA_CORES)
+        how = replace(algorithm(row["algorithm"]).execution["forward"], in_flight=CUDA_CORES)
+        kernels = iomodel.implementation(row["algorithm"], "flash-attention-2")
+        options["implementation"] = replace(kernels, execution={"forward": how})
     tiles = {name: int(row[name]) for name in TILES if row[name]}
     for left_out in ((), ("stages",)):  # the declared kernels have stages of their own
         kept = {name: size for name, size in tiles.items() if name not in left_out}

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sympy import Integer, Rational
 
 from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_r, stages
@@ -105,5 +106,6 @@ FLASH_ATTENTION_4 = Implementation(
     "FlashAttention-4 (CuTe, Blackwell)",
     _CITE,
     residency={"forward": FORWARD},
+    execution={"forward": replace(PIPELINED, order="longest first")},
     tiles=shipped_tiles("flash-attention-4", "flash2"),
 )

@@ -24,14 +24,14 @@ def test_bare_devices_are_bounded_by_their_memory() -> None:
             break
         taken.append(limit // footprint)
         blocks, per_unit = 64 * 8 * 16, 27  # 8192 blocks on 304 CUs
-        found = iomodel.estimate("flash2", w, device, tiles).kernels[0]
+        found = iomodel.estimate("flash2", w, device, tiles, implementation="textbook").kernels[0]
         assert (found.blocks, found.waves) == (blocks, -(-per_unit // taken[-1]))
     assert taken[0] > 2
     assert taken[-1] == 1
     with pytest.raises(InfeasibleError, match=f"{footprint:,} B are more than the {limit:,} B of a block") as refused:
-        iomodel.estimate("flash2", w, device, tiles)
+        iomodel.estimate("flash2", w, device, tiles, implementation="textbook")
     assert refused.value.least == footprint
-    assert iomodel.estimate("flash2", w, device).seconds > 0
+    assert iomodel.estimate("flash2", w, device, implementation="textbook").seconds > 0
 
 
 def test_each_kernel_has_its_own_room() -> None:
