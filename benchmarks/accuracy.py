@@ -4,7 +4,7 @@
 
 The rows are those of tests/measured/published.csv, which was in sight when the parameters were chosen; --held-out
 takes tests/measured/published_held_out.csv, which was not. By default every kernel is timed at the tiles that it ships
-and with the options of its framework; --defaults leaves tiles, options and parameters at their defaults. Every row of a
+and with the options of its framework; --defaults names the kernel and leaves tiles, options and parameters. Every row of a
 curve counts; those left out are listed with the reason.
 """
 
@@ -127,6 +127,8 @@ def how(row: dict[str, str]) -> tuple[Parameters, dict[str, Any]]:
         return (EAGER if first else DEFAULT), {"implementation": kernels}
     if row["algorithm"] == "flash3":  # the kernels of the paper start blocks in the order of the grid
         return DEFAULT, {"implementation": "flash-attention-3-2024"}
+    if row["algorithm"] == "flash2":
+        return DEFAULT, {"implementation": "flash-attention-2"}
     return DEFAULT, {}
 
 
@@ -157,7 +159,7 @@ def predicted(row: dict[str, str], defaults: bool = False) -> float:
             dropout=0.1 if drops else 0.0,
         )
         if defaults:
-            total += iomodel.estimate(row["algorithm"], call, row["device"]).seconds
+            total += iomodel.estimate(row["algorithm"], call, row["device"], **more).seconds
             continue
         found = iomodel.estimate(
             row["algorithm"], call, row["device"], tiles(row, direction), parameters=parameters, **more,
