@@ -203,7 +203,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {},
         "saved": {},
-        "classes": frozenset({"fixed-split", "row-atomic", "exact"}),
+        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -334,6 +334,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "for each has a part of the "
                 "keys of every row",
                 "phases": (("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": True,
             },
             "backward": {
@@ -344,6 +347,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "for each has a part of the "
                 "keys of every row",
                 "phases": (("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": True,
             },
         },
@@ -355,6 +361,65 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "searched": {},
                 "places": {"forward": (0, 1), "backward": (0,)},
                 "executions": {},
+            },
+            {
+                "name": "flash-attention-1-2023",
+                "title": "FlashAttention of 2023 (CUDA): thread blocks also divide the sequence of a head",
+                "cite": "github.com/Dao-AILab/flash-attention, v0.2.8 "
+                "and later, csrc/flash_attn: blocks also "
+                "divide the sequence, as benchmarked in "
+                "arXiv:2307.08691, Figures 4 and 7",
+                "searched": {},
+                "places": {"forward": (0, 1), "backward": (0,)},
+                "executions": {
+                    "forward": {
+                        "cite": "github.com/Dao-AILab/flash-attention, "
+                        "v0.2.8 and later, "
+                        "csrc/flash_attn: "
+                        "blocks also "
+                        "divide the "
+                        "sequence, as "
+                        "benchmarked in "
+                        "arXiv:2307.08691, "
+                        "Figures 4 and 7",
+                        "phases": (
+                            ("matrix",),
+                            ("shared memory",),
+                            ("exp", "softmax"),
+                            ("gradient",),
+                            ("random",),
+                            ("l2",),
+                        ),
+                        "order": "grid",
+                        "in_flight": None,
+                        "waiting": 0,
+                        "axes": False,
+                    },
+                    "backward": {
+                        "cite": "github.com/Dao-AILab/flash-attention, "
+                        "v0.2.8 and "
+                        "later, "
+                        "csrc/flash_attn: "
+                        "blocks also "
+                        "divide the "
+                        "sequence, as "
+                        "benchmarked in "
+                        "arXiv:2307.08691, "
+                        "Figures 4 and 7",
+                        "phases": (
+                            ("matrix",),
+                            ("shared memory",),
+                            ("exp", "softmax"),
+                            ("gradient",),
+                            ("random",),
+                            ("l2",),
+                        ),
+                        "order": "grid",
+                        "in_flight": None,
+                        "waiting": 0,
+                        "axes": False,
+                    },
+                },
             },
         ),
     },
@@ -369,7 +434,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
         "saved": {"lse": True},
-        "classes": frozenset({"fixed-split", "row-atomic", "exact"}),
+        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -1322,9 +1387,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(
                         {
                             frozenset({"key", "value"}),
-                            frozenset({"depth", "query"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"key", "query"}),
+                            frozenset({"depth", "key"}),
+                            frozenset({"depth", "query"}),
                         }
                     ),
                 },
@@ -1364,9 +1429,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(
                         {
                             frozenset({"key", "value"}),
-                            frozenset({"depth", "query"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"key", "query"}),
+                            frozenset({"depth", "key"}),
+                            frozenset({"depth", "query"}),
                         }
                     ),
                 },
@@ -1594,6 +1659,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "warp takes its exponentials "
                 "between its products",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": False,
             },
             "backward": {
@@ -1604,6 +1672,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "exponentials between its "
                 "products",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": False,
             },
         },
@@ -1614,7 +1685,31 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute",
                 "searched": {},
                 "places": {"forward": (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
-                "executions": {},
+                "executions": {
+                    "forward": {
+                        "cite": "arXiv:2307.08691, "
+                        "sections 3.1 and "
+                        "3.3: tiles are "
+                        "fetched while "
+                        "others are "
+                        "multiplied; a "
+                        "warp takes its "
+                        "exponentials "
+                        "between its "
+                        "products",
+                        "phases": (
+                            ("matrix", "shared memory"),
+                            ("exp", "softmax"),
+                            ("gradient",),
+                            ("random",),
+                            ("atomics",),
+                        ),
+                        "order": "longest first",
+                        "in_flight": None,
+                        "waiting": 0,
+                        "axes": False,
+                    }
+                },
             },
             {
                 "name": "flash-attention-2",
@@ -1696,7 +1791,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"lse": True},
         "saved": {"lse": True},
-        "classes": frozenset({"fixed-split", "row-atomic", "exact"}),
+        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -2066,7 +2161,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "query"}), "io"),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"key", "query"})}),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "FlashAttention-3 backward, "
@@ -2203,6 +2298,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "of the paper start them in the "
                 "order of the grid",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "order": "longest first",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": False,
             },
             "backward": {
@@ -2215,6 +2313,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "tiles of dQ to HBM while the "
                 "next ones are made",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": False,
             },
         },
@@ -2226,6 +2327,56 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "searched": {"packed": (False, True)},
                 "places": {"forward": (0, 1, 2, 3, 4, 5, 6, 7), "backward": (0, 1, 2, 3, 4)},
                 "executions": {},
+            },
+            {
+                "name": "flash-attention-3-2024",
+                "title": "FlashAttention-3 of the paper (CUDA, Hopper): blocks start in the order of the grid",
+                "cite": "arXiv:2407.08608, section 4",
+                "searched": {"packed": (False, True)},
+                "places": {"forward": (0, 1, 2, 3, 4, 5, 6, 7), "backward": (0, 1, 2, 3, 4)},
+                "executions": {
+                    "forward": {
+                        "cite": "arXiv:2307.08691, "
+                        "sections 3.1 and "
+                        "3.3: tiles are "
+                        "fetched while "
+                        "others are "
+                        "multiplied; a "
+                        "warp takes its "
+                        "exponentials "
+                        "between its "
+                        "products",
+                        "phases": (
+                            ("matrix", "shared memory"),
+                            ("exp", "softmax"),
+                            ("gradient",),
+                            ("random",),
+                            ("atomics",),
+                        ),
+                        "order": "grid",
+                        "in_flight": None,
+                        "waiting": 0,
+                        "axes": False,
+                    },
+                    "backward": {
+                        "cite": "arXiv:2407.08608, "
+                        "Appendix B.1; "
+                        "github.com/Dao-AILab/flash-attention, "
+                        "hopper: "
+                        "mainloop_bwd_sm90_tma_gmma_ws.hpp: "
+                        "one warp loads, "
+                        "another adds "
+                        "tiles of dQ to "
+                        "HBM while the "
+                        "next ones are "
+                        "made",
+                        "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",)),
+                        "order": "grid",
+                        "in_flight": None,
+                        "waiting": 0,
+                        "axes": False,
+                    },
+                },
             },
         ),
     },
@@ -2506,6 +2657,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "has a part of the keys of "
                 "every row",
                 "phases": (("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": False,
             }
         },
@@ -2547,7 +2701,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"splits": 1, "lse": True},
         "saved": {},
-        "classes": frozenset({"fixed-split", "row-atomic", "exact"}),
+        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -2988,6 +3142,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "exponentials between its "
                 "products",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": True,
             }
         },
@@ -3061,6 +3218,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "terms has no loop to hide "
                 "its loads and stores in",
                 "phases": (("hbm", "l2"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": False,
             },
             "backward": {
@@ -3072,6 +3232,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "no loop to hide its loads "
                 "and stores in",
                 "phases": (("hbm", "l2"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": False,
             },
         },
@@ -3108,6 +3271,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "exponentials between its "
                 "products",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": False,
             }
         },
@@ -3154,6 +3320,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "its exponentials between "
                 "its products",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
                 "axes": False,
             }
         },
