@@ -4,8 +4,8 @@
 
 The rows are those of tests/measured/published.csv, which was in sight when the parameters were chosen; --held-out
 takes tests/measured/published_held_out.csv, which was not. By default every kernel is timed at the tiles that it ships
-and with the options of its framework; --defaults names the kernel and leaves tiles, options and parameters. All rows of a
-curve count; those left out are listed with the reason.
+and with the options of its framework; --defaults names the kernel and leaves the rest at its defaults. Every row of a
+curve counts; those left out are listed with the reason.
 """
 
 from __future__ import annotations

@@ -83,10 +83,9 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
     "a layout held against no model": (lambda: iomodel.Layout().check(7), "model: 7 given"),
     "phases that are none": (lambda: iomodel.Execution("x", 3), "phases: 3 given"),
     "phases of what is no text": (lambda: iomodel.Execution("x", (("exp", None),)), "phases: "),
-    "more thread blocks than can be looked at": (
-        lambda: iomodel.crossover_context("gpt-oss-20b", "h100-sxm5", batch=2 * 10**15),
-        "thread blocks given; allowed",
-    ),
+    "an order of blocks that is none": (lambda: iomodel.Execution("x", (), order="last"), "order: 'last' given"),
+    "no bytes in flight": (lambda: iomodel.Execution("x", (), in_flight=0), "in_flight: 0 given"),
+    "stages that are no number": (lambda: iomodel.Execution("x", (), waiting=True), "waiting: True given"),
     "a source that is no text": (lambda: iomodel.Execution(10**5000, ()), "cite: an integer of"),
     "a length of a mask that is no number": (lambda: iomodel.BlockMask([[1]], 4, 4).seen("4", 4), "q_len: '4' given"),
     "a length of documents that is too long": (
