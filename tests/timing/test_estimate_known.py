@@ -13,7 +13,7 @@ from tests.support.estimate_calls import A100, H100
 
 
 def test_bare_devices_are_bounded_by_their_memory() -> None:
-    """Where no kernel is declared for a device, the footprint must do: it bounds tiles, and how many an SM takes."""
+    """Without a kernel's layout, the footprint must do: it bounds tiles, and how many an SM takes."""
     device, w = hardware("mi300x"), W.model_copy(update={"batch": 64})
     limit = device.sram_per_block  # and a CU has no more
     taken = []
