@@ -38,7 +38,7 @@ COMMANDS = {
     "iomodel --help": ["--help"],
     "iomodel hardware": ["hardware"],
     "iomodel cost flash2 ...": ["cost", "flash2", *CALL, "--block-q", "128", "--block-kv", "64"],
-    "iomodel tiles flash2 --hardware h100-sxm5 ...": ["tiles", "flash2", "--hardware", "h100-sxm5", *CALL],
+    "iomodel tiles flash3 --hardware h100-sxm5 ...": ["tiles", "flash3", "--hardware", "h100-sxm5", *CALL],
     "iomodel plan llama-3-8b ...": ["plan", "llama-3-8b", *REQUEST],
 }
 """`tiles` as in the README, `plan` as in docs/cli.md."""

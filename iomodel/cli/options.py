@@ -6,6 +6,7 @@ All values arrive as text; the library validates them in one place.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, get_args
 
 import typer
@@ -27,6 +28,12 @@ from iomodel.workloads.window import Align
 def algorithm_names() -> list[str]:
     """List the algorithms that a shell completes: those of attention."""
     return list_algorithms()
+
+
+def implementation_names() -> list[str]:
+    """List the implementations that a shell completes."""
+    names = (kernels.name for name in list_algorithms() for kernels in algorithm(name).implementations)
+    return [*dict.fromkeys(names), TEXTBOOK.name]
 
 
 Algorithm = Annotated[
@@ -77,12 +84,22 @@ def takers(name: str) -> str:
     if name == "packed":
         return "every exact algorithm"  # an option of the evaluation, not of a nest
     labels = []
-    for taker in list_algorithms():
-        known = algorithm(taker)
-        directions = [direction for direction in known.directions if direction != "both"]
-        supporting = [way for way in directions if name in {*known.takes(way), *known.written(way)}]
-        labels += [taker] if supporting == directions else [f"{taker} {direction}" for direction in supporting]
+    for taker, names in _taken().items():
+        supporting = [direction for direction, own in names.items() if name in own]
+        labels += [taker] if len(supporting) == len(names) else [f"{taker} {direction}" for direction in supporting]
     return ", ".join(labels)
+
+
+@cache
+def _taken() -> dict[str, dict[str, set[str]]]:
+    """Collect the options that each algorithm takes in each direction."""
+    known = {name: algorithm(name) for name in list_algorithms()}
+    return {
+        name: {
+            way: {*declaration.takes(way), *declaration.written(way)} for way in declaration.directions if way != "both"
+        }
+        for name, declaration in known.items()
+    }
 
 
 def _follows(entry: Entry) -> str:
@@ -172,7 +189,7 @@ OF_LAYER = [
 KIND = [*MASK, DIRECTION, *SWITCHES, *NAMED, *OF_LAYER]
 """Fields that a formula depends on, without numbers, with features by name."""
 BUDGET = [
-    option("hardware", "A device, or its YAML file.", "Budget: exactly one", "NAME|FILE", tuple(list_hardware())),
+    option("hardware", "A device, or its YAML file.", "Budget: exactly one", "NAME|FILE", list_hardware),
     option("sram_bytes", "On-chip memory, such as 232448 or '227 KiB'.", "Budget: exactly one", "SIZE"),
     option("sram_elements", "On-chip memory in elements, the papers' M.", "Budget: exactly one"),
     option("alignment", "Alignment of the tiles (that of the device, or 1).", "Solver"),
@@ -186,8 +203,6 @@ OBJECTIVE = option(
     "NAME",
     ("time", "traffic"),
 )
-IMPLEMENTATIONS = tuple(dict.fromkeys(i.name for name in list_algorithms() for i in algorithm(name).implementations))
-IMPLEMENTATIONS = (*IMPLEMENTATIONS, TEXTBOOK.name)
 APPROXIMATE = switch(
     "approximate", "Include algorithms that approximate attention; they are marked and never the best.", "Solver"
 )
@@ -196,7 +211,7 @@ IMPLEMENTATION = option(
     "The kernels, such as flash-attention-3, or textbook for one memory (the first that runs on the device).",
     "Solver",
     "NAME",
-    IMPLEMENTATIONS,
+    implementation_names,
 )
 KERNELS = [
     IMPLEMENTATION,
@@ -211,7 +226,7 @@ KERNELS = [
     ),
     option("top", "Number of the fastest choices to list, with an implementation (1).", "Solver"),
 ]
-DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", "NAME|FILE", tuple(list_hardware()))
+DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", "NAME|FILE", list_hardware)
 LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]
 TILE = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles") for e in TILES]
 ALGORITHM = [_of_an_algorithm(name, default) for name, default in known_options(list_algorithms()).items()]

@@ -40,7 +40,7 @@ FILE = [
     option("output", "Output file, ending in .png or .svg (required).", "Output", "FILE"),
     switch("force", "Replace an existing file.", "Output"),
 ]
-DEVICES = option("hardware", "Devices to mark, separated by commas.", "Device", "LIST", tuple(list_hardware()))
+DEVICES = option("hardware", "Devices to mark, separated by commas.", "Device", "LIST", list_hardware)
 SRAM = [
     option("sram", "SRAM sizes, such as '32 KiB, 64 KiB' (automatic).", "Solver", "LIST"),
     *(known for known in BUDGET if known.name in ("alignment", "min_block_kv")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -13,12 +13,16 @@ Options = list[inspect.Parameter]
 
 
 def option(
-    name: str, help: str, panel: str, metavar: str = "INTEGER", names: tuple[str, ...] = ()
+    name: str,
+    help: str,
+    panel: str,
+    metavar: str = "INTEGER",
+    names: tuple[str, ...] | Callable[[], Iterable[str]] = (),
 ) -> inspect.Parameter:
-    """Declare an option with a text value, None by default; completion offers `names`."""
+    """Declare an option with a text value, None by default; completion offers `names`, or those that a call returns."""
 
     def complete() -> list[str]:
-        return list(names)
+        return list(names() if callable(names) else names)
 
     info = typer.Option(
         _dashed(name),

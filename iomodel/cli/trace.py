@@ -19,7 +19,7 @@ DEVICE = option(
     "A device, or its YAML file; by default its best tiles are traced.",
     "Device",
     "NAME|FILE",
-    tuple(list_hardware()),
+    list_hardware,
 )
 TRACED = [
     option("events", f"Number of printed events ({SHOWN}).", "Trace"),
