@@ -19,7 +19,7 @@ PARAMETERS = [
 
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, PARAMETERS, ALGORITHM)
 def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
-    """Estimate the time, the limiting resource and the traffic of a call, by default at the fastest tiles.
+    """Estimate the time, the limiting resource and the traffic of a call, by default at the shipped tiles.
 
     Example:
       iomodel estimate flash2 --hardware a100-sxm4-80gb --q-len 8192 --head-dim 128 --heads 16 --mask causal

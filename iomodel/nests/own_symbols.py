@@ -8,7 +8,9 @@ from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import ALPHABET, FOLLOWS, SHIPPED, Entry, numbers, tiles
 from iomodel.nests.symbols import BY_NAME, NAME_OF, TILE_ORDER
 
-RESERVED = frozenset({"packed", "causal", "mask", "direction", "dtype", "hardware", "algorithm", "tiles", "residency"})
+RESERVED = frozenset(
+    {"packed", "causal", "mask", "direction", "dtype", "hardware", "algorithm", "tiles", "implementation"}
+)
 """Names of arguments, which no letter may have."""
 
 

@@ -29,7 +29,7 @@ class TimeComparison(Result, Tabular):
     hardware : Hardware
         The device.
     estimates : tuple of Estimate
-        The estimate of each algorithm that fits, at its fastest tiles.
+        The estimate of each algorithm that fits, at the default tiles of :func:`iomodel.estimate`.
     infeasible : mapping of str to str
         The algorithms that do not fit, with the reason.
     approximates : mapping of str to str

@@ -60,7 +60,8 @@ def estimate(
         A device; its `measured` figures take precedence over those of the datasheet.
     tiles : mapping of tile name to int, optional
         Tiles [rows], optionally with ``warps`` and ``stages``; the fastest launch of these tiles counts. The default
-        is the fastest tiles: ``solve(..., objective="time")``.
+        is the tile that the implementation ships for the call, and where it ships none the fastest tiles, as
+        :func:`iomodel.solve` answers them.
     parameters : Parameters
         The assumptions of the model beside the figures of the device.
     implementation : str or Implementation, optional

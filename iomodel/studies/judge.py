@@ -103,7 +103,7 @@ def judge(hardware: Hardware | str, algorithm: AlgorithmLike = "flash2", paramet
     hardware : Hardware or str
         A device whose file has ``measured.attention``.
     algorithm : str or Algorithm
-        The assumed algorithm of the timed kernels, at its fastest tiles.
+        The assumed algorithm of the timed kernels, at the default tiles of :func:`iomodel.estimate`.
     parameters : Parameters
         The assumptions of the model beside the figures of the device.
 

@@ -158,7 +158,8 @@ def diagnose(
     seconds : float
         The measured time [s].
     tiles : mapping of tile name to int, optional
-        Tiles of the kernel [rows], with ``warps`` and ``stages`` if known; the fastest tiles by default.
+        Tiles of the kernel [rows], with ``warps`` and ``stages`` if known; those of
+        :func:`iomodel.estimate` by default.
     blocks : int, optional
         Thread blocks as launched, if they differ from the algorithm's grid [-]. They are compared with the SMs; the
         model's time remains that of the algorithm's own grid.
