@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sympy import Expr, Max, Min, sympify
+from sympy import Expr, Integer, Max, Min
 
 from iomodel.counting.polynomials import never_below
 
@@ -35,7 +35,9 @@ def greatest(*terms: Expr | int) -> Expr:
 
 def _extremum(kind: type[Max | Min], settles: Callable[[Expr, Expr], bool], terms: tuple[Expr | int, ...]) -> Expr:
     kept: list[Expr] = []
-    for term in dict.fromkeys(part for given in terms for part in kind.make_args(sympify(given))):
+    for term in dict.fromkeys(
+        part for given in terms for part in kind.make_args(Integer(given) if isinstance(given, int) else given)
+    ):
         if not any(settles(other, term) for other in kept):
             kept = [*(other for other in kept if not settles(term, other)), term]
     return kind(*kept, evaluate=False)

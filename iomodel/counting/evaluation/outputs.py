@@ -6,6 +6,8 @@ import ast
 from inspect import getsource
 from types import FunctionType
 
+from iomodel.counting.evaluation.definitions import defined
+
 
 def output_of(
     function: FunctionType, places: tuple[int, ...], joined_by: str = "+"
@@ -40,9 +42,9 @@ def output_of(
     value = text[0] if len(text) == 1 else f"Maximum({', '.join(text)})" if joined_by == "Maximum" else " + ".join(text)
     body = [*map(ast.unparse, kept), f"return ({value},)"]
     source = f"def formula({', '.join(parameters[place] for place in inputs)}):\n    " + "\n    ".join(body)
-    space: dict[str, FunctionType] = {}
-    exec(source, space)  # lines of a module of this package
-    return space["formula"], inputs
+    made = defined(source, {})
+    assert isinstance(made, FunctionType)
+    return made, inputs
 
 
 def _names(expression: ast.AST) -> set[str]:
