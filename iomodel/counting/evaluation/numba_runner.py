@@ -15,7 +15,8 @@ import numpy as np
 
 from iomodel.common.floor_sum import floor_sum
 from iomodel.counting.evaluation.arithmetic import FLOAT_SAFE
-from iomodel.counting.evaluation.codegen import defined, function
+from iomodel.counting.evaluation.codegen import function
+from iomodel.counting.evaluation.definitions import defined
 from iomodel.counting.evaluation.integral import SumOfFloors
 from iomodel.counting.evaluation.numpy_runner import Array, Runner
 
