@@ -6,7 +6,7 @@ All values arrive as text; the library validates them in one place.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import Annotated, Any, get_args
 
 import typer
@@ -90,7 +90,7 @@ def takers(name: str) -> str:
     return ", ".join(labels)
 
 
-@cache
+@lru_cache(maxsize=1)
 def _taken() -> dict[str, dict[str, set[str]]]:
     """Collect the options that each algorithm takes in each direction."""
     known = {name: algorithm(name) for name in list_algorithms()}
