@@ -123,8 +123,8 @@ class StoppedError(Exception):
 
 
 def assembled_too(case: tuple[Any, ...]) -> bool:
-    """Compile a share of the cases to the end, most of them for sm_100; the others until memory is allocated."""
-    return zlib.crc32(repr(case).encode()) % (2 if case[1] == 100 else 6) == 0
+    """Compile one case of twenty to the end, the others until memory is allocated, in a third of the time."""
+    return zlib.crc32(repr(case).encode()) % 20 == 0
 
 
 def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
