@@ -26,6 +26,8 @@ from iomodel.placement.triton_tmem import tmem_columns
 
 ELEMENTS = {"fp16": 2, "bf16": 2, "fp8": 1}
 """Types of the operands, with the size of an element [B]."""
+LEAST_SUM = 32
+"""The fewest bytes that a matrix instruction sums over [B]."""
 KERNELS: Mapping[str, Callable[..., TritonKernel]] = MappingProxyType(
     {
         "forward": forward_kernel,
@@ -46,7 +48,7 @@ class TritonCheck(Record):
     Attributes
     ----------
     fits : bool
-        True if a launch is possible: shared memory and tensor memory are within their limits.
+        True if the kernel compiles, and shared memory and tensor memory are within their limits.
     shared, shared_limit : int
         Shared memory of a block, and its limit [B].
     tmem, tmem_limit : int
@@ -125,9 +127,9 @@ def check_triton(
 def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -> TritonCheck:
     """Check a declared kernel of one's own, as :func:`check_triton` does."""
     shared, columns = shared_bytes(declared, arch, warps, stages), tmem_columns(declared, arch, warps, stages)
-    limit = SHARED_LIMITS[arch]
+    limit, compiles = SHARED_LIMITS[arch], declared.least_sum >= LEAST_SUM
     return TritonCheck(
-        shared <= limit and columns <= TMEM_LIMIT, shared, limit, columns, TMEM_LIMIT,
+        compiles and shared <= limit and columns <= TMEM_LIMIT, shared, limit, columns, TMEM_LIMIT,
         instruction(declared, arch, warps), registers(declared, arch, warps, stages),
         spills(declared, arch, warps, stages),
     )  # fmt: skip

@@ -99,6 +99,12 @@ class TritonKernel:
         """Products of one iteration."""
         return tuple(step for step in self.loop if isinstance(step, Product))
 
+    @property
+    def least_sum(self) -> int:
+        """The fewest bytes that a product sums over; Triton compiles none below 32 B [B]."""
+        elements = {each.name: each.element for each in (*self.resident, *self.loop)}
+        return min(product.depth * elements[product.left] for product in self.products)
+
     def uses(self, name: str) -> Iterator[int]:
         """Iterate over the positions in the loop at which a product uses a tile."""
         for position, step in enumerate(self.loop):

@@ -115,6 +115,12 @@ def test_shared_bytes_of_most_kernels_are_always_the_compilers() -> None:
             assert equal(chosen) >= 0.99, (name, instruction)
 
 
+def test_what_does_not_compile_does_not_fit() -> None:
+    failed = [row for row in rows() if row["error"] and "ptxas" not in row["error"]]
+    assert failed
+    assert not any(predicted(row).fits for row in failed)
+
+
 def equal(pairs: Iterable[tuple[Row, TritonCheck]]) -> float:
     """The share of compiles whose shared memory is predicted to the byte."""
     hits = [row["shared"] == check.shared for row, check in pairs]

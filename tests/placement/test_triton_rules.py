@@ -100,6 +100,11 @@ def test_fp8() -> None:
     assert checked(32, 64, 32, 90, dtype="fp8").shared == 2 * 1024 + 2 * 2 * 2048
 
 
+def test_a_product_sums_over_32_bytes() -> None:
+    assert checked(64, 16, 64, 90).fits
+    assert not checked(64, 16, 64, 90, dtype="fp8").fits
+
+
 def test_spills_have_three_answers() -> None:
     assert checked(128, 128, 128, 80).spills is True
     assert checked(64, 64, 64, 80).spills is False
