@@ -53,8 +53,10 @@ def kernel(row: Row) -> TritonKernel:
     sizes = row["M"], row["N"], row["d"]
     element = 1 if row["dtype"] == "fp8" else 2
     match row["kernel"]:
-        case "forward" | "forward_two":
+        case "forward":
             return forward_kernel(*sizes, element=element)
+        case "forward_two":
+            return forward_kernel(*sizes, element=element, keys="columns", loops=2)
         case "forward_early":
             return forward_kernel(*sizes, element=element, early=True, keys="columns")
         case "forward_descriptor":
@@ -148,15 +150,13 @@ def verdicts(pairs: Pairs) -> Counter[tuple[bool, bool | None]]:
 def judged(pairs: Pairs) -> tuple[float, float, float]:
     """Precision and recall of "spills", and the share of unsure answers.
 
-    An unsure answer about a config that spills counts as missed, and half of an unsure answer about one that does not
-    as a false alarm: to keep it costs a compile, to drop it a config.
+    An unsure answer counts as half a "spills" and half a "does not", as a coin would answer.
     """
     count = verdicts(pairs)
-    hits, missed, alarms = count[True, True], count[True, False], count[False, True]
     unsure, needless = count[True, None], count[False, None]
-    precision = hits / (hits + alarms + needless / 2)
-    recall = hits / (hits + missed + unsure)
-    return precision, recall, (unsure + needless) / count.total()
+    hits, alarms = count[True, True] + unsure / 2, count[False, True] + needless / 2
+    spilling = sum(count[True, answer] for answer in (True, False, None))
+    return hits / (hits + alarms), hits / spilling, (unsure + needless) / count.total()
 
 
 @SETS
