@@ -108,10 +108,9 @@ def test_a_product_sums_over_32_bytes() -> None:
 def test_spills_have_three_answers() -> None:
     assert checked(128, 128, 128, 80).spills is True
     assert checked(64, 64, 64, 80).spills is False
-    answers = {
-        checked(m, n, d, a).spills for m in (64, 128) for n in (32, 64, 128) for d in (64, 128) for a in (80, 90)
-    }
-    assert answers == {True, False, None}
+    # 8-bit operands of mma.sync are permuted by way of the stack before registers run out.
+    assert checked(64, 64, 128, 89, warps=8, dtype="fp8").spills is False
+    assert checked(64, 128, 128, 89, dtype="fp8").spills is None
 
 
 @pytest.mark.parametrize(
