@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.cli.app import main
-from iomodel.counting.expressions import formulas
+from iomodel.counting.compiled_algorithm import tally
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.studies.crossovers import points
@@ -35,7 +35,7 @@ def contender(draw: st.DrawFn, mask: Any) -> tuple[str, dict[str, Any]]:
     found = algorithm(name)
     options: dict[str, Any] = {key: SMALL[key] for key in found.takes("forward") if key in SMALL}
     complete = {"packed": False, **found.takes("forward"), **options}
-    tiles = formulas(algorithm(name), kind_of(W.model_copy(update={"mask": mask})), structural(complete)).tiles
+    tiles = tally(algorithm(name), kind_of(W.model_copy(update={"mask": mask})), structural(complete)).tiles
     sizes = {tile: draw(st.integers(1, 12)) for tile in tiles}
     return name, {**options, **sizes}
 

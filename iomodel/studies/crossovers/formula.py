@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite, log
 from typing import Any
 
@@ -21,6 +22,7 @@ from sympy import (
     latex,
     roots,
     simplify,
+    sympify,
     together,
 )
 
@@ -138,7 +140,7 @@ def _relaxed(curve: Curve, letters: Numbers) -> Expr:
     point |= {symbol: symbol for symbol in (N_q, N_k, d, d_v)} | lengths | widths | letters
     point |= dict.fromkeys([BY_NAME[name] for name in curve.axis.fields], _letter(curve))
     smooth = exact.replace(ceiling, lambda part: part).replace(floor, lambda part: part)
-    smooth = smooth.subs(point, simultaneous=True)
+    smooth = smooth.xreplace({symbol: sympify(value) for symbol, value in point.items()})
     if smooth.has(Count, FloorSum, Min, Max):
         raise NoFormulaError("the counts do not become polynomials when ceilings are dropped")
     return expand(smooth)
@@ -168,7 +170,7 @@ def _at_best_tiles(first: Curve, second: Curve, near: int | None) -> CrossingFor
     width = w.element_size if axis.name == "sram_bytes" else 1
     words = f", every element {w.element_size} B wide" if first.metric == "bytes" else ""
     leading = [solution.leading.subs(same) for solution in optima]
-    if N not in simplify(leading[0] / leading[1]).free_symbols:
+    if N not in _simplest(leading[0] / leading[1]).free_symbols:
         relaxed = f"leading terms of the continuous optima, d^2 << M << N d{words}"
         try:
             return _root(leading[0], leading[1], first, numbers, near, relaxed, width)
@@ -185,17 +187,8 @@ def _root(
     """Solve first = second for the letter of the axis, up to degree two, and take a positive root."""
     x = _letter(curve)
     power = 2 if x == M else 1  # optima hold roots of M
-    try:
-        poly = Poly(fraction(together(expand((first - second).subs(x, _t**power))))[0], _t)
-    except PolynomialError:
-        raise NoFormulaError("the equality is no polynomial") from None
-    if poly.is_zero:
-        raise NoFormulaError("the relaxed counts are equal everywhere")
-    poly = poly.terms_gcd()[1]
-    if poly.degree() > 2:
-        raise NoFormulaError(f"the equality is a polynomial of degree {poly.degree()}")
     crossings = []
-    for root in roots(poly):
+    for root in _roots(first - second, x, power):
         if free := root.subs(numbers).free_symbols:
             raise NoFormulaError(f"the equality depends on {', '.join(sorted(map(str, free)))} too")
         value = complex(root.subs(numbers).evalf())
@@ -207,7 +200,28 @@ def _root(
     return CrossingFormula(x, _tidy(expression), value, relaxed)
 
 
+@lru_cache(maxsize=256)
+def _roots(difference: Expr, x: Symbol, power: int) -> tuple[Expr, ...]:
+    """Return the roots of a difference in x^(1/power); studies of the same algorithms ask for the same."""
+    try:
+        poly = Poly(fraction(together(expand(difference.subs(x, _t**power))))[0], _t)
+    except PolynomialError:
+        raise NoFormulaError("the equality is no polynomial") from None
+    if poly.is_zero:
+        raise NoFormulaError("the relaxed counts are equal everywhere")
+    poly = poly.terms_gcd()[1]
+    if poly.degree() > 2:
+        raise NoFormulaError(f"the equality is a polynomial of degree {poly.degree()}")
+    return tuple(roots(poly))
+
+
+@lru_cache(maxsize=256)
+def _simplest(expression: Expr) -> Expr:
+    return simplify(expression)
+
+
+@lru_cache(maxsize=256)
 def _tidy(expression: Expr) -> Expr:
     if expression.count_ops() > 60:
         return factor_terms(expression)
-    return factor_terms(min(simplify(expression), expression, key=lambda form: form.count_ops()))
+    return factor_terms(min(_simplest(expression), expression, key=lambda form: form.count_ops()))
