@@ -70,6 +70,7 @@ MEANINGS = {
     "drop_empty_splits": "leave nothing of a split without keys",
     "combine_one_split": "combine one split too",
     "delta_twice": "load D in both calls for dQ",
+    "wrapped_edges": "load whole tiles of X and W at the edge of Y",
     "future_blocks": "read the importance of later blocks too",
 }
 """Meanings of the algorithms' options; an option without an entry is listed by name only."""

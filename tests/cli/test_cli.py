@@ -220,7 +220,9 @@ def test_every_tile_field_option_and_mask_of_the_library_can_be_typed():
 
 
 def test_every_option_says_what_it_does_and_who_takes_it(answer):
-    options = {name for found in discovered().values() for name in found.options} | {"packed"}
+    found = discovered().values()
+    options = {name for known in found for name in known.options} | {"packed"}
+    options |= {name for known in found for way in known.directions for name in known.written(way)}
     assert {p.name for p in ALGORITHM} == options == set(MEANINGS)
     text = " ".join(answer("cost --help").replace("│", " ").split())
     for said in (
