@@ -19,6 +19,7 @@ from iomodel.nests.language import (
     Idle,
     Kernel,
     Leaf,
+    Live,
     Load,
     Lookup,
     Loop,
@@ -53,8 +54,8 @@ class Part:
     least : tuple of Symbol
         Further tiles whose trips repeat no move, since every move covers their axes; the smallest size is the best.
     irregular : bool
-        True if the cost has no known structure, as where pieces of several lengths are cut into tiles, or whole tiles
-        are moved.
+        True if the cost has no known structure, as where pieces of several lengths are cut into tiles, whole tiles
+        are moved, or only parts that hold a position leave anything.
     """
 
     nest: Nest
@@ -193,8 +194,8 @@ def _part(nest: Nest, mask: MaskKind) -> Part:
         raise DeclarationError(f"{nest[0].title}: the solver chooses two tiles at a time; found {ordered}")
     if len(ordered) == 1:  # the only tile takes the streamed place, so that its largest size is chosen
         ordered, axes = [B_1, *ordered], {**axes, B_1: NO_AXIS}
-    cut = any(isinstance(block, Cut) for _, path in walk(nest) for block in path)
-    if cut or any(getattr(leaf, "padded", ()) for leaf, _ in walk(nest)):  # padding falls and rises with a tile
+    uneven_blocks = any(isinstance(block, Cut) or _of_parts(block) for _, path in walk(nest) for block in path)
+    if uneven_blocks or any(getattr(leaf, "padded", ()) for leaf, _ in walk(nest)):  # falls and rises with a tile
         return Part(nest, ordered[0], ordered[1], axes, masked=False, irregular=True)
     uneven = any(
         isinstance(statement, Lookup) or any(axis.of is not None for axis in loops(path))
@@ -203,6 +204,11 @@ def _part(nest: Nest, mask: MaskKind) -> Part:
     pair = next(_masked_pairs(nest), None) if mask != FULL or uneven else None
     outer, inner = pair or (ordered[0], ordered[1])
     return Part(nest, outer, inner, axes, pair is not None, least=least)
+
+
+def _of_parts(block: object) -> bool:
+    """Return True for a guard of parts that hold a position; their number depends on the tile."""
+    return isinstance(block, Live) and block.axis.of is not None
 
 
 def _repeats(nest: Nest, tile: Symbol) -> bool:

@@ -129,6 +129,29 @@ def test_what_trip_counts_do_not_tell_is_searched_without_them(
     judge(data.draw(questions(name, form=(features, "full", {"packed": False}))))
 
 
+TOP_LEFT = iomodel.Window(right=1, align="top-left")
+AS_WRITTEN = [
+    ("flash2", "forward", "padded_statistics"),
+    ("flash2", "forward", "masked_loads"),
+    ("flash2", "forward", "eager_loads"),
+    ("flash2", "forward", "unskipped_window"),
+    ("flash2", "forward", "padded_queries"),
+    ("flash2", "backward", "padded_statistics"),
+    ("split_kv", "forward", "drop_empty_splits"),
+    ("tiled_query", "forward", "masked_loads"),
+]
+
+
+@pytest.mark.parametrize(("name", "direction", "option"), AS_WRITTEN)
+@given(data=st.data(), left=st.integers(0, 4))
+def test_options_as_written_are_searched_exactly(
+    name: str, direction: str, option: str, data: st.DataObject, left: int
+) -> None:
+    mask = data.draw(st.sampled_from(["full", "causal", iomodel.Window(left=left, right=0), TOP_LEFT]))
+    question = data.draw(questions(name, direction, ({}, mask, {"packed": data.draw(st.booleans())})))
+    judge(replace(question, options={**question.options, option: True}))
+
+
 def judge(question: Question) -> None:
     answer = exhaustive(question)
     if answer.tiles is None:
