@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.counting.cost import Cost
+from iomodel.counting.cost import Cost, cost
 from iomodel.counting.expressions import expressions
 from iomodel.counting.linear import linear_cost, pointwise_cost
 from iomodel.errors import InputError, UnknownNameError
@@ -97,6 +97,20 @@ def test_the_counts_are_those_of_a_kernel_that_counts(case: Case) -> None:
     np.testing.assert_allclose(run.outputs["Y"], expected(case, x, weights), rtol=1e-9, atol=1e-9)
     size, of_weights = WEIGHT_QUARTERS[layer.dtype] // 32, WEIGHT_QUARTERS[layer.weight_dtype] // 32
     same(linear_cost(layer, case.tiles), run, {"io": size, "kv": of_weights, "fp32": 4}, of_weights)
+
+
+@given(cases())
+def test_edges_that_wrap_are_those_of_a_kernel_that_counts(case: Case) -> None:
+    """Tiles at the edge of Y load whole tiles of X and W, the first rows and columns again."""
+    layer, weights = case.layer, case.weights()
+    x = DRAW((layer.groups, layer.rows, layer.in_features))
+    run = reference.gemm(x, weights, **case.tiles, wrapped_edges=True)
+    np.testing.assert_allclose(run.outputs["Y"], expected(case, x, weights), rtol=1e-9, atol=1e-9)
+    size, of_weights = WEIGHT_QUARTERS[layer.dtype] // 32, WEIGHT_QUARTERS[layer.weight_dtype] // 32
+    sizes = {name: case.tiles[name] for name in ("block_m", "block_n", "block_k")}
+    found = cost("gemm", layer, sizes, splits=case.tiles["splits"], wrapped_edges=True)
+    same(found, run, {"io": size, "kv": of_weights, "fp32": 4}, of_weights)
+    assert found.peak_hbm_bytes == linear_cost(layer, case.tiles).peak_hbm_bytes
 
 
 @given(small, small, small, st.sampled_from(["bf16", "fp8"]))
