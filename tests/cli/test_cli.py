@@ -326,7 +326,7 @@ def test_readable_names_every_letter_it_uses():
     assert letters - {"B", "K", "Q", "V", "O"} <= explained | {"hbm_bytes"}
 
 
-OWN_TILES = ("q", "kv", "proj", "sum", "channels")
+OWN_TILES = ("q", "kv", "value", "proj", "sum", "channels")
 BIG = "1" + "0" * 400
 BLOCKS = "--mask blocks --mask-block-q 4 --mask-block-kv 4"
 BAD = {
