@@ -93,7 +93,8 @@ def gemm(
                 for name, result in zip(names, results, strict=True):
                     b = sram.alloc(name, (block_k, block_n), "kv")
                     place = over(n, block_n, columns)
-                    b[:depth, : len(place)] = hbm.load(name, (group, k, place))
+                    loaded = hbm.load(name, (group, k, place))  # NumPy puts the axis of places first
+                    b[:depth, : len(place)] = loaded.T
                     right = b[:depth, :width] * scale[name][:, :width] if scale else b[:depth, :width]
                     tile[result][:height, :width] += machine.matmul(a[:height, :depth], right)
                 sram.free("X", *names)
