@@ -180,6 +180,34 @@ def summary(found: list[Judged]) -> str:
     return f"{len(found)} rows, median {np.median(errors):.1%}, 90th percentile {np.quantile(errors, 0.9):.1%}"
 
 
+def ideal(row: dict[str, str]) -> float:
+    """Time the FLOPs of a row at the matrix peak; a causal mask halves them, as in the papers [s]."""
+    sizes = {name: int(row[name]) for name in ("batch", "heads", "q_len", "kv_len", "head_dim", "value_dim")}
+    passes = {"forward": 1.0, "backward": 2.5, "both": 3.5}[row["direction"]] * (0.5 if row["mask"] == "causal" else 1)
+    flops = 2 * sizes["batch"] * sizes["heads"] * sizes["q_len"] * sizes["kv_len"]
+    flops *= sizes["head_dim"] + sizes["value_dim"]
+    peak = iomodel.hardware(row["device"]).quantities[
+        f"compute.peak.{'bf16' if row['dtype'] == 'unknown' else row['dtype']}"
+    ]
+    return passes * flops / float(peak.value)
+
+
+def naive(found: list[Judged]) -> Iterator[str]:
+    """Summarize two guesses beside the model: 60 % of the peak, and one share of it per kernel and pass."""
+    shares: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row in rows("published.csv"):
+        if left_out(row) is None:
+            shares[row["implementation"], row["direction"]].append(ideal(row) / float(row["seconds"]))
+    usual = {key: float(np.median(values)) for key, values in shares.items()}
+    every = float(np.median([value for values in shares.values() for value in values]))
+    yield f"guess, 60 % of the peak: {summary([Judged(one.row, ideal(one.row) / 0.6) for one in found])}"
+    guesses = [
+        Judged(one.row, ideal(one.row) / usual.get((one.row["implementation"], one.row["direction"]), every))
+        for one in found
+    ]
+    yield f"guess, one share of the peak per kernel and pass (of published.csv): {summary(guesses)}"
+
+
 def order(found: list[Judged]) -> tuple[int, int]:
     """Pairs of kernels at one (device, direction, mask, shape) that differ by more than a tenth: ranked right, all."""
     groups: dict[tuple[str, ...], list[Judged]] = defaultdict(list)
@@ -209,6 +237,8 @@ def report(name: str, excluded: bool, defaults: bool = False) -> Iterator[str]:
     yield ""
     yield f"all: {summary(found)}"
     yield f"fused kernels: {summary([one for one in found if one.row['implementation'] in FUSED])}"
+    yield f"too fast: {np.mean([one.error < 0 for one in found]):.0%} of the rows"
+    yield from naive(found)
     for key in ("implementation", "device", "direction"):
         for value in dict.fromkeys(one.row[key] for one in found):
             yield f"{key} {value}: {summary([one for one in found if one.row[key] == value])}"

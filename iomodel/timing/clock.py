@@ -107,7 +107,7 @@ class Clock:
         packed = bool(self.options["packed"])
         kernels = []
         for demand in self.demand(widths, tiles):
-            each = replace(launched, blocks_per_sm=self._room(demand) if blocks is None else blocks)
+            each = replace(launched, blocks_per_sm=self._room(demand) if blocks is None else max(1, blocks))
             kernels.append(kernel_time(demand, call, packed, self.rates, self.execution, each, self.parameters, quick))
         return TimedLaunch(sizes, tuple(kernels))
 
