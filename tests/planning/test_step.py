@@ -104,7 +104,8 @@ def test_attention_is_what_an_estimate_says() -> None:
 def test_a_decode_step_streams_the_weights_and_little_more() -> None:
     weights = 2 * (LLAMA.parameters - LLAMA.embedding_parameters)
     found = llama(1, 1024)
-    assert weights / 3.352e12 < found.seconds < 1.3 * weights / 3.352e12
+    at_best = weights / (0.9 * 3.352e12)  # the share of the datasheet that a device without a measurement gets
+    assert at_best < found.seconds < 1.3 * at_best
     assert weights < found.hbm_bytes < 1.02 * weights
     assert found.bound == "hbm"
 
