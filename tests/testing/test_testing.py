@@ -346,6 +346,8 @@ WHAT_IF: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
     ({"mask": iomodel.Window(left=9, right=3, align="top-left")}, {}, {}, "diagonal at top-left"),
     ({}, {"packed": True}, {}, "packed=True"),
     ({}, {"lse": False}, {}, "lse=False"),
+    ({}, {"padded_statistics": True}, {}, "padded_statistics=True"),
+    ({}, {"unskipped_window": True}, {}, "unskipped_window=True"),
     ({}, {}, {"block_q": 1, "block_kv": 2}, "block_q and block_kv are exchanged"),
 ]
 
