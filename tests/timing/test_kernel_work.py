@@ -115,7 +115,8 @@ def depth(case: Case) -> int:
     """How many loops deal out blocks: the two of a tiled product, query tiles and splits, none of flash1."""
     if case.algorithm == "standard":
         return 2 if case.tiles else -1
-    return {"flash1": 0, "split_kv": 2}.get(case.algorithm, 1)
+    slabs = int(case.options.get("value_slabs", False))  # of columns, outside the query tiles
+    return slabs + {"flash1": 0, "split_kv": 2}.get(case.algorithm, 1)
 
 
 def walked(case: Case) -> dict[str, Counter[str]]:
@@ -126,9 +127,15 @@ def walked(case: Case) -> dict[str, Counter[str]]:
     values = {BY_NAME[name]: n for name, n in {**w.numbers, **numbers, **case.tiles}.items()}
     packed = bool(options["packed"])
     shown = np.repeat(seen(w), w.group, axis=0) if packed else seen(w)
+
+    def sighted(left: bool) -> np.ndarray:
+        told: dict[str, Any] = {"left": None, "right": None, "align": "bottom-right"} | bounds(w)
+        rows = visible(w.q_len, w.kv_len, **told | ({} if left else {"left": None}), more=64)
+        return np.repeat(rows, w.group, axis=0) if packed else rows
+
     found = {}
     for kernel in nest:
-        machine = Clocked(values, shown, packed, grid=depth(case))
+        machine = Clocked(values, shown, packed, sighted=sighted, grid=depth(case))
         machine.run((kernel,))
         found[kernel.title] = machine.counters
     assert len(found) == len(nest)
