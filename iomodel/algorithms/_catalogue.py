@@ -203,7 +203,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {},
         "saved": {},
-        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
+        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -250,7 +250,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query", "value"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
@@ -321,7 +321,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
             ),
         },
@@ -434,7 +434,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
         "saved": {"lse": True},
-        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
+        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -1219,7 +1219,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
@@ -1245,7 +1245,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
@@ -1271,7 +1271,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1297,7 +1297,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1323,7 +1323,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1349,7 +1349,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Triton attention on CDNA 3: K and V in LDS; Q, S and O in registers",
@@ -1386,10 +1386,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"key", "value"}),
                             frozenset({"key", "query"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"depth", "query"}),
+                            frozenset({"key", "value"}),
+                            frozenset({"depth", "key"}),
                         }
                     ),
                 },
@@ -1428,10 +1428,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"key", "value"}),
                             frozenset({"key", "query"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"depth", "query"}),
+                            frozenset({"key", "value"}),
+                            frozenset({"depth", "key"}),
                         }
                     ),
                 },
@@ -1467,7 +1467,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"key", "query"}), "io"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by wgmma: Q, K, V in shared memory; S and O in registers",
@@ -1500,7 +1500,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
@@ -1534,7 +1534,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by "
@@ -1571,7 +1571,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
             ),
             "backward": (
@@ -1791,7 +1791,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"lse": True},
         "saved": {"lse": True},
-        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
+        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -2701,7 +2701,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"splits": 1, "lse": True},
         "saved": {},
-        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
+        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -3252,7 +3252,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {},
         "saved": {},
-        "classes": frozenset({"row-atomic", "exact"}),
+        "classes": frozenset({"exact", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",

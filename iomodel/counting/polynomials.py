@@ -31,7 +31,8 @@ def never_below(term: Expr, other: Expr) -> bool:
 
 @lru_cache(maxsize=16_384)
 def polynomial(expr: Expr) -> Polynomial:
-    """Expand a formula to the coefficients of its monomials, with each positive symbol written as 1 plus the rest.
+    """Expand a formula to the coefficients of its monomials, with each positive symbol, and each
+    ceiling of a positive formula, written as 1 plus the rest.
 
     What is no sum, product or power stays whole, as one generator.
     """
@@ -54,7 +55,8 @@ def polynomial(expr: Expr) -> Polynomial:
             product = _times(product, base)
         return product
     whole: Polynomial = {frozenset({(expr, 1)}): 1}
-    return {**whole, **ONE} if expr.is_Symbol and expr.is_positive else whole
+    rounded_up = isinstance(expr, ceiling) and expr.args[0].is_positive
+    return {**whole, **ONE} if rounded_up or (expr.is_Symbol and expr.is_positive) else whole
 
 
 def _times(one: Polynomial, other: Polynomial) -> Polynomial:

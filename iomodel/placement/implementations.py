@@ -11,7 +11,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.implementation_file import is_file, read_implementation
 from iomodel.placement.placement import layouts_for
-from iomodel.workloads.attention import Attention
+from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.workload import Workload
 
 
@@ -66,7 +66,9 @@ def list_implementations(
     if hardware is None:
         return [known.name for known in (*declaration.implementations, TEXTBOOK)]
     device = find_hardware(hardware) if isinstance(hardware, str) else hardware
-    call = Attention(q_len=1, head_dim=128) if workload is None else workload
+    if not isinstance(device, Hardware):
+        raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
+    call = Attention(q_len=1, head_dim=128) if workload is None else as_attention(workload)
     able = [known.name for known in declaration.implementations if refusal(declaration, call, device, known) is None]
     return [*able, TEXTBOOK.name]
 
@@ -131,6 +133,7 @@ def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) 
     declaration, longest = find_algorithm(algorithm), workload.longest
     reason = f"{declaration} declares no kernel"
     if declaration.implementations and isinstance(longest, Attention):
-        reasons = (refusal(declaration, longest, hardware, known) for known in declaration.implementations)
-        reason = str(next(filter(None, reasons), reason))
+        kernels = [known for known in declaration.implementations if longest.direction in known.residency]
+        reasons = (refusal(declaration, longest, hardware, known) for known in kernels)
+        reason = str(next(filter(None, reasons), f"{reason} for the {longest.direction} pass"))
     return f"one memory for all live data of a block ({reason})"

@@ -57,6 +57,11 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         iomodel.linear_cost,
         {"layer": iomodel.Linear(rows=8, in_features=16, out_features=32), "tiles": dict.fromkeys(GEMM, 8)},
     ),
+    "implementation": (iomodel.implementation, {"algorithm": "flash2", "name": "flash-attention-2"}),
+    "list_implementations": (
+        iomodel.list_implementations,
+        {"algorithm": "flash2", "hardware": GPU, "workload": W},
+    ),
     "list_algorithms": (iomodel.list_algorithms, {"workload": "linear"}),
     "expressions": (
         iomodel.expressions,

@@ -9,6 +9,7 @@ from typing import Any
 
 from sympy import (
     Expr,
+    Integer,
     Max,
     Min,
     Poly,
@@ -22,7 +23,6 @@ from sympy import (
     latex,
     roots,
     simplify,
-    sympify,
     together,
 )
 
@@ -126,6 +126,11 @@ def _numbers(curve: Curve) -> Numbers:
     return numbers
 
 
+def _number(value: Any) -> Any:
+    """Return a number of a call as sympy's; symbols and formulas as they are."""
+    return Integer(value) if isinstance(value, int) else value
+
+
 def _letter(curve: Curve) -> Symbol:
     return {"length": N, "sram_elements": M, "sram_bytes": M}.get(curve.axis.name) or BY_NAME[curve.axis.fields[0]]
 
@@ -140,7 +145,7 @@ def _relaxed(curve: Curve, letters: Numbers) -> Expr:
     point |= {symbol: symbol for symbol in (N_q, N_k, d, d_v)} | lengths | widths | letters
     point |= dict.fromkeys([BY_NAME[name] for name in curve.axis.fields], _letter(curve))
     smooth = exact.replace(ceiling, lambda part: part).replace(floor, lambda part: part)
-    smooth = smooth.xreplace({symbol: sympify(value) for symbol, value in point.items()})
+    smooth = smooth.xreplace({symbol: _number(value) for symbol, value in point.items()})
     if smooth.has(Count, FloorSum, Min, Max):
         raise NoFormulaError("the counts do not become polynomials when ceilings are dropped")
     return expand(smooth)

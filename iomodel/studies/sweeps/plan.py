@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.algorithms import name_of
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.mask_kind import CAUSAL, FULL
@@ -62,7 +63,8 @@ class SweepPlan:
     def algorithms(self) -> tuple[str, ...]:
         """The algorithms of the sweep, in order."""
         varied = [axis.fields["algorithm"] for axis in self.axes if "algorithm" in axis.fields]
-        return tuple(dict.fromkeys(varied[0] if varied else [self.constants["algorithm"]]))
+        names = varied[0] if varied else [self.constants["algorithm"]]
+        return tuple({name_of(name): name for name in names}.values())
 
     @cached_property
     def operation(self) -> str:
