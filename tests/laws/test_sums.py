@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.options import only_taken
 from iomodel.counting.quantities import SUMS
 from iomodel.nests.alphabet import (
     FOLLOWS,
@@ -48,7 +49,7 @@ def test_both_directions_are_the_forward_pass_and_the_backward_pass(variant: Var
     assume(not lacked & set(case.workload.features))
     forward = case.workload.model_copy(update={"direction": "forward"})
     both = case.workload.model_copy(update={"direction": "both"})
-    kept = {name: value for name, value in case.options.items() if name in {*found.takes(), "packed"}}
+    kept = only_taken(found, "forward", case.options)
     names = iomodel.expressions(
         found.name, direction="both", packed=case.options["packed"], **{found.tiled_by: True} if found.tiled_by else {}
     ).tiles

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 from inspect import getsource
+from threading import Lock
 from types import FunctionType
 
 from iomodel.counting.evaluation.definitions import defined
+
+_PARSING = Lock()
+"""CPython counts the depth of a syntax tree in a place that threads share (github.com/python/cpython, issue 106905)."""
 
 
 def output_of(
@@ -23,7 +27,8 @@ def output_of(
     joined_by : {"+", "Maximum"}
         A sum, or a call of this name.
     """
-    (definition,) = ast.parse(getsource(function)).body
+    with _PARSING:
+        (definition,) = ast.parse(getsource(function)).body
     assert isinstance(definition, ast.FunctionDef)
     *lines, last = definition.body
     assert isinstance(last, ast.Return)
