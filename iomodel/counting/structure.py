@@ -32,6 +32,7 @@ from iomodel.nests.language import (
 )
 from iomodel.nests.rules import DeclarationError
 from iomodel.nests.symbols import B_1, TILE_ORDER
+from iomodel.nests.tensors import head
 
 NO_AXIS = Axis("none", Integer(1))
 """The axis of the missing second tile of a part with one tile."""
@@ -55,7 +56,7 @@ class Part:
         Further tiles whose trips repeat no move, since every move covers their axes; the smallest size is the best.
     irregular : bool
         True if the cost has no known structure, as where pieces of several lengths are cut into tiles, whole tiles
-        are moved, or only parts that hold a position leave anything.
+        are moved, only parts that hold a position leave anything, or packed tiles move a value per head.
     """
 
     nest: Nest
@@ -169,8 +170,8 @@ def _lengths(kernel: Kernel) -> set[Symbol]:
     return {symbol for axis in walked for symbol in axis.length.free_symbols if symbol in TILE_ORDER}
 
 
-def parts(nest: Nest, mask: MaskKind) -> tuple[list[Part], Nest]:
-    """Split a nest into its parts and the kernels that have no tile to choose."""
+def parts(nest: Nest, mask: MaskKind, packed: bool = False) -> tuple[list[Part], Nest]:
+    """Split a nest into its parts and the kernels that have no tile to choose; `packed` rows are of grouped heads."""
     groups: list[tuple[set[Symbol], list[Kernel]]] = []
     fixed = []
     for kernel in nest:
@@ -181,10 +182,10 @@ def parts(nest: Nest, mask: MaskKind) -> tuple[list[Part], Nest]:
         joined = [group for group in groups if group[0] & tiles]
         groups = [group for group in groups if not group[0] & tiles]
         groups.append((set(tiles).union(*(g[0] for g in joined)), [k for g in joined for k in g[1]] + [kernel]))
-    return [_part(tuple(kernels), mask) for _, kernels in groups], tuple(fixed)
+    return [_part(tuple(kernels), mask, packed) for _, kernels in groups], tuple(fixed)
 
 
-def _part(nest: Nest, mask: MaskKind) -> Part:
+def _part(nest: Nest, mask: MaskKind, packed: bool) -> Part:
     cuts = [pair for cut in (_tiles, _sections) for kernel in nest for pair in cut(kernel)]
     axes = {tile: _union([axis for other, axis in cuts if other == tile]) for tile, _ in cuts}
     ordered = sorted(axes, key=TILE_ORDER.index)
@@ -195,7 +196,9 @@ def _part(nest: Nest, mask: MaskKind) -> Part:
     if len(ordered) == 1:  # the only tile takes the streamed place, so that its largest size is chosen
         ordered, axes = [B_1, *ordered], {**axes, B_1: NO_AXIS}
     uneven_blocks = any(isinstance(block, Cut) or _of_parts(block) for _, path in walk(nest) for block in path)
-    if uneven_blocks or any(getattr(leaf, "padded", ()) for leaf, _ in walk(nest)):  # falls and rises with a tile
+    by_head = packed and any(head in _axes_of(leaf) for leaf, _ in walk(nest))  # as many as rows
+    padded = any(getattr(leaf, "padded", ()) for leaf, _ in walk(nest))
+    if uneven_blocks or by_head or padded:  # the cost falls and rises with a tile
         return Part(nest, ordered[0], ordered[1], axes, masked=False, irregular=True)
     uneven = any(
         isinstance(statement, Lookup) or any(axis.of is not None for axis in loops(path))

@@ -138,7 +138,7 @@ def answer(kind: CallKind) -> Answer:
     if any(expr.has(Count) for expr in (*expressions.reads.values(), *expressions.writes.values(), expressions.flops)):
         raise InputError(f"mask: {kind.mask} given; allowed with {kind.algorithm}: a mask whose counts have formulas")
     try:
-        pairs, fixed = parts(nest, key.mask) if expressions.tiles else ([], nest)
+        pairs, fixed = parts(nest, key.mask, kind.packed) if expressions.tiles else ([], nest)
     except DeclarationError as error:
         return Answer(expressions, nest, (), Integer(0), str(error))
     rest = _footprint(fixed, view) if fixed else Integer(0)

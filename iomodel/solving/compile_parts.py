@@ -28,7 +28,7 @@ def compiled_parts(
     """Compile the parts of an algorithm."""
     chosen = dict(options)
     view, weight = View(kind.mask, bool(chosen.get("packed"))), (in_bytes if unit == "B" else elements)
-    tileable, fixed = parts(declared(algorithm, kind, chosen), kind.mask)
+    tileable, fixed = parts(declared(algorithm, kind, chosen), kind.mask, view.packed)
 
     def axes(part: Part) -> tuple[CutAxis, ...]:
         cuts = []
