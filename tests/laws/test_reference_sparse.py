@@ -347,11 +347,12 @@ def test_nsa_by_hand() -> None:
     options = {"compress_block": 2, "compress_stride": 1, "select_block": 2, "selected": 2, "local": 2}
     run = self_attention("nsa", 4, d_v=1, right=0, group=2, options=options, tiles=every("nsa", 2)).run()
     # Compressed blocks 0-1, 1-2 and 2-3, made in tiles of 2 and 1, each of two offsets. Position t sees t of them: of
-    # the tiles 0-1 and 2, those that begin before. Selected: 1, 1, 2 and 2 blocks. Local: three tiles of 2 x 2 a head.
+    # the tiles 0-1 and 2, those that begin before. Selected: 1, 1, 2 and 2 blocks, whose importance is read. Local:
+    # three tiles of 2 x 2 a head.
     assert run.reads == {
         "Q": 3 * 4 + 3 * 4 + 4 * 4 + 2 * 8, "K": 2 * 6 + 6 * 4 + 2 * 12, "V": 2 * 3 + 6 * 2 + 2 * 6,
         "W_K": 16, "W_V": 4,
-        "K_cmp": 2 * 7 * 2, "V_cmp": 7, "LSE": 6, "P_slc": 8, "I": 8, "GATE": 24, "O_cmp": 8, "O_slc": 8, "O_win": 8,
+        "K_cmp": 2 * 7 * 2, "V_cmp": 7, "LSE": 6, "P_slc": 6, "I": 8, "GATE": 24, "O_cmp": 8, "O_slc": 8, "O_win": 8,
     }  # fmt: skip
     assert run.writes == {
         "K_cmp": 6, "V_cmp": 3, "O_cmp": 8, "LSE": 8, "P_slc": 8, "I": 8, "O_slc": 8, "O_win": 8, "O": 8
