@@ -136,7 +136,7 @@ def read_plan(
     algorithm: Any, quantities: Any, zipped: Any, chunk: Any, solving: bool, fields: Mapping[str, Any]
 ) -> SweepPlan:
     """Build the plan of a sweep from its arguments, with validated fields and dimensions."""
-    given_algorithms = algorithm if isinstance(algorithm, Sequence) else [algorithm]
+    given_algorithms = algorithm if isinstance(algorithm, list | tuple) else [algorithm]
     check_names(
         fields, solving, [declaration for declaration in given_algorithms if isinstance(declaration, Algorithm)]
     )
