@@ -163,6 +163,8 @@ def many_parts(
 ) -> ManyParts | None:
     """Compile the parts of an algorithm over arrays; None if each call needs a search of its own."""
     compiled = parts_for(algorithm, kind, options, numbers, unit)
+    if any(part.irregular for part in compiled.formulas):  # no bound holds: every tile is looked at
+        return None
     if any(formula.nodes for part in compiled.formulas for formula in (part.traffic, part.footprint, part.strict)):
         return None
     if algorithm.approximates:
