@@ -212,6 +212,7 @@ def _on_sms(
         waits += (demand.trips * parameters.l2_clocks + demand.staged * parameters.port_clocks) * clock / units
     port = demand.requested_bytes * parameters.port_clocks * clock / units
     stream = _stream(demand, execution, launched, parameters, streamed) * clock / units
+    stream *= _padding(demand, workload, packed)  # the block that ends last has whole tiles
     most = min(launched.blocks_per_sm, -(-blocks // units))
     backward, warps = bool(demand.gradients), launched.warps or 1
     together, groups, read_with = warps, 1, (1, 2) if backward else (2, 1)
@@ -254,6 +255,15 @@ def _stream(
         in_flight = demand.staged / demand.trips * launched.stages / 2  # the other half of the buffers is in use
     from_l2 = max(0, demand.requested_bytes - streamed)
     return (streamed * parameters.dram_clocks + from_l2 * parameters.l2_clocks) / in_flight
+
+
+def _padding(demand: KernelWork, workload: Attention | VarlenAttention | None, packed: bool) -> float:
+    """Compute the rows of whole outer tiles over the rows of the call [-]."""
+    if demand.outer is None or not isinstance(workload, Attention):
+        return 1.0
+    axis, tile = demand.outer
+    rows = workload.kv_len if axis == "key" else workload.q_len * (workload.group if packed else 1)
+    return -(-rows // tile) * tile / rows if rows > tile else 1.0
 
 
 def _waves(blocks: int, units: int, at_once: int) -> int:
