@@ -83,7 +83,7 @@ def estimate(
     >>> w = iomodel.Attention(batch=2, heads=16, q_len=8192, head_dim=128)
     >>> e = iomodel.estimate("flash2", w, "a100-sxm4-80gb", {"block_q": 128, "block_kv": 64, "warps": 4})
     >>> e.bound, round(e.mfu, 2)
-    ('matrix', 0.72)
+    ('matrix', 0.71)
     """
     device = as_device(hardware)
     if not isinstance(parameters, Parameters):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel import implementation
 from iomodel.algorithms import algorithm
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
@@ -144,7 +145,7 @@ def test_flash_attention_2_forward_by_hand() -> None:
     """128 x 128, head dimension 64, four warps over the rows: a step reads K and V four times, Q once; P is at hand."""
     w = iomodel.Attention(q_len=128, kv_len=512, head_dim=64, dtype="bf16")
     demand = flash2(w, {"block_q": 128, "block_kv": 128})
-    forward = algorithm("flash2").residency["forward"][0]
+    forward = implementation("flash2", "flash-attention-2").residency["forward"][0]
     layout = WarpLayout.of(forward, (4, 1), 2)
     tile, steps = 128 * 64 * 2, 4
     staged = steps * 2 * tile  # K and V at every step; Q once a block

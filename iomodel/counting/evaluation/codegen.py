@@ -77,8 +77,7 @@ def source(
 ) -> str:
     """Write the source of the function.
 
-    >>> from iomodel.counting.evaluation.definitions import defined
-    from iomodel.counting.evaluation.integral import integral
+    >>> from iomodel.counting.evaluation.integral import integral
     >>> from iomodel.nests.symbols import B, B_r, H, N_q, d
     >>> from sympy import ceiling
     >>> print(source([integral(B * H * N_q * ceiling(N_q / B_r), {})], [B, H, N_q, B_r], [N_q]))
