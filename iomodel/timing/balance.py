@@ -7,7 +7,7 @@ between two bounds that take a number of steps independent of the number of bloc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -44,6 +44,11 @@ class Spread:
         return sum(visits * many for visits, many in self.runs)
 
     @cached_property
+    def shares(self) -> int:
+        """Visits that share the work [-]; an outer tile without any still moves its rows, and counts as one."""
+        return sum(max(1, visits) * many for visits, many in self.runs)
+
+    @cached_property
     def blocks(self) -> int:
         """Number of outer tiles [-]."""
         return sum(many for _, many in self.runs)
@@ -75,70 +80,80 @@ class Spread:
         visit, block : float
             Time of a visit, and of a block in addition to its visits, on an SM of their own [s].
         shares : sequence of float
-            Time per block with 1, 2, ... blocks at once on an SM, over that of one alone [-]. Fewer blocks at once are
-            taken where they end earlier.
+            Time of a visit with 1, 2, ... blocks at once on an SM, over that of one alone [-]; the time in addition
+            is waiting, which blocks at once share. Fewer blocks at once are taken where they end earlier.
 
         >>> Spread(((8, 2), (4, 2))).busiest(1, 3, "longest first")
         8.0
         >>> Spread(((4, 1), (3, 1), (2, 1), (1, 1)), (1, 4)).busiest(1, 2)  # 1 + 3 and 2 + 4
         6.333333333333333
         """
+        costs = [(visit * share, block) for share in shares]
         if len(self.runs) == 1:
-            return _equal(-(-self.blocks * copies // units), self.longest * visit + block, shares)
+            lengths = [self.longest * of_visit + of_block for of_visit, of_block in costs]
+            return _equal(-(-self.blocks * copies // units), lengths)
         visits, before = self.columns
-        lengths = visits * visit + block
         deep = np.floor((before * copies - 1) / units) + 1  # some SM has as many blocks of this length or a longer one
-        mean = (self.total * visit + self.blocks * block) * copies / units
-        queue = self._queued(copies, units, visit, block) if order == "grid" else None
         most = int(min(len(shares), deep[-1]))
-        return min(self._with(n, shares, lengths, deep, mean, queue) for n in range(1, most + 1))
-
-    def _with(self, many: int, shares: Sequence[float], lengths: Any, deep: Any, mean: float, queue: Any) -> float:
-        """Estimate the time with so many blocks at once on an SM [s]."""
-        share = shares[many - 1]
-        if many == 1:
-            forced = float((lengths * deep).max()) * share
-        else:
+        per_visit, per_block = np.array(costs[:most]).T
+        ends = []
+        for many in range(1, most + 1):
             taken = np.minimum(deep, many).astype(np.int64) - 1
-            forced = float((lengths * deep * np.asarray(shares)[taken]).max())
-        low = max(mean * share, forced)
-        if queue is None:
+            forced = float(((visits * per_visit[taken] + per_block[taken]) * deep).max())
+            ends.append(self._end(many, costs, forced, copies, units, order))
+        return min(ends)
+
+    def _end(
+        self,
+        many: int,
+        costs: Sequence[tuple[float, float]],
+        forced: float,
+        copies: int,
+        units: int,
+        order: Order,
+    ) -> float:
+        """Estimate the end of the last block with so many at once on an SM, which no block's length exceeds [s]."""
+        visit, block = costs[many - 1]
+        low = max((self.total * visit + self.blocks * block) * copies / units, forced)
+        if order != "grid" or self.blocks * copies <= units * many:
             return low
         # A block that starts last has its SM to itself once its neighbours have ended, on average half way.
-        slow = (shares[0] + many * share) / 2
-        high = max(waiting * share + length * slow for waiting, length in queue)
-        return float(low + 2 * max(low, high)) / 3  # as for lengths spread evenly from 0, of which an SM has many
+        alone, waiting = costs[0]
+        high = max(
+            start + (visits * (alone + many * visit) + waiting + many * block) / 2
+            for start, visits in self._queued(copies, units, visit, block)
+        )
+        return (low + 2 * max(low, high)) / 3  # as for lengths spread evenly from 0, of which an SM has many
 
-    def _queued(self, copies: int, units: int, visit: float, block: float) -> tuple[tuple[float, float], ...] | None:
-        """List the latest start and the length of the blocks that may end last, in the order of the grid [s].
+    def _queued(self, copies: int, units: int, visit: float, block: float) -> Iterator[tuple[float, int]]:
+        """List the latest start [s] and the visits of the blocks that may end last, in the order of the grid.
 
         A block starts by the time at which all SMs together have done the work before it (Graham 1969, SIAM J. Appl.
         Math. 17:416), and by the time at which as many blocks of the first wave have ended as wait before it.
         """
+        first, last = self.ends or (self.longest, self.longest)
         blocks = self.blocks * copies
-        if blocks <= units:
-            return None
-        first, last = (end * visit + block for end in self.ends or (self.longest, self.longest))
-        head = self.total * visit + self.blocks * block
-        work = head * copies
-        visits, before = self.columns
-        waits = (blocks - units) / units  # share of the first wave that has ended
-        ended = np.inf
-        if waits < 1:
-            ended = float(visits[int(np.searchsorted(before, (1 - waits) * before[-1], side="left"))]) * visit + block
-        queue = [(min((work - last) / units, ended), last)]
-        if first > last:
-            queue.append((min((work - head) / units, ended), first))
-        return tuple(queue)
+        work = (self.total * visit + self.blocks * block) * copies
+        before_last, before_copy = work - last * visit - block, work * (copies - 1) / copies
+        for visits, place, done in ((last, blocks, before_last), (first, blocks - self.blocks + 1, before_copy)):
+            waits = (place - units) / units  # share of the first wave that has ended
+            if waits <= 0:
+                yield 0.0, visits
+            elif waits < 1:
+                lengths, tiles = self.columns
+                ended = float(lengths[int(np.searchsorted(tiles, (1 - waits) * tiles[-1], side="left"))])
+                yield min(done / units, ended * visit + block), visits
+            else:
+                yield done / units, visits
 
 
-def _equal(deep: int, length: float, shares: Sequence[float]) -> float:
+def _equal(deep: int, lengths: Sequence[float]) -> float:
     """Compute the time of an SM with so many equal blocks: as many at once as fit, then the rest [s]."""
     times = []
-    for many in range(1, min(len(shares), deep) + 1):
+    for many in range(1, min(len(lengths), deep) + 1):
         full, rest = divmod(deep, many)
-        times.append(full * many * shares[many - 1] + (rest * shares[rest - 1] if rest else 0.0))
-    return length * min(times)
+        times.append(full * many * lengths[many - 1] + (rest * lengths[rest - 1] if rest else 0.0))
+    return min(times)
 
 
 def merged(spreads: Iterable[tuple[Spread, int]]) -> Spread:

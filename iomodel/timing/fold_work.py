@@ -114,7 +114,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
     folded = FoldedKernel(
         kernel.title,
         tuple((leaf.m.name, leaf.n.name, leaf.k.name) for leaf, _ in multiplied),
-        tuple((tensor.name, bool(serial)) for tensor, _ in tensors),
+        tuple((tensor.name, bool(serial), outer is not None and outer.axis in tensor.axes) for tensor, _ in tensors),
         outer.axis.name if outer is not None and inner is not None else None,
         inner is not None,
     )

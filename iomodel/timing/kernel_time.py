@@ -135,9 +135,7 @@ def kernel_time(
         ).total
     else:
         waves = _waves(demand.blocks, rates.units, launched.blocks_per_sm)
-        on_sms, steps, tail = _on_sms(
-            demand, workload, packed, rates, execution, launched, parameters, needs, capped, streamed
-        )
+        on_sms, steps, tail = _on_sms(demand, workload, packed, rates, execution, launched, parameters, needs, capped)
     seconds = max(on_sms, overlapped, capped) + launch
     listed: dict[str, float] = {}
     needs["matrix"] = max(capped, needs.get("matrix", 0.0))
@@ -198,21 +196,16 @@ def _on_sms(
     parameters: Parameters,
     needs: Mapping[str, float],
     capped: float,
-    streamed: int,
 ) -> tuple[float, float, float]:
     """Time the blocks on the SMs; in it the own cost of trips, and the excess of the SM that ends last [s]."""
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
     phases = _Phases.of(needs, execution, launched.exposed)
     clock = 0.0 if rates.clock is None else 1 / rates.clock
-    steps = parameters.step_clocks * clock * demand.trips / units
-    starts = parameters.block_clocks * clock * blocks / units
-    waits = steps + starts
+    steps = waits = parameters.step_clocks * clock * demand.trips / units
+    port = demand.staged * parameters.port_clocks * clock / units
     if launched.stages <= execution.waiting:  # each streamed tile is awaited: its latency, and its way to the SM
-        waits += (demand.trips * parameters.l2_clocks + demand.staged * parameters.port_clocks) * clock / units
-    port = demand.requested_bytes * parameters.port_clocks * clock / units
-    stream = _stream(demand, execution, launched, parameters, streamed) * clock / units
-    stream *= _padding(demand, workload, packed)  # the block that ends last has whole tiles
+        waits += parameters.l2_clocks * clock * demand.trips / units + port
     most = min(launched.blocks_per_sm, -(-blocks // units))
     backward, warps = bool(demand.gradients), launched.warps or 1
     together, groups, read_with = warps, 1, (1, 2) if backward else (2, 1)
@@ -223,7 +216,7 @@ def _on_sms(
 
     def of(found: _Phases) -> list[float]:
         least = max(found.longest, port)
-        return times(found.own, waits, most, least, stream, together, groups, read_with)
+        return times(found.own, waits, most, least, together, groups, read_with)
 
     alone, *_ = each = of(phases)
     grid, copies = _grid_of(demand, workload, packed)
@@ -231,39 +224,61 @@ def _on_sms(
         copies,
         units,
         execution.order,
-        visit=max(0.0, alone - starts) * units / (grid.total * copies),
+        visit=alone * units / (grid.shares * copies),
         block=parameters.block_clocks * clock,
         shares=[time / alone for time in each] if alone else (1.0,),
     )
+    in_visits, per_block = _latency(demand, workload, packed, execution, launched, parameters)
+    if in_visits:
+        received = grid.busiest(
+            copies,
+            units,
+            execution.order,
+            visit=in_visits * clock / (grid.shares * copies),
+            block=per_block * clock,
+            shares=[1 / many for many in range(1, most + 1)],
+        )
+        on_busiest = max(on_busiest, received)
     seconds = on_busiest + phases.chip
     if capped > needs.get("matrix", 0.0):
         whole = _Phases.of({**needs, "matrix": capped}, execution, launched.exposed)
         seconds = max(seconds, min(of(whole)) + whole.chip)
     summed = phases.total + waits
     work = phases.total * min(1.0, (min(each) + phases.chip) / summed) if summed else 0.0
-    return seconds, steps, max(0.0, seconds - work - steps)
+    return seconds, min(steps, seconds), max(0.0, seconds - work - steps)
 
 
-def _stream(
-    demand: KernelWork, execution: Execution, launched: Launched, parameters: Parameters, streamed: int
-) -> float:
-    """Compute the clocks in which blocks, one after another, receive their data by Little's law [clk]."""
+def _latency(
+    demand: KernelWork,
+    workload: Attention | VarlenAttention | None,
+    packed: bool,
+    execution: Execution,
+    launched: Launched,
+    parameters: Parameters,
+) -> tuple[float, float]:
+    """Compute the clocks in which blocks receive data by Little's law: in all visits, and once in a full block [clk].
+
+    Blocks in phase ask for the tiles that they share at once, and all of them wait for DRAM.
+    """
     in_flight: float | None = execution.in_flight
     if in_flight is None:
         if not demand.staged or not demand.trips:
-            return 0.0
+            return 0.0, 0.0
         in_flight = demand.staged / demand.trips * launched.stages / 2  # the other half of the buffers is in use
-    from_l2 = max(0, demand.requested_bytes - streamed)
-    return (streamed * parameters.dram_clocks + from_l2 * parameters.l2_clocks) / in_flight
+    once = _full_block(demand, workload, packed)
+    return demand.staged * parameters.dram_clocks / in_flight, once * parameters.dram_clocks / in_flight
 
 
-def _padding(demand: KernelWork, workload: Attention | VarlenAttention | None, packed: bool) -> float:
-    """Compute the rows of whole outer tiles over the rows of the call [-]."""
+def _full_block(demand: KernelWork, workload: Attention | VarlenAttention | None, packed: bool) -> float:
+    """Compute the bytes that a block with a whole outer tile moves outside its visits [B]."""
+    if demand.sequences:
+        return max(_full_block(part, call, packed) for part, call in demand.sequences)
+    once = sum(moved.requested for moved in demand.moved if moved.along) / demand.blocks
     if demand.outer is None or not isinstance(workload, Attention):
-        return 1.0
+        return once
     axis, tile = demand.outer
     rows = workload.kv_len if axis == "key" else workload.q_len * (workload.group if packed else 1)
-    return -(-rows // tile) * tile / rows if rows > tile else 1.0
+    return once * (-(-rows // tile) * tile / rows if rows > tile else 1.0)
 
 
 def _waves(blocks: int, units: int, at_once: int) -> int:

@@ -33,7 +33,7 @@ class MatrixWork:
 class TensorTraffic:
     """Reads or writes of a tensor in one kernel: requested bytes, distinct bytes, number of instances.
 
-    `again` is True if one block passes over the tensor several times.
+    `again` is True if one block passes over the tensor several times, `along` if it has the axis of the outer loop.
     """
 
     name: str
@@ -41,6 +41,7 @@ class TensorTraffic:
     distinct: int
     instances: int
     again: bool
+    along: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,6 @@ def times(
     wait: float,
     most: int,
     beside: float = 0.0,
-    stream: float = 0.0,
     warps: int = 1,
     groups: int = 1,
     read_with: tuple[int, int] = (2, 1),
@@ -42,8 +41,6 @@ def times(
         Blocks at once [-].
     beside : float
         Time of a block on a unit that works beside the others [s].
-    stream : float
-        Time that a block needs to receive its data, a latency that only more blocks shorten [s].
     warps : int
         Computing warps of a block on each scheduler of its SM, which wait for each other in each trip [-].
     groups : int
@@ -59,10 +56,10 @@ def times(
     """
     alone = sum(busy) + wait
     if not alone:
-        return [max(beside, stream)]
+        return [beside]
     excess = alone - _cycles(_served(busy, read_with[1]), wait, read_with[0])[-1]
     cycles = _cycles(_served(busy, warps), wait, groups * max(1, min(most, MOST)))
-    return [max(time + excess, stream / many, beside) for many, time in enumerate(cycles[groups - 1 :: groups], 1)]
+    return [max(time + excess, beside) for time in cycles[groups - 1 :: groups]]
 
 
 def _served(busy: Sequence[float], warps: int) -> list[float]:

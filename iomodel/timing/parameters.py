@@ -24,8 +24,7 @@ class Parameters(Result):
         Cost of a trip of the innermost loop in addition to its work: address arithmetic, barriers, the latency of
         the first operand [clk].
     block_clocks : float
-        Cost of a thread block in addition to its trips, in which the other blocks of an SM go on: launch, first loads,
-        last stores [clk].
+        Cost of a thread block in addition to its trips: launch, first loads, last stores [clk].
     dram_clocks, l2_clocks : float
         Time from the request of a byte to its arrival, from DRAM and from the L2 cache, without queues [clk].
     port_clocks : float

@@ -24,7 +24,7 @@ class FoldedKernel:
 
     title: str
     products: tuple[tuple[str, str, str], ...]
-    tensors: tuple[tuple[str, bool], ...]
+    tensors: tuple[tuple[str, bool, bool], ...]
     outer: str | None
     masked: bool
 
@@ -61,8 +61,8 @@ def demand_of(kernel: FoldedKernel, counted: Iterator[int], sized: Iterator[int]
         next(counted) for _ in range(11)
     )
     moved = tuple(
-        TensorTraffic(name, requested, min(requested, distinct), max(1, instances), again)
-        for name, again in kernel.tensors
+        TensorTraffic(name, requested, min(requested, distinct), max(1, instances), again, along)
+        for name, again, along in kernel.tensors
         for requested, distinct, instances in [(next(counted), next(counted), next(counted))]
         if requested
     )

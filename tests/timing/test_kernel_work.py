@@ -22,7 +22,7 @@ from iomodel.nests.execution import PIPELINED
 from iomodel.nests.language import Accumulate, Axis, Exp, Fill, Lookup, MatMul, Nest, Random, Statement, Store, Tanh
 from iomodel.nests.language import Load as LoadTile
 from iomodel.nests.symbols import BY_NAME
-from iomodel.timing.balance import Spread, spread
+from iomodel.timing.balance import MOST_TILES, Spread, spread
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.work_at_point import demands, widened
 from tests.reference.masks import visible
@@ -161,13 +161,14 @@ def blocks_of(case: Case) -> dict[str, int]:
     """Thread blocks of the kernels that multiply, by hand; a new kernel needs a line here."""
     w, tiles = case.workload, case.tiles
     group = w.group if case.options["packed"] else 1
+    slabs = -(-w.value_dim // tiles.get("block_value", w.value_dim))
     instances, rows = w.batch * w.heads // group, w.q_len * group
     q, kv = (-(-size // tiles.get(name, 1)) for size, name in ((rows, "block_q"), (w.kv_len, "block_kv")))
     dq = -(-rows // tiles.get("dq_block_q", 1))
     return {
         "flash1": instances,
         "flash1 backward": instances,
-        "flash2": instances * q,
+        "flash2": instances * q * slabs,
         "flash3": instances * q,
         "tiled_query": instances * q,
         "small_cache": instances * q,
@@ -204,7 +205,8 @@ def test_a_fold_counts_what_a_walk_counts(way: tuple[str, str], data: st.DataObj
             assert demand.parts == (case.options.get("splits", 1) if "split" in title else 1)
     cost = case.cost()
     assert sum(demand.requested_bytes for demand in folded.values()) == cost.hbm_bytes
-    assert max((demand.footprint for demand in folded.values()), default=0) == cost.footprint_bytes
+    footprint = max((demand.footprint for demand in folded.values()), default=0)
+    assert footprint == cost.footprint_bytes or (footprint < cost.footprint_bytes and folded.keys() < counted.keys())
     assert sum(demand.atomic_bytes for demand in folded.values()) == 4 * cost.atomics
     assert sum(product.flops for demand in folded.values() for product in demand.products) >= cost.flops
     assert sum(demand.exps for demand in folded.values()) >= cost.exps + cost.tanhs
@@ -378,7 +380,8 @@ def test_blocks_in_the_order_of_the_grid_end_when_a_list_schedule_does(
     assert found.ends == (visits[0], visits[-1])
     exact = listed(visits * copies, units)
     assert found.busiest(copies, units) == pytest.approx(exact, rel=0.2)
-    assert found.busiest(copies, units, "longest first") <= exact * (1 + 1e-9)
+    sampled = 1e-9 if found.blocks <= MOST_TILES else 1e-4
+    assert found.busiest(copies, units, "longest first") <= exact * (1 + sampled)
 
 
 def test_nine_in_ten_list_schedules_are_within_a_twentieth() -> None:
