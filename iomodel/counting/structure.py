@@ -195,10 +195,12 @@ def _part(nest: Nest, mask: MaskKind, packed: bool) -> Part:
         raise DeclarationError(f"{nest[0].title}: the solver chooses two tiles at a time; found {ordered}")
     if len(ordered) == 1:  # the only tile takes the streamed place, so that its largest size is chosen
         ordered, axes = [B_1, *ordered], {**axes, B_1: NO_AXIS}
-    uneven_blocks = any(isinstance(block, Cut) or _of_parts(block) for _, path in walk(nest) for block in path)
+    blocks = [block for _, path in walk(nest) for block in path]
+    uneven_blocks = any(isinstance(block, Cut) or _of_parts(block) for block in blocks)
     by_head = packed and any(head in _axes_of(leaf) for leaf, _ in walk(nest))  # as many as rows
     padded = any(getattr(leaf, "padded", ()) for leaf, _ in walk(nest))
-    if uneven_blocks or by_head or padded:  # the cost falls and rises with a tile
+    beyond = any(isinstance(block, Loop | Live | Idle) and block.sight.query_tile is not None for block in blocks)
+    if uneven_blocks or by_head or padded or beyond:  # the cost falls and rises with a tile
         return Part(nest, ordered[0], ordered[1], axes, masked=False, irregular=True)
     uneven = any(
         isinstance(statement, Lookup) or any(axis.of is not None for axis in loops(path))

@@ -57,12 +57,13 @@ class TileRange:
             return None
         if high <= low:
             return low
-        # A footprint is affine in one tile, or a maximum of affine functions: the first guess is nearly always right.
+        # A footprint is affine in one tile but for the first rows: the first guess is nearly always right.
         slope = occupied(low + step) - occupied(low)
         guess = min(high, low + room // slope * step) if slope else high
         if occupied(guess) <= budget:
             low = guess
-            high = min(high, guess + step)
+            if guess < high and occupied(guess + step) > budget:
+                return guess
         if occupied(high) <= budget:
             return high
         while high - low > step:

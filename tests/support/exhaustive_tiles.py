@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from math import floor
 from typing import Any
 
-from sympy import Add
+from sympy import Add, Expr
 
 import iomodel
 from iomodel.algorithms import algorithm
@@ -22,7 +22,7 @@ from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural
 from iomodel.nests.alphabet import NUMBERS
-from iomodel.nests.language import Loop, walk
+from iomodel.nests.language import Kernel, Loop, walk
 from iomodel.nests.symbols import BY_NAME
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
@@ -154,13 +154,18 @@ class Question:
 def _governed(name: str, kind: Any, options: Any, pair: Pair, numbers: tuple[str, ...]) -> Formulas:
     chosen = dict(options)
     symbols, view = {BY_NAME[tile] for tile in pair}, View(kind.mask, chosen["packed"])
+
+    def moved(nest: tuple[Kernel, ...]) -> Expr:
+        sides = [counts.moves(nest, view, side) for side in (counts.READS, counts.WRITES)]
+        return Add(*(counts.in_bytes(tensor.dtype) * count for side in sides for tensor, count in side.items()))
+
     kernels = tuple(
         kernel
         for kernel in declared(algorithm(name), kind, chosen)
         if any(isinstance(block, Loop) and block.tile in symbols for _, path in walk((kernel,)) for block in path)
+        or moved((kernel,)).free_symbols & symbols  # the number of splits with keys depends on a tile of another kernel
     )
-    moved = [counts.moves(kernels, view, side) for side in (counts.READS, counts.WRITES)]
-    traffic = Add(*(counts.in_bytes(tensor.dtype) * count for side in moved for tensor, count in side.items()))
+    traffic = moved(kernels)
     return compile_formulas([traffic], numbers, pair)
 
 
