@@ -150,14 +150,15 @@ def classes_of(algorithm: AlgorithmLike, call: Attention | VarlenAttention) -> f
 
 def best_bound(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> Bound:
     """Return the largest bound that holds."""
-    return max(lower_bounds(algorithm, workload, sram_elements).values(), key=lambda bound: bound.bytes)
+    return largest_bounds(algorithm, workload, sram_elements)[0]
 
 
-def unconditional_bound(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> Bound:
-    """Return the largest bound that holds for every schedule of classical products."""
+def largest_bounds(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> tuple[Bound, Bound]:
+    """Return the largest bound that holds, and the largest for every schedule of classical products."""
     bounds = lower_bounds(algorithm, workload, sram_elements)
-    general = (bounds[name] for name in ("compulsory", "exact", "product") if name in bounds)
-    return max(general, key=lambda bound: bound.bytes)
+    general = [bounds[name] for name in ("compulsory", "exact", "product") if name in bounds]
+    best, any_schedule = (max(each, key=lambda bound: bound.bytes) for each in (bounds.values(), general))
+    return best, any_schedule
 
 
 def _exact(pairs: int, width: int, _value_width: int, size: int) -> int:

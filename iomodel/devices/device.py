@@ -230,3 +230,11 @@ def _merged(defaults: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[s
         if isinstance(default, dict) and isinstance(override, dict) and not {"value", "values"} & default.keys():
             result[key] = _merged(default, override)
     return result
+
+
+def as_device(device_or_name: Hardware | str) -> Hardware:
+    """Resolve a device or its name; raise InputError for anything else."""
+    device = hardware(device_or_name) if isinstance(device_or_name, str) else device_or_name
+    if not isinstance(device, Hardware):
+        raise InputError(f"hardware: {shown(device_or_name)} given; allowed: an iomodel.Hardware or the name of one")
+    return device

@@ -60,7 +60,7 @@ class ShippedTile(Record):
 
 @dataclass(frozen=True)
 class Implementation(Record):
-    """How the kernels of a library lay an algorithm out on a device, and run it.
+    """The layout of an algorithm by the kernels of a library, and its execution on a device.
 
     Attributes
     ----------

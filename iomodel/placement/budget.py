@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
-from iomodel.devices.device import Hardware
-from iomodel.devices.device import hardware as find_hardware
-from iomodel.errors import InputError, shown
+from iomodel.devices.device import Hardware, as_device
+from iomodel.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,8 @@ def budget_of(
     if sram_bytes is not None:
         amount = as_integer("sram_bytes", sram_bytes)
         return Budget(amount, "B", "", step or 1)
-    device = find_hardware(hardware) if isinstance(hardware, str) else hardware
-    if not isinstance(device, Hardware):
-        raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
+    assert hardware is not None  # the one source that is left
+    device = as_device(hardware)
     figure = device.memory.sram.per_block
     doubt = "" if figure is None or figure.verified else ", unverified"
     return Budget(device.sram_per_block, "B", device.name + doubt, step or device.tile_alignment)

@@ -13,9 +13,8 @@ from iomodel.common.results import Record
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
-from iomodel.devices.device import Hardware
-from iomodel.devices.device import hardware as find_hardware
-from iomodel.errors import InputError, shown
+from iomodel.devices.device import Hardware, as_device
+from iomodel.errors import InputError
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Occupancy, Placement, placements
@@ -162,14 +161,6 @@ def _textbook(algorithm: AlgorithmLike, call: Attention, device: Hardware, cost:
 def excess(outcome: Check) -> float:
     """Sum the relative excess of a tile over all resources; 0 if it fits [-]."""
     return sum(max(0, -r.slack) / max(1, r.limit) for r in outcome.resources.values())
-
-
-def as_device(hardware: Hardware | str) -> Hardware:
-    """Resolve a device or its name; raise InputError for anything else."""
-    device = find_hardware(hardware) if isinstance(hardware, str) else hardware
-    if not isinstance(device, Hardware):
-        raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
-    return device
 
 
 def _launches(placement: Placement, sizes: Mapping[str, Any]) -> list[Launch]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.devices.device import Hardware
-from iomodel.devices.device import hardware as find_hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import TEXTBOOK, Implementation
@@ -65,9 +64,7 @@ def list_implementations(
     declaration = find_algorithm(algorithm)
     if hardware is None:
         return [known.name for known in (*declaration.implementations, TEXTBOOK)]
-    device = find_hardware(hardware) if isinstance(hardware, str) else hardware
-    if not isinstance(device, Hardware):
-        raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
+    device = as_device(hardware)
     call = Attention(q_len=1, head_dim=128) if workload is None else as_attention(workload)
     able = [known.name for known in declaration.implementations if refusal(declaration, call, device, known) is None]
     return [*able, TEXTBOOK.name]

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from iomodel.common.validation import as_integer
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.models.registry import ModelSpec
-from iomodel.placement.check import as_device
 from iomodel.planning.fleet_result import Fleet, FleetOption, Refusal
 from iomodel.planning.fleet_try import tried_on
 from iomodel.planning.fleet_unreachable import unreachable

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from iomodel.common.validation import as_integer
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.models.registry import ModelSpec
-from iomodel.placement.check import as_device
 from iomodel.planning.bound import bound_of
 from iomodel.planning.figures import Figures, figures
 from iomodel.planning.layouts import least_layout

@@ -10,13 +10,12 @@ import numpy as np
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import (
     TILES,
 )
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.check import as_device
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, figure, legend, log_ticks, plain, subtitle
 from iomodel.plots.tile_map import TileMap, even, ticks, tile_map

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import get_args
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import SpecError, UnknownNameError
-from iomodel.placement.check import as_device
 from iomodel.workloads.call import DType
 
 

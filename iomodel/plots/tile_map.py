@@ -15,13 +15,13 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import cost
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.nests.alphabet import (
     LAUNCH,
 )
 from iomodel.nests.implementation import TEXTBOOK, Implementation
-from iomodel.placement.check import Check, as_device, check
+from iomodel.placement.check import Check, check
 from iomodel.placement.implementations import implementation_for
 from iomodel.placement.placement import Launch, layouts_for, placements
 from iomodel.solving.solution import Solution

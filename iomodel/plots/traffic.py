@@ -7,10 +7,9 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
-from iomodel.placement.check import as_device
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, MARKERS, figure, legend, log_ticks, plain, subtitle
 from iomodel.plots.sweep import Sweep, budgets, sweep, usual

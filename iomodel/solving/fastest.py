@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice, product
 from typing import Any
 
@@ -44,6 +45,14 @@ class Setting:
     variants: LaunchProblems
     results: list[tuple[LaunchProblem, SearchResult]]
     clock: Clock
+
+    @cached_property
+    def shipped(self) -> Mapping[str, int] | None:
+        """The tile that the implementation ships for these options."""
+        variants = self.variants
+        call = variants.ask.workload
+        assert isinstance(call, Attention | VarlenAttention)
+        return shipped_tile(variants.implementation, call, variants.device, variants.ask.options)
 
 
 @dataclass(frozen=True)
@@ -131,10 +140,7 @@ def solve_fastest(
 
 def _is_shipped(entry: Ranked) -> bool:
     """Check that the implementation ships a tile for the options that go with it."""
-    ask = entry.setting.variants.ask
-    call = ask.workload
-    assert isinstance(call, Attention | VarlenAttention)
-    tile = shipped_tile(entry.setting.variants.implementation, call, entry.setting.variants.device, ask.options)
+    tile = entry.setting.shipped
     return tile is not None and tile.items() <= entry.tiles.items()
 
 

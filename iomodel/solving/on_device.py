@@ -18,7 +18,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.bounds import best_bound, unconditional_bound
+from iomodel.counting.bounds import largest_bounds
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError
@@ -89,7 +89,7 @@ class LaunchProblems:
         cost = self.cost(check.tiles)
         workload, on_device = self.ask.workload, variant.placement.device
         chip = 32 * on_device.on_chip // workload.narrowest
-        bound = best_bound(self.algorithm, workload, chip)
+        bound, any_schedule = largest_bounds(self.algorithm, workload, chip)
         fixed = cost.hbm_bytes - variant.problem.bytes_at(*tile)  # kernels without tiles
         certificate = Certificate(
             binding=binding,
@@ -99,7 +99,7 @@ class LaunchProblems:
             lower_bound=bound,
             ratio=cost.hbm_bytes / bound.bytes,
             examined=len(self.known),
-            any_schedule=unconditional_bound(self.algorithm, workload, chip),
+            any_schedule=any_schedule,
             least_traffic=None if timed is None else timed.least_traffic,
             shipped=None if timed is None else timed.shipped,
         )

@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.validation import as_integer, finite
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.budget import budget_of
-from iomodel.placement.check import as_device
 from iomodel.placement.implementations import implementations_for, no_kernel
 from iomodel.solving.solution import Solution
 from iomodel.solving.textbook import solve_textbook

@@ -10,7 +10,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.bounds import best_bound, unconditional_bound
+from iomodel.counting.bounds import largest_bounds
 from iomodel.errors import InfeasibleError, UnknownNameError
 from iomodel.placement.budget import Budget
 from iomodel.solving.certificate import Certificate, RunnerUp, binding, steps
@@ -59,7 +59,7 @@ def solve_textbook(
 
     too_large = steps(chosen, ranges, footprint, budget.amount)
     room = budget.elements(workload.narrowest)
-    lower = best_bound(algorithm, workload, room)
+    lower, any_schedule = largest_bounds(algorithm, workload, room)
     certificate = Certificate(
         binding=binding(chosen, ranges, too_large),
         next_step=too_large[0],
@@ -68,7 +68,7 @@ def solve_textbook(
         lower_bound=lower,
         ratio=cost.hbm_bytes / lower.bytes,
         examined=sum(f.examined for f in results),
-        any_schedule=unconditional_bound(algorithm, workload, room),
+        any_schedule=any_schedule,
     )
     largest = {name: sizes.last for name, sizes in ranges.items() if name not in fixed}
     saturated = footprint(largest) <= budget.amount

@@ -16,12 +16,11 @@ from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, known_options, only_taken
 from iomodel.counting.requirements import met
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.placement.budget import Budget, budget_of
-from iomodel.placement.check import as_device
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
 from iomodel.studies.approximations import approximations, bests, footnotes, marked

@@ -13,14 +13,13 @@ from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import lower_bounds
 from iomodel.counting.cost import Cost
 from iomodel.counting.options import only_taken
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import (
     LAUNCH_NAMES,
 )
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.check import as_device
 from iomodel.placement.implementations import implementation_for
 from iomodel.solving.default_tiles import best_choice, fastest_tiles
 from iomodel.timing.clock import Clock, TimedLaunch, clock_for
@@ -97,14 +96,16 @@ def estimate(
         return _of_layer(algorithm, workload, device, tiles, parameters, known, options)
     call = as_call(workload)
     BoundCall.bind(algorithm, call, options, tiled=False)  # raises for a wrong input before the search
+    searched = call.direction == "both"
     if tiles is None:
         tiles, chosen = fastest_tiles(algorithm, call, device, parameters, implementation, options)
         options = dict(chosen)
+        searched = True
     tile_mapping = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     launch = {name: tile_mapping[name] for name in LAUNCH_NAMES & tile_mapping.keys()}
     for name, size in launch.items():
         as_integer(name, size)
-    if tile_mapping and call.direction != "both":
+    if tile_mapping and not searched:
         options = _with_searched(algorithm, call, device, implementation, options, parameters, tile_mapping)
     bound = BoundCall.bind(algorithm, call, options, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
     sizes = bound.sizes(tile_mapping)

@@ -11,10 +11,9 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.display import Result, Table
 from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.fields import AttentionCall
 from iomodel.errors import InputError, IOModelError, SpecError
-from iomodel.placement.check import as_device
 from iomodel.studies.estimate import estimate
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention

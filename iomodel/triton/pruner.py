@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, SpecError, UnknownNameError, shown
-from iomodel.placement.check import as_device
 from iomodel.placement.triton_check import ELEMENTS, KERNELS, TritonCheck, check_triton
 from iomodel.placement.triton_target import as_architecture
 from iomodel.triton.arguments import bound, shape, tile

@@ -17,11 +17,12 @@ from sympy import Max
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.counting.kinds import kind_of
+from iomodel.devices.device import as_device
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import stages
 from iomodel.nests.tensors import K, O, Q, S, V, dK, dP, dQ, dV
-from iomodel.placement.check import Check, as_device, checked
+from iomodel.placement.check import Check, checked
 from iomodel.placement.implementations import implementation_for
 from iomodel.placement.placement import Placement, placements
 from tests.shipped import DEVICES, table

@@ -23,9 +23,10 @@ from iomodel.algorithms._triton_amd_residency import FORWARD as TRITON_AMD
 from iomodel.algorithms._triton_residency import FORWARD as TRITON
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.counting.kinds import kind_of
+from iomodel.devices.device import as_device
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
-from iomodel.placement.check import Check, as_device, checked
+from iomodel.placement.check import Check, checked
 from iomodel.placement.placement import Placement, placements
 from tests.shipped import DEVICES, OTHER_DEVICES, table
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from iomodel.common.validation import as_integer
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import UnknownNameError
 from iomodel.models.registry import ModelSpec
-from iomodel.placement.check import as_device
 from iomodel.planning.step.given import as_model
 from iomodel.planning.step.step import step
 

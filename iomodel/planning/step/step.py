@@ -7,11 +7,10 @@ from typing import Literal, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.registry import ModelSpec
-from iomodel.placement.check import as_device
 from iomodel.planning.step.attention import attention_clock
 from iomodel.planning.step.given import as_layout, as_model, check_routing, linear_layers, types_of
 from iomodel.planning.step.layout import Layout, LinearLayer

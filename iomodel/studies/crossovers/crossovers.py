@@ -12,9 +12,8 @@ import numpy as np
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.progress import watched
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.placement.check import as_device
 from iomodel.studies.crossovers.contenders import METRICS, axis_for, contenders
 from iomodel.studies.crossovers.curves import Curve, CurveValues, runs
 from iomodel.studies.crossovers.formula import crossing_formula

@@ -11,9 +11,8 @@ from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, finite
 from iomodel.counting.cost import Cost
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
-from iomodel.placement.check import as_device
 from iomodel.studies.diagnosis.bound import bound_of
 from iomodel.studies.diagnosis.facts import (
     BlockGrid,

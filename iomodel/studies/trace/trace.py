@@ -19,8 +19,7 @@ from iomodel.common.results import check_keys, decoded_fields
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bound_call import BoundCall
-from iomodel.devices.device import Hardware
-from iomodel.devices.device import hardware as find_hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import (
     LAUNCH,
@@ -222,9 +221,7 @@ def trace(
     True
     """
     call = _traced(workload)
-    device = find_hardware(hardware) if isinstance(hardware, str) else hardware
-    if not isinstance(device, Hardware | None):
-        raise InputError(f"hardware: {shown(hardware)} given; allowed: an iomodel.Hardware or the name of one")
+    device = None if hardware is None else as_device(hardware)
     tile_mapping = {} if tiles is None else as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64}")
     if tiles is None and BoundCall.bind(algorithm, call, options, tiled=False).tiles:
         if device is None:
