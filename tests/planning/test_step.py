@@ -223,7 +223,7 @@ def test_narrow_weights_take_less_traffic(weights: str, share: float) -> None:
     wide, narrow = llama(1, 1024), llama(1, 1024, weight_dtype=weights)
     for name in ("gate up", "down"):
         both = [parts(found, name)[0].hbm_bytes for found in (wide, narrow)]
-        assert both[1] == pytest.approx(share * both[0], rel=0.01)
+        assert both[1] == pytest.approx(share * both[0], rel=0.02)  # more blocks read the one row of X
     assert parts(wide, "output") == parts(narrow, "output")  # it is not quantised
     assert narrow.seconds < wide.seconds
 
