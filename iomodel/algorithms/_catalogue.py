@@ -203,7 +203,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {},
         "saved": {},
-        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "classes": frozenset({"exact", "exact-backward", "fixed-split", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -250,7 +250,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query", "value"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
@@ -321,7 +321,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
             ),
         },
@@ -434,7 +434,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"lse": True, "deterministic": False, "dq_buffers": 1, "accumulate": False},
         "saved": {"lse": True},
-        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "classes": frozenset({"exact", "exact-backward", "fixed-split", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -1386,10 +1386,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"key", "query"}),
-                            frozenset({"depth", "query"}),
                             frozenset({"key", "value"}),
+                            frozenset({"depth", "query"}),
                             frozenset({"depth", "key"}),
+                            frozenset({"key", "query"}),
                         }
                     ),
                 },
@@ -1428,10 +1428,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"key", "query"}),
-                            frozenset({"depth", "query"}),
                             frozenset({"key", "value"}),
+                            frozenset({"depth", "query"}),
                             frozenset({"depth", "key"}),
+                            frozenset({"key", "query"}),
                         }
                     ),
                 },
@@ -1467,7 +1467,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"key", "query"}), "io"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "Triton attention by wgmma: Q, K, V in shared memory; S and O in registers",
@@ -1500,7 +1500,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
@@ -1534,7 +1534,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "Triton attention by "
@@ -1571,7 +1571,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
             ),
             "backward": (
@@ -1791,7 +1791,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"lse": True},
         "saved": {"lse": True},
-        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "classes": frozenset({"exact", "exact-backward", "fixed-split", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -2161,7 +2161,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "query"}), "io"),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "FlashAttention-3 backward, "
@@ -2701,7 +2701,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"splits": 1, "lse": True},
         "saved": {},
-        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "classes": frozenset({"fixed-split", "exact", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Expr, Integer, Symbol, sqrt
+from sympy import Expr, Integer, Max, Piecewise, Symbol, sqrt
 
 from iomodel.counting.bands import Tiled
 from iomodel.counting.compile import compile_formulas
@@ -16,12 +16,23 @@ A = Symbol("A", integer=True, nonnegative=True)
 """Visible (query, key) pairs over all batches and heads."""
 
 
+def formed_once(product: Expr) -> Expr:
+    """Return the bound for schedules that form each product once, at the best real number of arrivals in a phase."""
+    return Piecewise(
+        (A * product / M, 4 * product <= 3 * M),
+        (8 * A * product * (4 * product - M) / (4 * product + M) ** 2, (12 - 8 * sqrt(2)) * product <= M),
+        (A * sqrt(product) / sqrt(M), product <= 4 * M),
+        (2 * A, True),
+    )
+
+
 FORMULAS: dict[str, Expr] = {
-    "exact": A * d**2 / (M + sqrt(3) * d * sqrt(M)) - M,
+    "exact": Max(A * d**2 / (M + sqrt(3) * d * sqrt(M)) - M, formed_once((d + d_v) ** 2)),
+    "exact-backward": formed_once((2 * d + d_v) * (2 * d + 2 * d_v)),
     "row-atomic": A * (d**2 / (M - d) + d_v**2 / (M - d_v)),
     "fixed-split": A * (d + d_v) ** 2 / M,
 }
-"""The bound of every class [elements]; proofs in the text of this module."""
+"""The bound of every class [elements]; proofs in :mod:`iomodel.counting.bounds`."""
 
 
 def compiled_counts(mask: MaskKind, direction: str, latent: bool) -> Formulas:

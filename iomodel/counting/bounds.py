@@ -4,16 +4,38 @@ Notation: A visible (query, key) pairs over all batches and heads, widths d and 
 
 **compulsory** (every algorithm): each query and key row that takes part is read, each output row is written.
 
-**exact** (class "exact": softmax(Q K^T) V with classical products, each product q_it k_jt formed once; S may spill):
+**exact** (class "exact": softmax(Q K^T) V with classical products q_it k_jt and w_ij v_ju, each formed once, in any
+order and any association; the share of M for each operand may vary in time, partial sums may spill). With
+P = (d + d_v)^2, and for any integer Y >= 1:
+
+.. math:: \frac{A P}{C}, \quad C = \max\Bigl(\frac{\max(G, Y^2 / 4 + P M)}{Y}, \frac P 2\Bigr), \quad
+    G = Y M \text{ if } Y \le M, \text{ else } (Y + M)^2 / 4
+
+The best Y gives A (d + d_v)^2 / M for M >= 4 P / 3, the leading term of FlashAttention-2. *Proof.* Query i has the
+D = d + d_v indices of its rows of Q and O, key j those of K and V. An index is present while the chip holds it, or a
+partial sum of it. An arrival is a change from absent to present. Each stay of an index has an access of its own: the
+load with which it begins, or, of a sum that begins with a product, the store before it ends. So the arrivals and the
+accesses to scores are no more than the accesses. Cut the run before arrivals, so that every phase but the first has Y
+of them. A pair is contained if all its products fall into one phase. Otherwise some value of it passes a cut: on
+chip, where it takes one of the M places (sigma pairs at that cut), or by a store and a load. At the cut before a phase
+at most M - sigma indices are present. For each pair take the product of the numbers of its query's and of its key's
+indices present at some time in a phase; for a contained pair it is D^2 = P. It rises from one phase to the next by at
+most n_q n_k + n_q r_k + n_k r_q, summed over pairs, with n_q + n_k <= Y arrivals and r_q + r_k <= M - sigma present at
+the cut: at most Y m, or (Y + m)^2 / 4 for m = M - sigma < Y. Over all phases these rises and P for each pair that is
+not contained make up A P; the terms are convex in sigma, so largest at sigma = 0 or M.
+
+The same proof holds where V is a part of K, with P = d (d + d_v), and backward (class "exact-backward": S is formed
+once) with P = (2 d + d_v)(2 d + 2 d_v), as Q, dO, dQ belong to a query and K, V, dK, dV to a key.
+
+For M below about d^2 / 16 the largest known bound is that of phases of M accesses,
 
 .. math:: \frac{A d^2}{M + \sqrt 3\, d \sqrt M} - M
 
-*Proof.* Cut the run into phases of M accesses. At most 2M elements of Q and K are at hand in a phase: M from its start
-and M read. Pairs (i, j) with all d products in the phase need a whole rows of Q and c whole rows of K with
-(a + c) d <= 2M, so there are at most (M / d)^2 and they hold M^2 / d products. Any other active pair has a partial sum
-that crosses the start or the end of the phase (at most M each) or is moved (at most M): 3M pairs, hence by Loomis and
-Whitney at most sqrt(|Q| |K| |S|) <= M sqrt(3M) products. A d products in all need at least
-A d / (M^2 / d + M sqrt(3M)) - 1 full phases.
+*Proof.* At most 2M elements of Q and K are at hand in a phase: M from its start and M read. Pairs (i, j) with all d
+products in the phase need a whole rows of Q and c whole rows of K with (a + c) d <= 2M, so there are at most (M / d)^2
+and they hold M^2 / d products. Any other active pair has a partial sum that crosses the start or the end of the phase
+(at most M each) or is moved (at most M): 3M pairs, hence by Loomis and Whitney at most sqrt(|Q| |K| |S|) <= M sqrt(3M)
+products. A d products in all need at least A d / (M^2 / d + M sqrt(3M)) - 1 full phases.
 
 **row-atomic** (class "row-atomic": rows of Q, K, V and O move whole, in any order):
 
@@ -46,6 +68,8 @@ P counts both products; a pair of sums leaves the chip in one store, so that T C
 
 Asymptotically tight bounds without constants: Saha and Ye 2024 (arXiv:2402.07443) prove d^2 N^2 / M optimal for
 M >= d^2. The exact bound has that order, and N^2 d / sqrt(M) below d^2.
+
+M counts every cell on chip that holds operands, scores or sums: on a GPU shared memory, tensor memory and registers.
 """
 
 from __future__ import annotations
@@ -53,6 +77,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isqrt
+from typing import overload
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
@@ -67,8 +92,11 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
-from iomodel.workloads.varlen import VarlenAttention, as_call
+from iomodel.workloads.varlen import as_call
 from iomodel.workloads.workload import Workload, as_workload
+
+FORMED_ONCE = frozenset({"exact", "exact-backward", "product"})
+"""The classes of all schedules that form each product once."""
 
 
 @dataclass(frozen=True)
@@ -92,17 +120,24 @@ def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
     return obtain("_bounds", "counts", (FormulaKind(mask, direction), latent), build)
 
 
-def lower_bounds(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> dict[str, Bound]:
+@overload
+def lower_bounds(workload: Workload, /, *, sram_elements: int) -> dict[str, Bound]: ...
+@overload
+def lower_bounds(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> dict[str, Bound]: ...
+def lower_bounds(
+    algorithm: AlgorithmLike | Workload, workload: Workload | None = None, sram_elements: int | None = None
+) -> dict[str, Bound]:
     """Compute every bound that applies to an algorithm, by name; those of other classes are omitted.
 
     Parameters
     ----------
     algorithm : str or Algorithm
-        One of :func:`iomodel.list_algorithms`; its declaration names its classes.
+        One of :func:`iomodel.list_algorithms`; its declaration names its classes. Without one the bounds hold for
+        every schedule that forms each product once.
     workload : Attention, VarlenAttention or Linear
         The workload.
     sram_elements : int
-        On-chip memory M [elements].
+        On-chip memory M [elements]: all cells that hold operands, scores or sums, registers among them.
 
     Returns
     -------
@@ -117,35 +152,46 @@ def lower_bounds(algorithm: AlgorithmLike, workload: Workload, sram_elements: in
     >>> bounds = iomodel.lower_bounds("flash2", w, sram_elements=51200)
     >>> bounds["compulsory"].elements, bounds["fixed-split"].elements  # 4 N d and 4 N^2 d^2 / M
     (1048576, 5368710)
+    >>> iomodel.lower_bounds(w, sram_elements=51200)["exact"].elements
+    5368710
     """
+    declaration: Algorithm | None = None
+    if workload is None and isinstance(algorithm, Call | Linear):
+        workload, declaration = algorithm, None if isinstance(algorithm, Call) else find_algorithm("gemm")
+    else:
+        declaration = find_algorithm(algorithm)  # type: ignore[arg-type] # refuses a workload
     size = as_integer("sram_elements", sram_elements)
     kind = kind_of(as_workload(workload))
-    check_answers(find_algorithm(algorithm), kind.operation)
+    if declaration is not None:
+        check_answers(declaration, kind.operation)
     if not isinstance(workload, Call):
-        return _of_shape(find_algorithm(algorithm), workload, size)
+        assert declaration is not None
+        assert workload is not None
+        return _of_shape(declaration, workload, size)
     call = as_call(workload)
     formulas = counts_of(kind.mask, kind.direction, call.latent)
     calls = [call] if isinstance(call, Attention) else call.sequences
-    if find_algorithm(algorithm).approximates:  # an approximation may skip inputs but writes its output
+    if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
         written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
         return {"compulsory": Bound("compulsory", written, written * call.element_size)}
     rows = [formulas.scalars(sequence, (), ()) for sequence in calls]
     compulsory, compulsory_bytes, pairs = map(sum, zip(*rows, strict=True))
     bounds = {"compulsory": Bound("compulsory", compulsory, compulsory_bytes)}
     narrowest = min(call.element_size, call.kv_element_size)
-    for name in sorted(classes_of(algorithm, call)):
-        value = VALUES[name](pairs, call.head_dim, call.value_dim, size)
+    classes = FORMED_ONCE if declaration is None else declaration.classes
+    for name in sorted(classes_of(classes, call.direction, call.latent)):
+        value = VALUES[name](pairs, call.head_dim, 0 if call.latent else call.value_dim, call.value_dim, size)
         if value is not None and value > 0:
             bounds[name] = Bound(name, value, value * narrowest)
     return bounds
 
 
-def classes_of(algorithm: AlgorithmLike, call: Attention | VarlenAttention) -> frozenset[str]:
-    """Return the classes whose proofs hold for a call: forward passes only, and two need separate K and V."""
-    classes = find_algorithm(algorithm).classes
-    if call.direction != "forward":
-        return frozenset()
-    return classes & {"exact"} if call.latent else classes
+def classes_of(classes: frozenset[str], direction: str, latent: bool = False) -> frozenset[str]:
+    """Return the classes whose proofs hold for a direction: of one pass, and some need separate K and V."""
+    proved = {"forward": frozenset(VALUES) - {"exact-backward"}, "backward": frozenset({"exact-backward"})}
+    if latent:
+        proved = {"forward": frozenset({"exact"})}
+    return classes & proved.get(direction, frozenset())
 
 
 def best_bound(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> Bound:
@@ -154,25 +200,42 @@ def best_bound(algorithm: AlgorithmLike, workload: Workload, sram_elements: int)
 
 
 def largest_bounds(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> tuple[Bound, Bound]:
-    """Return the largest bound that holds, and the largest for every schedule of classical products."""
+    """Return the largest bound that holds, and the largest for every schedule of products formed once."""
     bounds = lower_bounds(algorithm, workload, sram_elements)
-    general = [bounds[name] for name in ("compulsory", "exact", "product") if name in bounds]
+    general = [bound for name, bound in bounds.items() if name == "compulsory" or name in FORMED_ONCE]
     best, any_schedule = (max(each, key=lambda bound: bound.bytes) for each in (bounds.values(), general))
     return best, any_schedule
 
 
-def _exact(pairs: int, width: int, _value_width: int, size: int) -> int:
+def _exact(pairs: int, width: int, key_values: int, value_width: int, size: int) -> int:
     root = isqrt(3 * size * width**2 - 1) + 1  # rounded up, so that the bound is rounded down
-    return pairs * width**2 // (size + root) - size
+    phases = pairs * width**2 // (size + root) - size
+    return max(phases, _formed_once(pairs, (width + value_width) * (width + key_values), size))
 
 
-def _row_atomic(pairs: int, width: int, value_width: int, size: int) -> int | None:
+def _exact_backward(pairs: int, width: int, key_values: int, value_width: int, size: int) -> int:
+    return _formed_once(pairs, (2 * width + value_width) * 2 * (width + key_values), size)
+
+
+def _formed_once(pairs: int, product: int, size: int) -> int:
+    """Bound the accesses by the arrivals of the indices of queries and keys, whose numbers multiply to `product`."""
+    root = isqrt(4 * product * size)
+    arrivals = {size, 2 * product - size // 2, 2 * product - -(-size // 2), root, root + 1}
+    return max(_with_arrivals(pairs, product, size, many) for many in arrivals if many > 0)
+
+
+def _with_arrivals(pairs: int, product: int, size: int, many: int) -> int:
+    risen = 4 * many * size if many <= size else (many + size) ** 2
+    return _ceil(4 * many * pairs * product, max(risen, many**2 + 4 * product * size, 2 * many * product))
+
+
+def _row_atomic(pairs: int, width: int, _key_values: int, value_width: int, size: int) -> int | None:
     if size <= max(width, value_width):
         return None
     return _ceil(pairs * width**2, size - width) + pairs * value_width**2 // (size - value_width)
 
 
-def _fixed_split(pairs: int, width: int, value_width: int, size: int) -> int:
+def _fixed_split(pairs: int, width: int, _key_values: int, value_width: int, size: int) -> int:
     return _ceil(pairs * (width + value_width) ** 2, size)
 
 
@@ -206,4 +269,9 @@ def _compulsory(declaration: Algorithm, kind: FormulaKind) -> Formulas:
     return obtain(declaration.shipped, "compulsory", (kind, options), build)
 
 
-VALUES = {"exact": _exact, "row-atomic": _row_atomic, "fixed-split": _fixed_split}
+VALUES = {
+    "exact": _exact,
+    "exact-backward": _exact_backward,
+    "row-atomic": _row_atomic,
+    "fixed-split": _fixed_split,
+}

@@ -13,7 +13,7 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
 from iomodel.counting.bound_formulas import FORMULAS
-from iomodel.counting.bounds import counts_of
+from iomodel.counting.bounds import classes_of, counts_of
 from iomodel.errors import IOModelError
 from iomodel.explorer.calls import (
     MASKS,
@@ -130,7 +130,7 @@ def _algorithm(declared: Algorithm, nodes: Nodes) -> dict[str, Any]:
             }
             for name, allowed in switches_of(declared, direction).items()
         }
-        classes = sorted(declared.classes) if direction == "forward" else []
+        classes = sorted(classes_of(declared.classes, direction))
         directions[direction] = {"numbers": numbers, "switches": switches, "classes": classes}
     return {
         "title": declared.title,

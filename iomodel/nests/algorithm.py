@@ -69,7 +69,7 @@ class Algorithm:
 
     `declare` and `backward` take the options that they name by keyword, and return the nest of a direction; None if the
     algorithm does not have this direction. The keyword `causal` is True for the causal mask. `saved` are the options
-    that the forward pass needs before a backward pass. `classes` names the classes of the forward nest in
+    that the forward pass needs before a backward pass. `classes` names the classes of its nests in
     :mod:`iomodel.counting.bounds`. `without` names the features of a call (:mod:`iomodel.nests.features`) that a
     direction does not support. `tiled_by` names the option that is switched on by giving tiles, for an algorithm that
     also has a form without tiles. `requires` lists the conditions on its numbers.

@@ -120,8 +120,9 @@ class Solution(Result):
             rows.append((f"fewest requests: {_choice(why.least_traffic)}", f"{why.least_traffic.hbm_bytes:,}", "B"))
         elif why.least_hbm_bytes != self.cost.hbm_bytes:
             rows.append(("least traffic of all tiles", f"{why.least_hbm_bytes:,}", "B"))
+        if why.lower_bound != why.any_schedule:
+            rows.append((f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"))
         rows += [
-            (f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"),
             (f"lower bound of any schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
             (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),

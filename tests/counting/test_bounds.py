@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 import iomodel
 from iomodel.algorithms import discovered
 from iomodel.counting.bound_formulas import FORMULAS, A
+from iomodel.counting.bounds import _formed_once, _with_arrivals
 from iomodel.nests.symbols import M, d, d_v
+from iomodel.workloads.call import Mask
+from tests.support.all_schedules import OPTIMA, least_accesses
 from tests.support.strategies import VARIANTS, Case, cases, masks, workloads
 
 
@@ -111,10 +114,14 @@ def test_bounds_of_a_latent_and_of_a_quantised_cache() -> None:
     assert found["fixed-split"].bytes == found["fixed-split"].elements
 
 
-def test_the_classes_speak_of_forward_passes() -> None:
-    for direction in ("backward", "both"):
-        w = iomodel.Attention(q_len=4096, head_dim=64, direction=direction)
-        assert set(iomodel.lower_bounds("flash2", w, 2000)) == {"compulsory"}
+def test_the_classes_speak_of_one_pass() -> None:
+    w = iomodel.Attention(q_len=4096, head_dim=64, direction="backward")
+    assert set(iomodel.lower_bounds("flash2", w, 2000)) == {"compulsory", "exact-backward"}
+    assert set(iomodel.lower_bounds("two_pass", w, 2000)) == {"compulsory"}  # it forms S twice
+    found = iomodel.lower_bounds("flash2", w, 10**5)["exact-backward"]
+    assert found.elements == -(-12 * 4096**2 * 64**2 // 10**5)
+    w = w.model_copy(update={"direction": "both"})
+    assert set(iomodel.lower_bounds("flash2", w, 2000)) == {"compulsory"}
     assert iomodel.lower_bounds("flash2", w, 2000)["compulsory"].elements == 8 * 4096 * 64  # Q K V dO; O dQ dK dV
 
 
@@ -133,6 +140,8 @@ def test_integers_round_the_formulas_towards_safety(
     point = {A: heads * n_q * n_k, d: width, d_v: value, M: size}
     found = iomodel.lower_bounds("flash2", w, size)
     for name, formula in FORMULAS.items():
+        if name == "exact-backward":  # not of this pass
+            continue
         if name == "row-atomic" and size <= max(width, value):
             assert name not in found
             continue
@@ -146,15 +155,17 @@ def test_integers_round_the_formulas_towards_safety(
 
 
 def test_known_values() -> None:
-    """N = 4096, d = 64, M = 51200: 4 N d, 4 N^2 d^2 / M, 2 N^2 d^2 / (M - d) and theorem E by pocket calculator."""
+    """N = 4096, d = 64, M = 51200: 4 N d, 4 N^2 d^2 / M, 2 N^2 d^2 / (M - d); of phases of M accesses at M = 128."""
     w = iomodel.Attention(q_len=4096, head_dim=64)
     found = iomodel.lower_bounds("flash2", w, 51200)
     assert {name: bound.elements for name, bound in found.items()} == {
         "compulsory": 4 * 4096 * 64,
         "fixed-split": ceil(4 * 4096**2 * 64**2 / 51200),
         "row-atomic": pytest.approx(2 * 4096**2 * 64**2 / (51200 - 64), abs=2),
-        "exact": pytest.approx(4096**2 * 64**2 / (51200 + sqrt(3) * 64 * sqrt(51200)) - 51200, abs=20),
+        "exact": ceil(4 * 4096**2 * 64**2 / 51200),
     }
+    phases = 4096**2 * 64**2 / (128 + sqrt(3) * 64 * sqrt(128)) - 128
+    assert iomodel.lower_bounds("flash2", w, 128)["exact"].elements == pytest.approx(phases, rel=1e-3)
     assert found["compulsory"].bytes == 2 * found["compulsory"].elements
 
 
@@ -165,7 +176,7 @@ def test_bounds_keep_to_their_class() -> None:
         if "forward" not in algorithm.directions:
             assert not algorithm.classes
             continue
-        assert set(iomodel.lower_bounds(name, w, 51200)) == {"compulsory", *algorithm.classes}
+        assert set(iomodel.lower_bounds(name, w, 51200)) == {"compulsory", *algorithm.classes} - {"exact-backward"}
     assert discovered()["standard"].classes == {"exact"}
     assert "fixed-split" not in discovered()["tiled_query"].classes  # K's buffer becomes V's
 
@@ -179,6 +190,57 @@ def test_compulsory_leaves_out_what_no_one_sees() -> None:
     )
     seen = 2 * 4
     assert iomodel.lower_bounds("flash2", top_left, 10**6)["compulsory"].elements == 4 * 2 * seen + 2 * 2 * seen
+
+
+FORMED_ONCE = [
+    (8192, 64, 51_200, "full", 21_474_837),
+    (32_768, 128, 116_224, "full", 605_457_945),
+    (65_536, 128, 116_224, "full", 2_421_831_780),
+    (8192, 64, 51_200, "causal", 10_738_729),
+    (4096, 128, 116_224, "full", 9_460_281),
+    (8192, 128, 65_536, "full", 64_424_510),
+    (4096, 64, 16_384, "full", 16_106_128),
+    (4096, 64, 8192, "full", 23_726_567),
+    (4096, 64, 4096, "full", 33_554_432),
+    (8192, 64, 21_846, "full", 50_330_113),
+]
+"""Length, width, M, mask, and the least accesses of schedules that form each product once, worked out apart."""
+
+
+@pytest.mark.parametrize(("length", "width", "size", "mask", "least"), FORMED_ONCE)
+def test_products_formed_once(length: int, width: int, size: int, mask: Mask, least: int) -> None:
+    w = iomodel.Attention(q_len=length, head_dim=width, mask=mask)
+    assert iomodel.lower_bounds("flash2", w, size)["exact"].elements == least
+    assert iomodel.lower_bounds(w, sram_elements=size)["exact"].elements == least
+
+
+@given(product=st.integers(1, 1024), size=st.integers(1, 3000), pairs=st.integers(1, 10**6))
+def test_no_number_of_arrivals_bounds_more_than_the_one_chosen(product: int, size: int, pairs: int) -> None:
+    most = max(_with_arrivals(pairs, product, size, many) for many in range(1, 2 * product + size + 2))
+    assert _formed_once(pairs, product, size) == most
+
+
+def test_the_best_tile_is_close_to_what_any_schedule_moves() -> None:
+    for length, width, size, ratio in ((8192, 64, 51_200, 1.124), (32_768, 128, 116_224, 1.040)):
+        w = iomodel.Attention(q_len=length, head_dim=width)
+        found = iomodel.solve("flash2", w, sram_elements=size).cost.hbm_elements
+        assert 1 <= found / iomodel.lower_bounds(w, sram_elements=size)["exact"].elements <= ratio
+
+
+@pytest.mark.parametrize(("lengths", "size", "least"), OPTIMA)
+def test_no_schedule_of_a_tiny_call_moves_less(lengths: tuple[int, int], size: int, least: int) -> None:
+    """The bound stays below the optimum over all schedules, found by a search over all states of the chip."""
+    assert least_accesses(*lengths, size) == least
+    w = iomodel.Attention(q_len=lengths[0], kv_len=lengths[1], head_dim=1)
+    for bound in iomodel.lower_bounds(w, sram_elements=size).values():
+        assert bound.elements <= least
+
+
+def test_a_latent_and_a_layer_without_an_algorithm() -> None:
+    w = iomodel.Attention(heads=16, kv_heads=1, q_len=64, kv_len=1000, head_dim=72, value_dim=64, latent=True)
+    assert iomodel.lower_bounds(w, sram_elements=10**5)["exact"].elements == -(-16 * 64000 * 72 * 136 // 10**5)
+    layer = iomodel.Linear(rows=512, in_features=512, out_features=512)
+    assert iomodel.lower_bounds(layer, sram_elements=500) == iomodel.lower_bounds("gemm", layer, 500)
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, float("nan"), True, None])

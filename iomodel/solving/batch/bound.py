@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.arrays.layers import Layers
 from iomodel.counting.bounds import VALUES, best_bound, classes_of, counts_of
@@ -28,10 +29,12 @@ def bound_bytes(algorithm: AlgorithmLike, calls: Calls | Layers, budget: Any, un
     if formulas.nodes:  # a mask given by data
         return _one_by_one(algorithm, calls, sizes)
     _, compulsory, pairs = formulas.arrays([*point.values()], (), ())
-    values = [VALUES[name] for name in sorted(classes_of(algorithm, first))]
+    values = [
+        VALUES[name] for name in sorted(classes_of(find_algorithm(algorithm).classes, first.direction, first.latent))
+    ]
 
     def best(least: int, pairs: int, width: int, value_width: int, size: int, element: int) -> int:
-        bounds = (value(pairs, width, value_width, size) for value in values)
+        bounds = (value(pairs, width, 0 if first.latent else value_width, value_width, size) for value in values)
         return max(least, *((bound or 0) * element for bound in bounds), 0)
 
     numbers = (compulsory, pairs, point["head_dim"], point["value_dim"], sizes, narrowest)
