@@ -80,49 +80,41 @@ class Spread:
         visit, block : float
             Time of a visit, and of a block in addition to its visits, on an SM of their own [s].
         shares : sequence of float
-            Time of a visit with 1, 2, ... blocks at once on an SM, over that of one alone [-]; the time in addition
-            is waiting, which blocks at once share. Fewer blocks at once are taken where they end earlier.
+            Time of a visit with 1, 2, ... blocks at once on an SM, over that of one alone [-]. Fewer blocks at once are
+            taken where they end earlier.
 
         >>> Spread(((8, 2), (4, 2))).busiest(1, 3, "longest first")
         8.0
         >>> Spread(((4, 1), (3, 1), (2, 1), (1, 1)), (1, 4)).busiest(1, 2)  # 1 + 3 and 2 + 4
         6.333333333333333
         """
-        costs = [(visit * share, block) for share in shares]
         if len(self.runs) == 1:
-            lengths = [self.longest * of_visit + of_block for of_visit, of_block in costs]
-            return _equal(-(-self.blocks * copies // units), lengths)
+            return _equal(-(-self.blocks * copies // units), [self.longest * visit * share + block for share in shares])
         visits, before = self.columns
         deep = np.floor((before * copies - 1) / units) + 1  # some SM has as many blocks of this length or a longer one
         most = int(min(len(shares), deep[-1]))
-        per_visit, per_block = np.array(costs[:most]).T
+        each = visit * np.asarray(shares[:most])
         ends = []
         for many in range(1, most + 1):
             taken = np.minimum(deep, many).astype(np.int64) - 1
-            forced = float(((visits * per_visit[taken] + per_block[taken]) * deep).max())
-            ends.append(self._end(many, costs, forced, copies, units, order))
+            forced = float(((visits * each[taken] + block) * deep).max())
+            low = max((self.total * visit * shares[many - 1] + self.blocks * block) * copies / units, forced)
+            if order == "grid" and self.blocks * copies > units * many:
+                low = self._in_order(many, copies, units, visit, block, shares, low)
+            ends.append(low)
         return min(ends)
 
-    def _end(
-        self,
-        many: int,
-        costs: Sequence[tuple[float, float]],
-        forced: float,
-        copies: int,
-        units: int,
-        order: Order,
+    def _in_order(
+        self, many: int, copies: int, units: int, visit: float, block: float, shares: Sequence[float], low: float
     ) -> float:
-        """Estimate the end of the last block with so many at once on an SM, which no block's length exceeds [s]."""
-        visit, block = costs[many - 1]
-        low = max((self.total * visit + self.blocks * block) * copies / units, forced)
-        if order != "grid" or self.blocks * copies <= units * many:
-            return low
+        """Estimate the end of blocks that start in the order of the grid, so many at once on an SM [s].
+
+        `low` is the end at the best order.
+        """
         # A block that starts last has its SM to itself once its neighbours have ended, on average half way.
-        alone, waiting = costs[0]
-        high = max(
-            start + (visits * (alone + many * visit) + waiting + many * block) / 2
-            for start, visits in self._queued(copies, units, visit, block)
-        )
+        slow = visit * (shares[0] + many * shares[many - 1]) / 2
+        queue = self._queued(copies, units, visit * shares[many - 1], block)
+        high = max(start + visits * slow + block * (1 + many) / 2 for start, visits in queue)
         return (low + 2 * max(low, high)) / 3  # as for lengths spread evenly from 0, of which an SM has many
 
     def _queued(self, copies: int, units: int, visit: float, block: float) -> Iterator[tuple[float, int]]:
