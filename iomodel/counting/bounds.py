@@ -155,7 +155,7 @@ def lower_bounds(
     >>> iomodel.lower_bounds(w, sram_elements=51200)["exact"].elements
     5368710
     """
-    declaration: Algorithm | None = None
+    declaration: Algorithm | None
     if workload is None and isinstance(algorithm, Call | Linear):
         workload, declaration = algorithm, None if isinstance(algorithm, Call) else find_algorithm("gemm")
     else:
