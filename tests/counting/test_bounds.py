@@ -203,6 +203,7 @@ FORMED_ONCE = [
     (4096, 64, 8192, "full", 23_726_567),
     (4096, 64, 4096, "full", 33_554_432),
     (8192, 64, 21_846, "full", 50_330_113),
+    (4096, 64, 1024, "full", 33_554_432),  # 2 A below (d + d_v)^2 / 4
 ]
 """Length, width, M, mask, and the least accesses of schedules that form each product once, worked out apart."""
 
