@@ -75,7 +75,7 @@ class Ranked:
         """The tiles, launch and options, which name a choice to its user."""
         return (*self.tiles.values(), *self.setting.searched.values())
 
-    def timed(self, quick: bool = True) -> TimedLaunch:
+    def timed(self) -> TimedLaunch:
         """Time the tile."""
         query, key = self.variant.sizes(self.tile).values()
         occupied = self.variant.placement.occupied(query, key, self.variant.launch)
@@ -83,7 +83,7 @@ class Ranked:
         names = self.setting.variants.ask.compiled.tiles
         placement, launch = self.variant.placement, self.variant.launch
         return self.setting.clock.timed(
-            {name: sizes[name] for name in names}, placement, launch, occupied.blocks_per_sm, quick=quick
+            {name: sizes[name] for name in names}, placement, launch, occupied.blocks_per_sm
         )
 
     def as_runner_up(self) -> RunnerUp:
@@ -116,7 +116,7 @@ def solve_fastest(
     slower = next((entry for entry in distinct(ranked) if entry.rank[0] > best.rank[0]), None)
     least = min(ranked, key=lambda entry: (entry.rank[1], entry.rank))
     shipped = next(filter(_is_shipped, distinct(ranked)), None)
-    kernels = best.timed(quick=False).kernels
+    kernels = best.timed().kernels
     cost = best.setting.variants.cost(best.variant.sizes(best.tile))
     compulsory = lower_bounds(algorithm, call, 1)["compulsory"].bytes
     timed = Timed(

@@ -10,14 +10,46 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from iomodel.common.band import Band
 from iomodel.nests.execution import Order
-from iomodel.workloads.attention import Attention
+from iomodel.timing.edge_visits import EdgeVisits
+from iomodel.timing.elementwise import ceil_div, floor_div, larger, pick, smaller
 from iomodel.workloads.masks.spans import band_of
+from iomodel.workloads.window import Window
+
+
+class Rows(Protocol):
+    """The lengths and the mask of a call; lengths may be arrays."""
+
+    @property
+    def q_len(self) -> Any:
+        """Queries."""
+
+    @property
+    def kv_len(self) -> Any:
+        """Keys."""
+
+    @property
+    def group(self) -> Any:
+        """Query heads of a key head."""
+
+    @property
+    def mask(self) -> Any:
+        """The mask."""
+
+
+class GridRows(NamedTuple):
+    """The lengths and the mask of many calls of one kind, for their grids."""
+
+    q_len: Any
+    kv_len: Any
+    group: Any
+    mask: Any
+
 
 MOST_TILES = 512
 """Outer tiles that are all counted; of more, this many evenly spaced ones stand for their neighbours [-]."""
@@ -28,6 +60,9 @@ class Spread:
     """Inner tiles visited by each outer tile [-], in descending order, as runs of (visits, outer tiles).
 
     `ends` has the visits of the first and of the last outer tile in the order of the grid.
+
+    >>> Spread(((8, 2), (4, 2))).total
+    24
     """
 
     runs: tuple[tuple[int, int], ...]
@@ -46,7 +81,7 @@ class Spread:
     @cached_property
     def shares(self) -> int:
         """Visits that share the work [-]; an outer tile without any still moves its rows, and counts as one."""
-        return sum(max(1, visits) * many for visits, many in self.runs)
+        return sum(larger(1, visits) * many for visits, many in self.runs)
 
     @cached_property
     def blocks(self) -> int:
@@ -59,93 +94,122 @@ class Spread:
         visits, many = (np.array(column, dtype=np.float64) for column in zip(*self.runs, strict=True))
         return visits, np.cumsum(many)
 
-    def busiest(
-        self,
-        copies: int,
-        units: int,
-        order: Order = "grid",
-        *,
-        visit: float = 1.0,
-        block: float = 0.0,
-        shares: Sequence[float] = (1.0,),
-    ) -> float:
-        """Estimate the time of the SM that ends last, for a number of copies of each outer tile [s].
-
-        Parameters
-        ----------
-        copies, units : int
-            Copies of each outer tile, and SMs [-].
-        order : {"grid", "longest first"}
-            Order in which blocks start.
-        visit, block : float
-            Time of a visit, and of a block in addition to its visits, on an SM of their own [s].
-        shares : sequence of float
-            Time of a visit with 1, 2, ... blocks at once on an SM, over that of one alone [-]. Fewer blocks at once are
-            taken where they end earlier.
-
-        >>> Spread(((8, 2), (4, 2))).busiest(1, 3, "longest first")
-        8.0
-        >>> Spread(((4, 1), (3, 1), (2, 1), (1, 1)), (1, 4)).busiest(1, 2)  # 1 + 3 and 2 + 4
-        6.333333333333333
-        """
-        if len(self.runs) == 1:
-            return _equal(-(-self.blocks * copies // units), [self.longest * visit * share + block for share in shares])
+    def levels(self, copies: int, units: int) -> tuple[Any, Any]:
+        """Return numbers of blocks that some SM has, and the visits that each of these has at least [-]."""
         visits, before = self.columns
-        deep = np.floor((before * copies - 1) / units) + 1  # some SM has as many blocks of this length or a longer one
-        most = int(min(len(shares), deep[-1]))
-        each = visit * np.asarray(shares[:most])
-        ends = []
-        for many in range(1, most + 1):
-            taken = np.minimum(deep, many).astype(np.int64) - 1
-            forced = float(((visits * each[taken] + block) * deep).max())
-            low = max((self.total * visit * shares[many - 1] + self.blocks * block) * copies / units, forced)
-            if order == "grid" and self.blocks * copies > units * many:
-                low = self._in_order(many, copies, units, visit, block, shares, low)
-            ends.append(low)
-        return min(ends)
+        return np.floor((before * copies - 1) / units) + 1, visits
 
-    def _in_order(
-        self, many: int, copies: int, units: int, visit: float, block: float, shares: Sequence[float], low: float
-    ) -> float:
-        """Estimate the end of blocks that start in the order of the grid, so many at once on an SM [s].
-
-        `low` is the end at the best order.
-        """
-        # A block that starts last has its SM to itself once its neighbours have ended, on average half way.
-        slow = visit * (shares[0] + many * shares[many - 1]) / 2
-        queue = self._queued(copies, units, visit * shares[many - 1], block)
-        high = max(start + visits * slow + block * (1 + many) / 2 for start, visits in queue)
-        return (low + 2 * max(low, high)) / 3  # as for lengths spread evenly from 0, of which an SM has many
-
-    def _queued(self, copies: int, units: int, visit: float, block: float) -> Iterator[tuple[float, int]]:
-        """List the latest start [s] and the visits of the blocks that may end last, in the order of the grid.
-
-        A block starts by the time at which all SMs together have done the work before it (Graham 1969, SIAM J. Appl.
-        Math. 17:416), and by the time at which as many blocks of the first wave have ended as wait before it.
-        """
-        first, last = self.ends or (self.longest, self.longest)
-        blocks = self.blocks * copies
-        work = (self.total * visit + self.blocks * block) * copies
-        before_last, before_copy = work - last * visit - block, work * (copies - 1) / copies
-        for visits, place, done in ((last, blocks, before_last), (first, blocks - self.blocks + 1, before_copy)):
-            waits = (place - units) / units  # share of the first wave that has ended
-            if waits <= 0:
-                yield 0.0, visits
-            elif waits < 1:
-                lengths, tiles = self.columns
-                ended = float(lengths[int(np.searchsorted(tiles, (1 - waits) * tiles[-1], side="left"))])
-                yield min(done / units, ended * visit + block), visits
-            else:
-                yield done / units, visits
+    def at_share(self, share: Any) -> Any:
+        """Count the visits that this share of the outer tiles reach or exceed."""
+        visits, before = self.columns
+        return visits[np.minimum(np.searchsorted(before, share * before[-1], side="left"), len(visits) - 1)]
 
 
-def _equal(deep: int, lengths: Sequence[float]) -> float:
+Visits = Spread | EdgeVisits
+"""Visits of the outer tiles of a grid."""
+
+
+def busiest(
+    tiles: Visits,
+    copies: Any,
+    units: int,
+    order: Order = "grid",
+    *,
+    visit: Any = 1.0,
+    block: float = 0.0,
+    shares: Sequence[Any] = (1.0,),
+    most: Any = None,
+) -> Any:
+    """Estimate the time of the SM that ends last, for a number of copies of each outer tile [s].
+
+    The numbers may be arrays; those of a Spread belong to one set of outer tiles, so that its copies are one number.
+
+    Parameters
+    ----------
+    tiles : Spread or EdgeVisits
+        Visits of the outer tiles.
+    copies, units : int
+        Copies of each outer tile, and SMs [-].
+    order : {"grid", "longest first"}
+        Order in which blocks start.
+    visit, block : float
+        Time of a visit, and of a block in addition to its visits, on an SM of their own [s].
+    shares : sequence of float
+        Time of a visit with 1, 2, ... blocks at once on an SM, over that of one alone [-]. Fewer blocks at once are
+        taken where they end earlier.
+    most : int, optional
+        Blocks at once on an SM, up to the number of shares, which is the default [-].
+
+    >>> busiest(Spread(((8, 2), (4, 2))), 1, 3, "longest first")
+    8.0
+    >>> busiest(Spread(((4, 1), (3, 1), (2, 1), (1, 1)), (1, 4)), 1, 2)  # 1 + 3 and 2 + 4
+    6.333333333333333
+    """
+    most = len(shares) if most is None else most
+    if isinstance(tiles, Spread) and len(tiles.runs) == 1:
+        deep = ceil_div(tiles.blocks * copies, units)
+        return equal(deep, [tiles.longest * visit * share + block for share in shares], most)
+    deep, visits = tiles.levels(copies, units)
+    if isinstance(tiles, Spread) and np.ndim(visit):
+        deep, visits = deep[:, None], visits[:, None]
+    each = [visits * visit * share for share in shares]
+    end: Any = np.inf
+    taken = each[0]
+    for many in range(1, len(shares) + 1):
+        if many > 1:
+            taken = np.where(deep >= many, each[many - 1], taken)
+        forced = ((taken + block) * deep).max(axis=0)
+        low = np.maximum((tiles.total * visit * shares[many - 1] + tiles.blocks * block) * copies / units, forced)
+        if order == "grid":
+            last = _in_order(tiles, many, copies, units, visit, block, shares, low)
+            low = np.where(tiles.blocks * copies > units * many, last, low)
+        end = np.where((many == 1) | (many <= np.minimum(most, deep[-1])), np.minimum(end, low), end)
+    return end if np.ndim(end) else float(end)
+
+
+def _in_order(
+    tiles: Visits, many: int, copies: Any, units: int, visit: Any, block: float, shares: Sequence[Any], low: Any
+) -> Any:
+    """Estimate the end of blocks that start in the order of the grid, so many at once on an SM [s].
+
+    `low` is the end at the best order.
+    """
+    # A block that starts last has its SM to itself once its neighbours have ended, on average half way.
+    slow = visit * (shares[0] + many * shares[many - 1]) / 2
+    high = low
+    for start, visits in _queued(tiles, copies, units, visit * shares[many - 1], block):
+        high = np.maximum(high, start + visits * slow + block * (1 + many) / 2)
+    return (low + 2 * high) / 3  # as for lengths spread evenly from 0, of which an SM has many
+
+
+def _queued(tiles: Visits, copies: Any, units: int, visit: Any, block: float) -> Iterator[tuple[Any, Any]]:
+    """List the latest start [s] and the visits of the blocks that may end last, in the order of the grid.
+
+    A block starts by the time at which all SMs together have done the work before it (Graham 1969, SIAM J. Appl.
+    Math. 17:416), and by the time at which as many blocks of the first wave have ended as wait before it.
+    """
+    first, last = tiles.ends or (tiles.longest, tiles.longest)
+    blocks = tiles.blocks * copies
+    work = (tiles.total * visit + tiles.blocks * block) * copies
+    before_last, before_copy = work - last * visit - block, work * (copies - 1) / copies
+    for visits, place, done in ((last, blocks, before_last), (first, blocks - tiles.blocks + 1, before_copy)):
+        waits = (place - units) / units  # share of the first wave that has ended
+        ended = tiles.at_share(1 - np.minimum(np.maximum(waits, 0), 1))
+        start = np.where(waits < 1, np.minimum(done / units, ended * visit + block), done / units)
+        yield np.where(waits <= 0, 0.0, start), visits
+
+
+def equal(deep: Any, lengths: Sequence[Any], most: Any) -> Any:
     """Compute the time of an SM with so many equal blocks: as many at once as fit, then the rest [s]."""
-    times = []
-    for many in range(1, min(len(lengths), deep) + 1):
-        full, rest = divmod(deep, many)
-        times.append(full * many * lengths[many - 1] + (rest * lengths[rest - 1] if rest else 0.0))
-    return min(times)
+    end = deep * lengths[0]
+    for many in range(2, len(lengths) + 1):
+        full = floor_div(deep, many)
+        rest = deep - full * many
+        time = full * many * lengths[many - 1]
+        for left in range(1, many):
+            time = time + pick(rest == left, left * lengths[left - 1], 0.0)
+        end = pick(many <= smaller(most, deep), smaller(end, time), end)
+    return end
 
 
 def merged(spreads: Iterable[tuple[Spread, int]]) -> Spread:
@@ -163,12 +227,13 @@ def merged(spreads: Iterable[tuple[Spread, int]]) -> Spread:
     return Spread(tuple(sorted(runs.items(), reverse=True)), (max(e[0] for e in ends), max(e[1] for e in ends)))
 
 
-def spread(workload: Attention, outer: str, u: int, v: int, packed: bool = False) -> Spread:
+def spread(workload: Rows, outer: str, u: int, v: int, packed: bool = False) -> Spread:
     """Count the inner tiles that the tiles of `outer` ("query" or "key") visit, in tiles of u and v rows.
 
     With a mask given by data, every tile is assumed to visit all inner tiles.
 
-    >>> spread(Attention(q_len=512, head_dim=64, mask="causal"), "query", 128, 64).runs
+    >>> import iomodel
+    >>> spread(iomodel.Attention(q_len=512, head_dim=64, mask="causal"), "query", 128, 64).runs
     ((8, 1), (6, 1), (4, 1), (2, 1))
     """
     group = workload.group if packed else 1
@@ -176,15 +241,40 @@ def spread(workload: Attention, outer: str, u: int, v: int, packed: bool = False
     inner = "key" if outer == "query" else "query"
     band = band_of(workload.mask, workload.q_len, workload.kv_len)
     if band is None or workload.mask == "full":
-        blocks, longest = -(-rows[outer] // u), -(-rows[inner] // v)
+        blocks, longest = ceil_div(rows[outer], u), ceil_div(rows[inner], v)
         return Spread(((longest, blocks),))
     if outer == "query":
-        return _staircase(rows[outer], rows[inner], u, v, (group, 1), band)
-    return _staircase(rows[outer], rows[inner], u, v, (1, group), band.transposed())
+        return _enumerated(rows[outer], rows[inner], u, v, (group, 1), band)
+    return _enumerated(rows[outer], rows[inner], u, v, (1, group), band.transposed())
+
+
+def visits(workload: Rows, outer: str, u: Any, v: Any, packed: bool = False) -> Visits:
+    """Count the visits of the outer tiles, by a formula where the mask has one edge; lengths and tiles may be arrays.
+
+    >>> import iomodel
+    >>> call = iomodel.Attention(q_len=512, head_dim=64, mask="causal")
+    >>> float(visits(call, "query", 128, 64).total), spread(call, "query", 128, 64).total
+    (20.0, 20)
+    """
+    band = band_of(workload.mask, workload.q_len, workload.kv_len)
+    group = workload.group if packed else 1
+    if band is None:
+        found = None
+    elif outer == "query":
+        found = EdgeVisits.under(band, workload.q_len * group, workload.kv_len, u, v, group, 1)
+    else:
+        found = EdgeVisits.under(band.transposed(), workload.kv_len, workload.q_len, u, v, 1, group)
+    return spread(workload, outer, u, v, packed) if found is None else found
+
+
+def needs_list(workload: Any) -> bool:
+    """Check that the visits of the tiles of a call follow no formula: its mask is a window with two edges."""
+    mask = workload.mask
+    return isinstance(mask, Window) and mask.left is not None and mask.right is not None
 
 
 @lru_cache(maxsize=4096)
-def _staircase(rows: int, inner: int, u: int, v: int, groups: tuple[int, int], band: Band) -> Spread:
+def _enumerated(rows: int, inner: int, u: int, v: int, groups: tuple[int, int], band: Band) -> Spread:
     outer_rows, inner_rows = groups
     tiles = -(-rows // u)
     exact = tiles <= MOST_TILES

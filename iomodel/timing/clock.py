@@ -86,7 +86,6 @@ class Clock:
         placement: Placement | None,
         launch: Launch | None,
         blocks: int | None,
-        quick: bool = False,
     ) -> TimedLaunch:
         """Time a tile in one launch configuration; `blocks` per SM, None for as many as fit."""
         call = self.workload
@@ -108,7 +107,7 @@ class Clock:
         kernels = []
         for demand in self.demand(widths, tiles):
             each = replace(launched, blocks_per_sm=self._room(demand) if blocks is None else max(1, blocks))
-            kernels.append(kernel_time(demand, call, packed, self.rates, self.execution, each, self.parameters, quick))
+            kernels.append(kernel_time(demand, call, packed, self.rates, self.execution, each, self.parameters))
         return TimedLaunch(sizes, tuple(kernels))
 
     def _room(self, demand: KernelWork) -> int:
@@ -140,7 +139,7 @@ class Clock:
         if fitting:
             placement, launch, blocks = fitting[0]
             if len(fitting) > 1:
-                quick = [self.timed(tiles, *way, True).seconds for way in fitting]
+                quick = [self.timed(tiles, *way).seconds for way in fitting]
                 placement, launch, blocks = fitting[quick.index(min(quick))]
             return self.timed(tiles, placement, launch, blocks)
         if not tried:

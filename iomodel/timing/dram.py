@@ -7,17 +7,20 @@ tensors streamed repeatedly by its blocks may be served by the L2 cache (:mod:`i
 from __future__ import annotations
 
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from iomodel.timing.balance import spread
+from iomodel.timing.elementwise import ceil_div, floor_div, pick, smaller
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic
 from iomodel.timing.l2 import SharedTiles, lock_step_bytes, tile_bytes
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 
 
-def streamed_bytes(demand: KernelWork, l2_capacity: int | None, at_once: int | None) -> int:
+def streamed_bytes(demand: KernelWork, l2_capacity: int | None, at_once: Any) -> Any:
     """Estimate the DRAM traffic of blocks in phase, one set of keys against the entire L2 cache [B].
+
+    The work and the blocks at once may be arrays.
 
     The estimate never falls with a smaller L2 cache or fewer concurrent blocks. Without an L2 cache every request
     goes to DRAM.
@@ -29,13 +32,13 @@ def streamed_bytes(demand: KernelWork, l2_capacity: int | None, at_once: int | N
     return sum(_streamed(moved, demand.blocks, l2_capacity, at_once) for moved in demand.moved)
 
 
-def _streamed(moved: TensorTraffic, blocks: int, capacity: int, at_once: int) -> int:
-    if moved.distinct <= capacity * moved.instances:  # one instance stays in the L2 cache while it is streamed
-        return moved.distinct
-    if moved.again:  # a second pass of a block finds nothing in the cache
-        return moved.requested
-    waves = -(-blocks // at_once)
-    return min(moved.requested, moved.distinct * (moved.instances + waves - 1) // moved.instances)
+def _streamed(moved: TensorTraffic, blocks: Any, capacity: int, at_once: Any) -> Any:
+    again = moved.requested  # a second pass of a block finds nothing in the cache
+    if not moved.again:
+        waves = ceil_div(blocks, at_once)
+        again = smaller(again, floor_div(moved.distinct * (moved.instances + waves - 1), moved.instances))
+    # One instance stays in the L2 cache while it is streamed.
+    return pick(moved.distinct <= capacity * moved.instances, moved.distinct, again)
 
 
 class Dram(NamedTuple):

@@ -7,16 +7,19 @@ algorithm declares otherwise (:mod:`iomodel.nests.execution`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.devices.rates import Rates
 from iomodel.nests.execution import Execution
-from iomodel.timing.balance import Spread, merged, spread
-from iomodel.timing.dram import Dram, dram, streamed_bytes
+from iomodel.timing.balance import GridRows, Rows, Spread, Visits, busiest, merged, needs_list, spread, visits
+from iomodel.timing.dram import dram, streamed_bytes
+from iomodel.timing.elementwise import ceil_div, floor_div, larger, pick, ratio, smaller
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.overlap import times
 from iomodel.timing.parameters import Parameters
@@ -35,13 +38,13 @@ class Launched:
     """Launch of a kernel: warp layout, blocks per SM, the exposed share of the softmax, stages, and overlap.
 
     `warps` counts the computing warps of a block on each scheduler, None where the kernel is not known; `specialized`
-    kernels leave loads to other warps.
+    kernels leave loads to other warps. `blocks_per_sm` and `stages` may be arrays.
     """
 
     layout: WarpLayout = WarpLayout()  # noqa: RUF009 - frozen
-    blocks_per_sm: int = 1
+    blocks_per_sm: Any = 1
     exposed: float = 1.0
-    stages: int = 1
+    stages: Any = 1
     warps: int | None = None
     specialized: bool = False
 
@@ -80,27 +83,27 @@ class KernelTime(Record):
     lock_step_bytes: int | None
 
 
-def amounts(
-    demand: KernelWork, rates: Rates, launched: Launched, parameters: Parameters, streamed: int
-) -> dict[str, float]:
-    """Time each resource would take if it were the only limit [s]; resources without a known rate are omitted."""
-    matrix, per_sm = rates.warp_matrix, rates.sm_warp_matrix
-    if launched.layout.together:
-        matrix, per_sm = rates.matrix, rates.sm_matrix
-    of_units = matrix if per_sm is None or rates.units is None else per_sm * rates.units
-    fp32 = rates.fp32 if rates.sm_fp32 is None or rates.units is None else rates.sm_fp32 * rates.units
-    wanted: dict[str, tuple[float, float | None]] = {
-        "matrix": (demand.flops, of_units),
-        "shared memory": (shared_bytes(demand, launched.layout), rates.shared),
-        "exp": (demand.exps - demand.exps_once, rates.exp),
-        "softmax": (demand.scores * parameters.softmax_ops, fp32),
-        "gradient": (demand.gradients * parameters.gradient_ops, fp32),
-        "random": (demand.randoms * parameters.random_ops, fp32),
-        "atomics": (demand.atomic_bytes, rates.l2),
-        "l2": (demand.requested_bytes, rates.l2),
-        "hbm": (streamed, rates.hbm),
-    }
-    return {name: amount / rate for name, (amount, rate) in wanted.items() if rate is not None and amount}
+class Elapsed(NamedTuple):
+    """Time of one kernel and what it is made of; numbers, or arrays over the points of its work.
+
+    `needs` has the time that each resource would take if it were the only limit, by the names of the work.
+    """
+
+    seconds: Any
+    needs: Mapping[str, Any]
+    steps: Any
+    tail: Any
+    waves: Any
+    streamed: Any
+    at_once: Any
+
+    @property
+    def breakdown(self) -> dict[str, Any]:
+        """Time by resource, with `steps` and `tail` [s]."""
+        listed: dict[str, Any] = {}
+        for name, value in self.needs.items():
+            listed[SHOWN.get(name, name)] = listed.get(SHOWN.get(name, name), 0.0) + value
+        return {**listed, "steps": self.steps, "tail": self.tail}
 
 
 def kernel_time(
@@ -111,44 +114,18 @@ def kernel_time(
     execution: Execution,
     launched: Launched,
     parameters: Parameters,
-    quick: bool = False,
 ) -> KernelTime:
-    """Time one kernel of a call, or a kernel without attention; `quick` skips the bounds of the DRAM traffic."""
-    at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
-    streamed = streamed_bytes(demand, rates.l2_capacity, at_once)
-    needs = amounts(demand, rates, launched, parameters, streamed)
-    traffic = Dram(demand.distinct_bytes, demand.requested_bytes, None)
-    if not quick:
-        traffic = dram(demand, workload, packed, rates.l2_capacity, at_once)
+    """Time one kernel of a call, or a kernel without attention, with the bounds of its DRAM traffic."""
+    took = elapsed(demand, workload, packed, rates, execution, launched, parameters)
+    traffic = dram(demand, workload, packed, rates.l2_capacity, took.at_once)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
-    inside = {name for phase in execution.phases for name in phase}
-    overlapped = max((seconds for name, seconds in needs.items() if name not in inside), default=0.0)
-    steps = tail = 0.0
-    waves = 1
-    # The peak bounds the chip; the rate of its SMs, which a file may state above or below it, times the blocks.
-    capped = demand.flops / (rates.matrix if launched.layout.together else rates.warp_matrix)
-    if not demand.products and "hbm" not in inside:  # a streaming kernel
-        on_sms = max(needs.values(), default=0.0)
-    elif rates.units is None or not demand.products or "hbm" in inside:
-        on_sms = _Phases.of(
-            {**needs, "matrix": max(capped, needs.get("matrix", 0.0))}, execution, launched.exposed
-        ).total
-    else:
-        waves = _waves(demand.blocks, rates.units, launched.blocks_per_sm)
-        on_sms, steps, tail = _on_sms(demand, workload, packed, rates, execution, launched, parameters, needs, capped)
-    seconds = max(on_sms, overlapped, capped) + launch
-    listed: dict[str, float] = {}
-    needs["matrix"] = max(capped, needs.get("matrix", 0.0))
-    for name, value in needs.items():
-        listed[SHOWN.get(name, name)] = listed.get(SHOWN.get(name, name), 0.0) + value
-    listed |= {name: value for name, value in (("steps", steps), ("tail", tail)) if value}
     return KernelTime(
         demand.title,
-        seconds,
-        FrozenDict({**{name: value for name, value in listed.items() if value}, "launch": launch}),
+        took.seconds,
+        FrozenDict({**{name: float(value) for name, value in took.breakdown.items() if value}, "launch": launch}),
         demand.blocks,
-        waves,
-        streamed,
+        took.waves,
+        took.streamed,
         demand.requested_bytes,
         demand.distinct_bytes,
         (traffic.low, traffic.high),
@@ -156,145 +133,248 @@ def kernel_time(
     )
 
 
+def elapsed(
+    demand: KernelWork,
+    workload: Rows | VarlenAttention | None,
+    packed: bool,
+    rates: Rates,
+    execution: Execution,
+    launched: Launched,
+    parameters: Parameters,
+) -> Elapsed:
+    """Time one kernel, elementwise: its work, the lengths of the call and the launch may be arrays."""
+    at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
+    streamed = streamed_bytes(demand, rates.l2_capacity, at_once)
+    needs = amounts(demand, rates, launched, parameters, streamed)
+    launch = parameters.kernel_launch if rates.launch is None else rates.launch
+    inside = {name for phase in execution.phases for name in phase}
+    overlapped = larger(0.0, *(seconds for name, seconds in needs.items() if name not in inside))
+    steps = tail = on_sms = 0.0
+    waves: Any = 1
+    # The peak bounds the chip; the rate of its SMs, which a file may state above or below it, times the blocks.
+    capped = demand.flops / (rates.matrix if launched.layout.together else rates.warp_matrix)
+    on_chip = {**needs, "matrix": larger(capped, needs["matrix"])}
+    if not demand.products and "hbm" not in inside:  # a streaming kernel
+        on_sms = larger(0.0, *needs.values())
+    elif rates.units is None or not demand.products or "hbm" in inside:
+        on_sms = _Phases.of(on_chip, execution, launched.exposed).total
+    else:
+        waves = ceil_div(ceil_div(demand.blocks, rates.units), launched.blocks_per_sm)
+        on_sms, steps, tail = _on_sms(demand, workload, packed, rates, execution, launched, parameters, needs, capped)
+    return Elapsed(larger(on_sms, overlapped, capped) + launch, on_chip, steps, tail, waves, streamed, at_once)
+
+
+def amounts(
+    demand: KernelWork, rates: Rates, launched: Launched, parameters: Parameters, streamed: Any
+) -> dict[str, Any]:
+    """Time each resource would take if it were the only limit [s]; resources without a known rate are omitted."""
+    matrix, per_sm = rates.warp_matrix, rates.sm_warp_matrix
+    if launched.layout.together:
+        matrix, per_sm = rates.matrix, rates.sm_matrix
+    of_units = matrix if per_sm is None or rates.units is None else per_sm * rates.units
+    fp32 = rates.fp32 if rates.sm_fp32 is None or rates.units is None else rates.sm_fp32 * rates.units
+    wanted: dict[str, tuple[Any, float | None]] = {
+        "matrix": (demand.flops, of_units),
+        "shared memory": (shared_bytes(demand, launched.layout), rates.shared),
+        "exp": (demand.exps - demand.exps_once, rates.exp),
+        "softmax": (demand.scores * parameters.softmax_ops, fp32),
+        "gradient": (demand.gradients * parameters.gradient_ops, fp32),
+        "random": (demand.randoms * parameters.random_ops, fp32),
+        "atomics": (demand.atomic_bytes, rates.l2),
+        "l2": (demand.requested_bytes, rates.l2),
+        "hbm": (streamed, rates.hbm),
+    }
+    return {name: amount / rate for name, (amount, rate) in wanted.items() if rate is not None}
+
+
 class _Phases(NamedTuple):
     """Phases of a kernel on its SMs, and on the resources that all SMs share [s]."""
 
-    own: list[float]
-    chip: float
-    longest: float
+    own: list[Any]
+    chip: Any
+    longest: Any
 
     @classmethod
-    def of(cls, needs: Mapping[str, float], execution: Execution, exposed: float) -> _Phases:
+    def of(cls, needs: Mapping[str, Any], execution: Execution, exposed: float) -> _Phases:
         """List the phases; the hidden share of the softmax overlaps with the other phases of its block."""
-        softmax = others = chip = 0.0
+        softmax = chip = 0.0
         own = []
         for phase in execution.phases:
-            longest = max((needs[name] for name in phase if name in needs), default=0.0)
+            longest = larger(0.0, *(needs[name] for name in phase if name in needs))
             if "exp" in phase or "softmax" in phase:
-                softmax += longest
+                softmax = softmax + longest
             elif CHIP.issuperset(phase):
-                chip += longest
+                chip = chip + longest
             else:
                 own.append(longest)
-        others = sum(own) + chip
-        exposed_softmax = softmax - min((1 - exposed) * softmax, others)
-        return cls([*own, exposed_softmax], chip, max([*own, softmax]))
+        hidden = smaller((1 - exposed) * softmax, sum(own) + chip)
+        return cls([*own, softmax - hidden], chip, larger(*own, softmax))
 
     @property
-    def total(self) -> float:
+    def total(self) -> Any:
         """Time of a block without neighbours, as a share of the chip's [s]."""
         return sum(self.own) + self.chip
 
 
 def _on_sms(
     demand: KernelWork,
-    workload: Attention | VarlenAttention | None,
+    workload: Rows | VarlenAttention | None,
     packed: bool,
     rates: Rates,
     execution: Execution,
     launched: Launched,
     parameters: Parameters,
-    needs: Mapping[str, float],
-    capped: float,
-) -> tuple[float, float, float]:
+    needs: Mapping[str, Any],
+    capped: Any,
+) -> tuple[Any, Any, Any]:
     """Time the blocks on the SMs; in it the own cost of trips, and the excess of the SM that ends last [s]."""
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
     phases = _Phases.of(needs, execution, launched.exposed)
     clock = 0.0 if rates.clock is None else 1 / rates.clock
-    steps = waits = parameters.step_clocks * clock * demand.trips / units
+    steps = parameters.step_clocks * clock * demand.trips / units
     port = demand.staged * parameters.port_clocks * clock / units
-    if launched.stages <= execution.waiting:  # each streamed tile is awaited: its latency, and its way to the SM
-        waits += parameters.l2_clocks * clock * demand.trips / units + port
-    most = min(launched.blocks_per_sm, -(-blocks // units))
-    backward, warps = bool(demand.gradients), launched.warps or 1
+    # With few stages each streamed tile is awaited: its latency, and its way to the SM.
+    awaited = parameters.l2_clocks * clock * demand.trips / units + port
+    waits = steps + pick(launched.stages <= execution.waiting, awaited, 0.0)
+    most = smaller(launched.blocks_per_sm, ceil_div(blocks, units))
+    backward, warps = bool(np.any(demand.gradients)), launched.warps or 1
     together, groups, read_with = warps, 1, (1, 2) if backward else (2, 1)
     if launched.specialized:
         together, groups, read_with = (1, 1, (1, 1)) if backward else (1, warps, (2, 1))
     elif launched.warps is None:
         read_with = (1, 1)
+    deepest = int(most) if isinstance(most, int) else int(np.max(most))
 
-    def of(found: _Phases) -> list[float]:
-        least = max(found.longest, port)
-        return times(found.own, waits, most, least, together, groups, read_with)
+    def of(found: _Phases) -> list[Any]:
+        least = larger(found.longest, port)
+        return times(found.own, waits, deepest, least, together, groups, read_with)
 
     alone, *_ = each = of(phases)
     grid, copies = _grid_of(demand, workload, packed)
-    on_busiest = grid.busiest(
-        copies,
-        units,
-        execution.order,
-        visit=alone * units / (grid.shares * copies),
-        block=parameters.block_clocks * clock,
-        shares=[time / alone for time in each] if alone else (1.0,),
-    )
+    clocks = alone, parameters.block_clocks * clock, [ratio(time, alone) for time in each]
+    on_busiest = _busiest(grid, copies, units, execution, clocks, most)
     in_visits, per_block = _latency(demand, workload, packed, execution, launched, parameters)
-    if in_visits:
-        received = grid.busiest(
-            copies,
-            units,
-            execution.order,
-            visit=in_visits * clock / (grid.shares * copies),
-            block=per_block * clock,
-            shares=[1 / many for many in range(1, most + 1)],
-        )
-        on_busiest = max(on_busiest, received)
+    if np.any(in_visits):
+        alike = [1 / many for many in range(1, deepest + 1)]
+        received = _busiest(grid, copies, units, execution, (in_visits * clock / units, per_block * clock, alike), most)
+        on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
     seconds = on_busiest + phases.chip
-    if capped > needs.get("matrix", 0.0):
-        whole = _Phases.of({**needs, "matrix": capped}, execution, launched.exposed)
-        seconds = max(seconds, min(of(whole)) + whole.chip)
+    beyond = capped > needs["matrix"]
+    if np.any(beyond):
+        whole = _Phases.of({**needs, "matrix": larger(capped, needs["matrix"])}, execution, launched.exposed)
+        least = larger(seconds, _least(of(whole), most) + whole.chip)
+        seconds = pick(beyond, least, seconds)
     summed = phases.total + waits
-    work = phases.total * min(1.0, (min(each) + phases.chip) / summed) if summed else 0.0
-    return seconds, min(steps, seconds), max(0.0, seconds - work - steps)
+    work = phases.total * smaller(1.0, ratio(_least(each, most) + phases.chip, summed))
+    return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps)
+
+
+def _busiest(
+    grid: Visits | EachGrid,
+    copies: Any,
+    units: int,
+    execution: Execution,
+    clocks: tuple[Any, Any, Sequence[Any]],
+    most: Any,
+) -> Any:
+    """Time the SM that ends last, from the time of all visits on one SM, that of a block, and the shares [s]."""
+    visits_alone, block, shares = clocks
+    if isinstance(grid, EachGrid):
+        of_points = np.broadcast_arrays(visits_alone, block, most, *shares)
+        ends = np.empty(of_points[0].shape)
+        for place, (seen, many) in grid.parts:
+            alone, each_block, here, *ratios = (values[place] for values in of_points)
+            ends[place] = _busiest(seen, many, units, execution, (alone, each_block, ratios), here)
+        return ends
+    visit = visits_alone * units / (grid.shares * copies)
+    return busiest(grid, copies, units, execution.order, visit=visit, block=block, shares=shares, most=most)
+
+
+def _least(times_at_once: Sequence[Any], most: Any) -> Any:
+    """Return the least time over the numbers of blocks at once, up to `most`."""
+    least = times_at_once[0]
+    for many, time in enumerate(times_at_once[1:], 2):
+        least = pick(many <= most, smaller(least, time), least)
+    return least
 
 
 def _latency(
     demand: KernelWork,
-    workload: Attention | VarlenAttention | None,
+    workload: Rows | VarlenAttention | None,
     packed: bool,
     execution: Execution,
     launched: Launched,
     parameters: Parameters,
-) -> tuple[float, float]:
+) -> tuple[Any, Any]:
     """Compute the clocks in which blocks receive data by Little's law: in all visits, and once in a full block [clk].
 
     Blocks in phase ask for the tiles that they share at once, and all of them wait for DRAM.
     """
-    in_flight: float | None = execution.in_flight
-    if in_flight is None:
-        if not demand.staged or not demand.trips:
-            return 0.0, 0.0
-        in_flight = demand.staged / demand.trips * launched.stages / 2  # the other half of the buffers is in use
+    in_flight: Any = execution.in_flight
+    if in_flight is None:  # half of the buffers; the other half is in use
+        in_flight = ratio(demand.staged, demand.trips) * launched.stages / 2
     once = _full_block(demand, workload, packed)
-    return demand.staged * parameters.dram_clocks / in_flight, once * parameters.dram_clocks / in_flight
+    return ratio(demand.staged * parameters.dram_clocks, in_flight), ratio(once * parameters.dram_clocks, in_flight)
 
 
-def _full_block(demand: KernelWork, workload: Attention | VarlenAttention | None, packed: bool) -> float:
+def _full_block(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool) -> Any:
     """Compute the bytes that a block with a whole outer tile moves outside its visits [B]."""
     if demand.sequences:
-        return max(_full_block(part, call, packed) for part, call in demand.sequences)
+        return larger(*(_full_block(part, call, packed) for part, call in demand.sequences))
     once = sum(moved.requested for moved in demand.moved if moved.along) / demand.blocks
-    if demand.outer is None or not isinstance(workload, Attention):
+    if demand.outer is None or workload is None or isinstance(workload, VarlenAttention):
         return once
     axis, tile = demand.outer
     rows = workload.kv_len if axis == "key" else workload.q_len * (workload.group if packed else 1)
-    return once * (-(-rows // tile) * tile / rows if rows > tile else 1.0)
+    return once * pick(rows > tile, ceil_div(rows, tile) * tile / rows, 1.0)
 
 
-def _waves(blocks: int, units: int, at_once: int) -> int:
-    per_sm = -(-blocks // units)
-    return -(-per_sm // at_once)
+class EachGrid(NamedTuple):
+    """Grids under a mask with two edges, whose tiles are listed: the points of each, with its tiles and copies."""
+
+    parts: tuple[tuple[Any, tuple[Visits, Any]], ...]
 
 
-def _grid_of(demand: KernelWork, workload: Attention | VarlenAttention | None, packed: bool) -> tuple[Spread, int]:
+def _grid_of(
+    demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool
+) -> tuple[Visits | EachGrid, Any]:
     """Return the visits of the outer tiles, and the copies of them that make up the grid."""
-    if demand.outer is not None and demand.inner is not None:
-        (axis, tile), inner = demand.outer, demand.inner
-        if demand.sequences:
-            spreads = [(spread(call, axis, tile, inner, packed), part.blocks) for part, call in demand.sequences]
-            return merged((seen, blocks // seen.blocks) for seen, blocks in spreads), 1
-        assert isinstance(workload, Attention)
-        seen = spread(workload, axis, tile, inner, packed)
-        if seen.total:
-            return seen, demand.blocks // seen.blocks
-    return Spread(((1, 1),)), demand.blocks
+    if demand.outer is None or demand.inner is None:
+        return Spread(((1, 1),)), demand.blocks
+    (axis, tile), inner = demand.outer, demand.inner
+    listed = bool(demand.sequences) or (workload is not None and needs_list(workload))
+    if listed and any(isinstance(size, np.ndarray) for size in (tile, inner, demand.blocks)):
+        return _each_grid(demand, workload, packed), 1
+    if demand.sequences:
+        spreads = [(spread(call, axis, tile, inner, packed), part.blocks) for part, call in demand.sequences]
+        return merged((seen, int(blocks) // seen.blocks) for seen, blocks in spreads), 1
+    assert workload is not None
+    assert not isinstance(workload, VarlenAttention)
+    seen = visits(workload, axis, tile, inner, packed)
+    if not np.any(seen.total):
+        return Spread(((1, 1),)), demand.blocks
+    return seen, floor_div(demand.blocks, seen.blocks)
+
+
+def _each_grid(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool) -> EachGrid:
+    """List the tiles of each grid among the points."""
+    assert demand.outer is not None
+    assert demand.inner is not None
+    one_call = None if workload is None or isinstance(workload, VarlenAttention) else workload
+    lengths = (1, 1, 1) if one_call is None else (one_call.q_len, one_call.kv_len, one_call.group)
+    blocks = [part.blocks for part, _ in demand.sequences] or [demand.blocks]
+    columns = np.broadcast_arrays(demand.outer[1], demand.inner, *lengths, *blocks)
+    points, places = np.unique(np.stack([column.ravel() for column in columns]), axis=1, return_inverse=True)
+    parts = []
+    for number, point in enumerate(points.T.tolist()):
+        tile, inner, q_len, kv_len, group, *many = (int(value) for value in point)
+        calls = tuple(
+            (replace(part, blocks=count), call) for (part, call), count in zip(demand.sequences, many, strict=False)
+        )
+        one = replace(demand, outer=(demand.outer[0], tile), inner=inner, blocks=sum(many), sequences=calls)
+        call = workload if one_call is None else GridRows(q_len, kv_len, group, one_call.mask)
+        grid, copies = _grid_of(one, call, packed)
+        assert not isinstance(grid, EachGrid)
+        parts.append((np.flatnonzero(places.ravel() == number), (grid, copies)))
+    return EachGrid(tuple(parts))

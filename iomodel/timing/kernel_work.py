@@ -1,7 +1,7 @@
 """Work of one kernel on each resource of a GPU, beyond the exact counts.
 
 Ragged tiles are padded as by the matrix instructions; thread blocks, trips of the innermost loop and bytes by tensor
-are included.
+are included. Every number may be an array of floats instead, over the points of many calls or tiles.
 """
 
 from __future__ import annotations

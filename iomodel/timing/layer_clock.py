@@ -68,7 +68,7 @@ class LayerClock:
         return span
 
     def _timed(self, demand: KernelWork, known: Rates, launched: Launched) -> KernelTime:
-        return kernel_time(demand, None, False, known, PIPELINED, launched, self.parameters, quick=True)
+        return kernel_time(demand, None, False, known, PIPELINED, launched, self.parameters)
 
     def fastest(
         self,

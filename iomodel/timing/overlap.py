@@ -15,21 +15,24 @@ kernel takes the sum of its phases; any other takes more or less by the differen
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from iomodel.timing.elementwise import larger, pick, ratio
 
 MOST = 8
 """Most blocks at once on an SM that are told apart; more overlap as much."""
 
 
 def times(
-    busy: Sequence[float],
-    wait: float,
+    busy: Sequence[Any],
+    wait: Any,
     most: int,
-    beside: float = 0.0,
+    beside: Any = 0.0,
     warps: int = 1,
     groups: int = 1,
     read_with: tuple[int, int] = (2, 1),
-) -> list[float]:
-    """Compute the time per block with 1, 2, ... `most` blocks at once on an SM [s].
+) -> list[Any]:
+    """Compute the time per block with 1, 2, ... `most` blocks at once on an SM [s]; times may be arrays.
 
     Parameters
     ----------
@@ -55,28 +58,31 @@ def times(
     [4.0, 2.625]
     """
     alone = sum(busy) + wait
-    if not alone:
-        return [beside]
     excess = alone - _cycles(_served(busy, read_with[1]), wait, read_with[0])[-1]
     cycles = _cycles(_served(busy, warps), wait, groups * max(1, min(most, MOST)))
-    return [max(time + excess, beside) for time in cycles[groups - 1 :: groups]]
+    return [larger(time + excess, beside) for time in cycles[groups - 1 :: groups]]
 
 
-def _served(busy: Sequence[float], warps: int) -> list[float]:
+def _served(busy: Sequence[Any], warps: int) -> Sequence[Any]:
     """Compute the times of a block on each unit that do not overlap within it [s]."""
-    if warps <= 1:
-        return list(busy)
-    longest = max(range(len(busy)), key=busy.__getitem__)
-    return [time if place == longest else time / warps for place, time in enumerate(busy)]
+    if warps <= 1 or not busy:
+        return busy
+    longest, served = larger(*busy), []
+    seen: Any = False
+    for time in busy:
+        counts_once = (time == longest) & (seen ^ True)  # one unit alone serves the warps one after another
+        served.append(pick(counts_once, time, time / warps))
+        seen = seen | counts_once
+    return served
 
 
-def _cycles(busy: Sequence[float], wait: float, most: int) -> list[float]:
+def _cycles(busy: Sequence[Any], wait: Any, most: int) -> list[Any]:
     """Compute the time per block by mean value analysis, for 1, 2, ... `most` blocks [s]."""
-    queues = [0.0] * len(busy)
+    queues: list[Any] = [0.0] * len(busy)
     result = []
     for many in range(1, most + 1):
         stays = [time * (1 + queue) for time, queue in zip(busy, queues, strict=True)]
         round_trip = sum(stays) + wait
-        queues = [many * stay / round_trip for stay in stays]
+        queues = [many * ratio(stay, round_trip) for stay in stays]
         result.append(round_trip / many)
     return result

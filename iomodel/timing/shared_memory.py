@@ -7,8 +7,10 @@ sum itself is divided, partial results are combined in shared memory. Operands i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from iomodel.nests.residency import Residency
+from iomodel.timing.elementwise import ceil_div, larger, smaller
 from iomodel.timing.kernel_work import SCORES, KernelWork, MatrixWork
 
 Pair = frozenset[str]
@@ -62,35 +64,38 @@ class WarpLayout:
         )
 
 
-def shared_bytes(demand: KernelWork, layout: WarpLayout) -> int:
-    """Compute the bytes read from and written to shared memory [B]."""
+def shared_bytes(demand: KernelWork, layout: WarpLayout) -> Any:
+    """Compute the bytes read from and written to shared memory [B]; the work may be of arrays."""
     scores = [product for product in demand.products if frozenset(product.axes[:2]) == SCORES]
-    kept = 0
+    kept: Any = 0
     for product in scores[max(0, len(scores) - layout.stored) :]:
         kept += product.runs * product.extents[0] * product.extents[1] * layout.element_size
     kept += 2 * demand.atomic_bytes * layout.added  # written by the computing warps, read by the adding one
     return demand.staged + kept + sum(_operands(product, layout) for product in demand.products)
 
 
-def _operands(product: MatrixWork, layout: WarpLayout) -> int:
+def _operands(product: MatrixWork, layout: WarpLayout) -> Any:
     m, n, k = product.axes
     rows, columns, depth = product.extents
     size = layout.element_size
-    first, second = rows * depth * size, depth * columns * size
+    first: Any = rows * depth * size
+    second: Any = depth * columns * size
     elsewhere = layout.transposed and (m, k) == ("query", "key")  # dQ = dS K with dS^T in registers
-    if frozenset((m, k)) in layout.registers and not elsewhere:
+    first_held = frozenset((m, k)) in layout.registers and not elsewhere
+    second_held = frozenset((k, n)) in layout.registers
+    if first_held:
         first = 0
-    if frozenset((k, n)) in layout.registers:
+    if second_held:
         second = 0
     if layout.together:
         if layout.transposed and {m, n} == SCORES:
             first, second, rows = second, first, columns
-        return product.runs * (first + second * max(1, -(-rows // 64)))
+        return product.runs * (first + second * larger(1, ceil_div(rows, 64)))
     bound = {"query": layout.warps[0], "key": layout.warps[1]}
-    if not first or not second or {m, n} == SCORES:
+    if first_held or second_held or {m, n} == SCORES:
         along_m, along_n, along_k = (bound.get(axis, 1) for axis in (m, n, k))
         partial = 2 * 4 * rows * columns * along_k if along_k > 1 else 0
         return product.runs * (first * along_n + second * along_m + partial)
     warps = layout.warps[0] * layout.warps[1]
     ways = [along for along in range(1, warps + 1) if warps % along == 0]
-    return product.runs * min(first * (warps // along) + second * along for along in ways)
+    return product.runs * smaller(*(first * (warps // along) + second * along for along in ways))

@@ -11,7 +11,7 @@ from iomodel.devices.rates import rates
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import TritonCheck
 from iomodel.timing.clock import Clock, clock_for
-from iomodel.timing.kernel_time import Launched, kernel_time
+from iomodel.timing.kernel_time import Launched, elapsed
 from iomodel.timing.kernel_work import SCORES
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.shared_memory import WarpLayout
@@ -50,8 +50,7 @@ def seconds(
         products = tuple(replace(product, runs=product.runs * again) for product in demand.products)
         work = replace(demand, products=products, exps=demand.exps * again, scores=demand.scores * again)
         packed = bool(clock.options["packed"])
-        timed = kernel_time(work, workload, packed, clock.rates, execution, launched, clock.parameters, quick=True)
-        total += timed.seconds
+        total += elapsed(work, workload, packed, clock.rates, execution, launched, clock.parameters).seconds
     return total * (SPILLED if outcome.spills else 1.0)
 
 

@@ -22,7 +22,8 @@ from iomodel.nests.execution import PIPELINED
 from iomodel.nests.language import Accumulate, Axis, Exp, Fill, Lookup, MatMul, Nest, Random, Statement, Store, Tanh
 from iomodel.nests.language import Load as LoadTile
 from iomodel.nests.symbols import BY_NAME
-from iomodel.timing.balance import MOST_TILES, Spread, spread
+from iomodel.timing.balance import MOST_TILES, Spread, busiest, spread, visits
+from iomodel.timing.edge_visits import EdgeVisits
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.work_at_point import demands, widened
 from tests.reference.masks import visible
@@ -316,6 +317,65 @@ def test_a_spread_is_that_of_the_tiles(w: iomodel.Attention, outer: str, u: int,
     assert (found.longest, found.total, found.blocks) == (max(visits), sum(visits), len(visits))
 
 
+shares_of = st.lists(st.floats(0.5, 1), max_size=3).map(lambda falls: list(np.cumprod([1.0, *falls])))
+"""Times per block with 1, 2, ... at once, each not above the one before; n of them take no less than n - 1."""
+
+
+one_edge = st.one_of(
+    st.just("causal"),
+    st.builds(iomodel.Window, left=st.integers(0, 40)),
+    st.builds(iomodel.Window, right=st.integers(0, 40), align=st.sampled_from(["top-left", "bottom-right"])),
+)
+
+
+@example(BLIND, "causal", "query", 1, 4, False)
+@given(
+    w=workloads(60),
+    mask=one_edge,
+    outer=st.sampled_from(["query", "key"]),
+    u=st.integers(1, 16),
+    v=st.integers(1, 16),
+    packed=st.booleans(),
+)
+def test_the_formula_of_one_edge_ranks_the_tiles(
+    w: iomodel.Attention, mask: Any, outer: str, u: int, v: int, packed: bool
+) -> None:
+    """Every rank, the ends and the empty tiles are exact; the sum is within a visit of each tile at the edge."""
+    w = w.model_copy(update={"mask": mask})
+    found, enumerated_ = visits(w, outer, u, v, packed), spread(w, outer, u, v, packed)
+    assert isinstance(found, EdgeVisits)
+    in_order = [n for n, many in enumerated_.runs for _ in range(many)]
+    assert [float(found.ranked(float(rank))) for rank in range(int(found.blocks))] == in_order
+    assert found.ends == enumerated_.ends
+    assert found.shares - found.total == enumerated_.shares - enumerated_.total
+    assert found.total == pytest.approx(enumerated_.total, abs=max(1, len(in_order) / 2))
+    if not u % v and (outer == "query" or not packed):
+        assert found.total == pytest.approx(enumerated_.total, abs=1)
+
+
+@given(
+    blocks=st.integers(1, 300),
+    more_keys=st.sampled_from([0, 0, 500, 5000]),
+    rows=st.sampled_from([(128, 64), (64, 128), (128, 128), (64, 32)]),
+    outer=st.sampled_from(["query", "key"]),
+    copies=st.integers(1, 64),
+    units=st.sampled_from([40, 108, 132, 264]),
+    order=st.sampled_from(["grid", "longest first"]),
+    start=st.sampled_from([0.0, 3.0]),
+    falls=shares_of,
+)
+def test_the_formula_of_one_edge_takes_as_long_as_the_list(
+    blocks: int, more_keys: int, rows: tuple[int, int], outer: str, copies: int, units: int, order: Any, start: float,
+    falls: list[float],
+) -> None:  # fmt: skip
+    u, v = rows
+    w = iomodel.Attention(q_len=blocks * u, kv_len=blocks * u + more_keys, head_dim=64, mask="causal")
+    both = [
+        busiest(tiles(w, outer, u, v), copies, units, order, block=start, shares=falls) for tiles in (visits, spread)
+    ]
+    assert both[0] == pytest.approx(both[1], rel=0.02)
+
+
 @given(length=st.integers(1, 40), u=sizes, v=sizes, causal=st.booleans())
 def test_masks_given_by_data_spread_evenly(length: int, u: int, v: int, causal: bool) -> None:
     w = iomodel.Attention(q_len=length, head_dim=1, mask=iomodel.Documents([length], causal=causal))
@@ -332,8 +392,6 @@ def best_makespan(lengths: list[int], units: int) -> int:
 
 
 lengths = st.lists(st.integers(0, 9), min_size=1, max_size=6)
-shares = st.lists(st.floats(0.5, 1), max_size=3).map(lambda falls: list(np.cumprod([1.0, *falls])))
-"""Times per block with 1, 2, ... at once, each not above the one before; n of them take no less than n - 1."""
 
 
 def runs(visits: list[int]) -> Spread:
@@ -352,7 +410,7 @@ def listed(lengths: list[int], units: int) -> float:
 @given(visits=lengths, copies=st.integers(1, 2), units=st.integers(1, 4))
 def test_the_longest_first_are_bounded_and_near(visits: list[int], copies: int, units: int) -> None:
     """No way to share blocks out takes less, and a third more than it says is enough."""
-    found = runs(visits).busiest(copies, units, "longest first")
+    found = busiest(runs(visits), copies, units, "longest first")
     best = best_makespan(visits * copies, units)
     assert found <= best + 1e-9
     assert found >= best * 3 / 4 - 1e-9
@@ -379,9 +437,9 @@ def test_blocks_in_the_order_of_the_grid_end_when_a_list_schedule_does(
         visits = [-(-w.q_len // v) - max(0, tile * u - more_keys) // v for tile in ascending]
     assert found.ends == (visits[0], visits[-1])
     exact = listed(visits * copies, units)
-    assert found.busiest(copies, units) == pytest.approx(exact, rel=0.2)
+    assert busiest(found, copies, units) == pytest.approx(exact, rel=0.2)
     sampled = 1e-9 if found.blocks <= MOST_TILES else 1e-4
-    assert found.busiest(copies, units, "longest first") <= exact * (1 + sampled)
+    assert busiest(found, copies, units, "longest first") <= exact * (1 + sampled)
 
 
 def test_nine_in_ten_list_schedules_are_within_a_twentieth() -> None:
@@ -391,7 +449,7 @@ def test_nine_in_ten_list_schedules_are_within_a_twentieth() -> None:
         units = int(rng.choice([108, 132, 216, 264]))
         w = iomodel.Attention(q_len=length, head_dim=64, mask="causal")
         visits = [-(-min(length, (tile + 1) * 128) // 64) for tile in range(-(-length // 128))]
-        errors.append(abs(spread(w, "query", 128, 64).busiest(copies, units) / listed(visits * copies, units) - 1))
+        errors.append(abs(busiest(spread(w, "query", 128, 64), copies, units) / listed(visits * copies, units) - 1))
     assert np.median(errors) <= 0.01
     assert np.quantile(errors, 0.9) <= 0.05
 
@@ -406,27 +464,27 @@ def test_nine_in_ten_list_schedules_are_within_a_twentieth() -> None:
 def test_more_work_never_takes_the_busiest_sm_less(
     visits: list[int], more: int, at: int, copies: int, units: int
 ) -> None:
-    least = runs(visits).busiest(copies, units, "longest first")
+    least = busiest(runs(visits), copies, units, "longest first")
     longer = [n + more if i == at else n for i, n in enumerate(visits)]
-    assert runs(longer).busiest(copies, units, "longest first") >= least
-    assert runs([*visits, more]).busiest(copies, units, "longest first") >= least
-    assert runs(visits).busiest(copies + 1, units, "longest first") >= least
-    assert runs(visits).busiest(copies, units + 1, "longest first") <= least
+    assert busiest(runs(longer), copies, units, "longest first") >= least
+    assert busiest(runs([*visits, more]), copies, units, "longest first") >= least
+    assert busiest(runs(visits), copies + 1, units, "longest first") >= least
+    assert busiest(runs(visits), copies, units + 1, "longest first") <= least
 
 
 @given(visit=st.integers(1, 9), blocks=st.integers(1, 30), copies=st.integers(1, 30), units=st.integers(1, 200))
 def test_blocks_of_one_length_go_in_whole_waves(visit: int, blocks: int, copies: int, units: int) -> None:
     deep = -(-blocks * copies // units)
     one = Spread(((visit, blocks),))
-    assert one.busiest(copies, units) == visit * deep
-    two = one.busiest(copies, units, shares=(1.0, 0.75))  # two at once take three quarters of their times in turn
+    assert busiest(one, copies, units) == visit * deep
+    two = busiest(one, copies, units, shares=(1.0, 0.75))  # two at once take three quarters of their times in turn
     assert two == pytest.approx(visit * (deep // 2 * 1.5 + deep % 2))
 
 
-@given(visits=lengths, copies=st.integers(1, 50), units=st.integers(1, 40), falls=shares)
+@given(visits=lengths, copies=st.integers(1, 50), units=st.integers(1, 40), falls=shares_of)
 def test_more_blocks_at_once_never_take_longer(visits: list[int], copies: int, units: int, falls: list[float]) -> None:
     for many in range(1, len(falls)):
-        less, more = (runs(visits).busiest(copies, units, shares=falls[:n]) for n in (many, many + 1))
+        less, more = (busiest(runs(visits), copies, units, shares=falls[:n]) for n in (many, many + 1))
         assert more <= less * (1 + 1e-12)
 
 

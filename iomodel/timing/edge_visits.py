@@ -1,0 +1,146 @@
+"""Visits of outer tiles under a mask with one edge (causal, or a window without a left or right side), in closed form.
+
+Tile after tile, the visits of such a mask never fall, or never rise. Their order, their sum and the visits at a rank
+therefore need no list of tiles, and hold for arrays of lengths and tiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from iomodel.common.band import Band
+
+LEVELS = 8
+"""Numbers of blocks on an SM that are all looked at; with more, no single block decides [-]."""
+
+
+@dataclass(frozen=True)
+class EdgeVisits:
+    """Visits of outer tiles of u rows, in tiles of v inner rows, under a mask with one edge; numbers or arrays.
+
+    Attributes
+    ----------
+    rising : bool
+        True if later outer tiles see more, False if they see less.
+    rows : float or array
+        Outer rows, of which `group` see the same inner rows.
+    inner : float or array
+        Inner positions, of `inner_group` rows each.
+    u, v : float or array
+        Rows of an outer and of an inner tile.
+    shift : float or array
+        Inner position of the edge beside outer position 0.
+    """
+
+    rising: bool
+    rows: Any
+    inner: Any
+    u: Any
+    v: Any
+    group: Any
+    inner_group: Any
+    shift: Any
+
+    @classmethod
+    def under(
+        cls, band: Band, rows: Any, inner: Any, u: Any, v: Any, group: Any, inner_group: Any
+    ) -> EdgeVisits | None:
+        """Return the visits under a band; None if it has two edges, or none."""
+        if (band.first is None) == (band.last is None):
+            return None
+        rising = band.last is not None
+        numbers = (rows, inner, u, v, group, inner_group, band.last + 1 if band.last is not None else band.first)
+        as_float: list[Any] = [np.asarray(number, dtype=np.float64) for number in numbers]
+        return cls(rising, *as_float)
+
+    @cached_property
+    def blocks(self) -> Any:
+        """Number of outer tiles [-]."""
+        return np.ceil(self.rows / self.u)
+
+    @cached_property
+    def all_inner(self) -> Any:
+        """Number of inner tiles [-]."""
+        return np.ceil(self.inner * self.inner_group / self.v)
+
+    def visits(self, tile: Any) -> Any:
+        """Count the inner tiles that an outer tile visits."""
+        if self.rising:
+            last = np.floor((np.minimum((tile + 1) * self.u, self.rows) - 1) / self.group)
+            seen = np.minimum(np.maximum(last + self.shift, 0), self.inner)
+            return np.ceil(seen * self.inner_group / self.v)
+        before = np.maximum(np.floor(tile * self.u / self.group) + self.shift, 0)
+        return np.where(before >= self.inner, 0.0, self.all_inner - np.floor(before * self.inner_group / self.v))
+
+    def ranked(self, rank: Any) -> Any:
+        """Count the visits of the tile with so many longer ones before it."""
+        return self.visits(self.blocks - 1 - rank if self.rising else rank)
+
+    @property
+    def longest(self) -> Any:
+        """Visits of the longest outer tile [-]."""
+        return self.ranked(0.0)
+
+    @cached_property
+    def ends(self) -> tuple[Any, Any]:
+        """Visits of the first and of the last outer tile in the order of the grid [-]."""
+        return self.visits(0.0 * self.blocks), self.visits(self.blocks - 1)
+
+    @cached_property
+    def _zones(self) -> tuple[Any, Any]:
+        """The first tiles past which the edge has entered, and left, the inner rows."""
+        edge, leaving = 1 - self.shift, self.inner - self.shift
+        if self.rising:  # a tile is as long as its last row sees
+            found = [np.ceil((place * self.group + 1) / self.u) - 1 for place in (edge, leaving)]
+        else:
+            found = [np.ceil(place * self.group / self.u) for place in (edge, leaving)]
+        entered, left = (np.minimum(np.maximum(place, 0), self.blocks) for place in found)
+        if self.rising:  # a ragged last tile may end before the edge
+            entered = np.where(self.visits(self.blocks - 1) == 0, self.blocks, entered)
+        return entered, np.maximum(entered, left)
+
+    @cached_property
+    def total(self) -> Any:
+        """Visits of all outer tiles [-]; where tiles of the two axes do not divide each other, nearly."""
+        alike = self.blocks - self.rising  # all tiles of u rows; a last one may be ragged
+        entered, left = (np.minimum(tile, alike) for tile in self._zones)
+        first, last = self._edge(entered), self._edge(left - 1)
+        step = self.u * self.inner_group / self.group
+        common = np.gcd(np.where(step % 1, self.inner_group, step).astype(np.int64), self.v.astype(np.int64))
+        lost = (self.v - common) / 2 + np.mod(-first if self.rising else first, common)
+        middle = (first + last) / 2
+        mean = (middle + lost) / self.v if self.rising else self.all_inner - (middle - lost) / self.v
+        many, full = left - entered, alike - left if self.rising else entered
+        between = np.maximum(many - 2, 0) * mean  # the tiles at the two ends of the edge are counted one by one
+        beside = np.where(many > 0, self.visits(entered), 0.0) + np.where(many > 1, self.visits(left - 1), 0.0)
+        ragged = self.visits(alike) if self.rising else 0.0
+        return between + beside + full * self.all_inner + ragged
+
+    def _edge(self, tile: Any) -> Any:
+        """Return the inner row of the edge beside a tile, without the ends of the axis."""
+        at = np.floor(((tile + 1) * self.u - 1) / self.group) if self.rising else np.floor(tile * self.u / self.group)
+        return (at + self.shift) * self.inner_group
+
+    @cached_property
+    def shares(self) -> Any:
+        """Visits that share the work [-]; an outer tile without any still moves its rows, and counts as one."""
+        entered, left = self._zones
+        return self.total + (entered if self.rising else self.blocks - left)
+
+    def levels(self, copies: Any, units: int) -> tuple[Any, Any]:
+        """Return numbers of blocks that some SM has, and the visits that each of these has at least [-]."""
+        deepest = np.ceil(self.blocks * copies / units)
+        entered, left = self._zones
+        level = (self.blocks - left if self.rising else entered) * copies
+        full = np.maximum(np.floor((level - 1) / units) + 1, 1)
+        few = np.arange(1.0, LEVELS + 1).reshape(-1, *(1,) * np.ndim(deepest))
+        deep = np.concatenate([np.minimum(few, deepest), [full], [deepest]])
+        return deep, self.ranked(np.floor((deep - 1) * units / copies))
+
+    def at_share(self, share: Any) -> Any:
+        """Count the visits that this share of the outer tiles reach or exceed."""
+        return self.ranked(np.maximum(np.ceil(share * self.blocks) - 1, 0))

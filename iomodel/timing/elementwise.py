@@ -1,0 +1,58 @@
+"""Arithmetic on numbers, by Python itself because a single call must be quick, or on arrays, by NumPy."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+
+def larger(*values: Any) -> Any:
+    """Return the largest of some values, element by element.
+
+    >>> larger(1, 2.0), larger(1, np.array([0, 3])).tolist()
+    (2.0, [1, 3])
+    """
+    return reduce(np.maximum, values) if _any_array(values) else max(values)
+
+
+def smaller(*values: Any) -> Any:
+    """Return the smallest of some values, element by element."""
+    return reduce(np.minimum, values) if _any_array(values) else min(values)
+
+
+def pick(condition: Any, then: Any, otherwise: Any) -> Any:
+    """Return one of two values by a condition, element by element."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, then, otherwise)
+    return then if condition else otherwise
+
+
+def ceil_div(value: Any, by: Any) -> Any:
+    """Divide and round up; exact for floats below 2**53.
+
+    >>> ceil_div(7, 2), ceil_div(np.array([6.0, 7.0]), 2).tolist()
+    (4, [3.0, 4.0])
+    """
+    return np.ceil(value / by) if _any_array((value, by)) else -(-value // by)
+
+
+def floor_div(value: Any, by: Any) -> Any:
+    """Divide and round down; exact for floats below 2**53."""
+    return np.floor(value / by) if _any_array((value, by)) else value // by
+
+
+def ratio(value: Any, by: Any) -> Any:
+    """Divide, with 0 where the divisor is 0.
+
+    >>> ratio(1, 0), ratio(np.array([1.0, 1.0]), np.array([0.0, 4.0])).tolist()
+    (0.0, [0.0, 0.25])
+    """
+    if _any_array((value, by)):
+        return value / np.where(by == 0, np.inf, by)
+    return value / by if by else 0.0
+
+
+def _any_array(values: tuple[Any, ...]) -> bool:
+    return any(isinstance(value, np.ndarray) for value in values)
