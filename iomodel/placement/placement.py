@@ -7,6 +7,9 @@ from functools import lru_cache
 from math import lcm
 from typing import Any
 
+import numpy as np
+
+from iomodel.common.elementwise import larger, smaller
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.store import obtain, record
@@ -18,6 +21,9 @@ from iomodel.nests.residency import Residency
 from iomodel.placement.limits import COLUMN, DeviceLimits, device_of
 from iomodel.placement.supported import supported
 from iomodel.workloads.attention import Attention
+
+LEAST_ALLOCATED = 32
+"""Smallest allocation of tensor memory [columns]."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,11 @@ class Placement:
     shared: Formulas
     registers: Formulas
     tiles: tuple[str, str]
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Compiled widths of the rows of Q and K, and of V [elements]."""
+        return self.padded.head_dim, self.padded.value_dim
 
     def launches(self) -> list[Launch]:
         """List every launch configuration of the kernel."""
@@ -149,15 +160,20 @@ class Placement:
 
     def shared_bytes(self, query: int, key: int, stages: int, warps: int = 1) -> int:
         """Compute the shared memory of a block [B]."""
-        return self.memory(query, key, stages, warps)[0]
+        shared: int = self.memory(query, key, stages, warps)[0]
+        return shared
 
-    def memory(self, query: int, key: int, stages: int, warps: int) -> tuple[int, int]:
-        """Compute the shared memory of a block [B], and its tensor memory [columns]."""
-        shared, tensor = self.shared.scalars(self.padded, (), (query, key, stages, warps))
+    def memory(self, query: Any, key: Any, stages: Any, warps: int) -> tuple[Any, Any]:
+        """Compute the shared memory of a block [B], and its tensor memory [columns]; tiles may be arrays."""
+        shared, tensor = self._at(self.shared, (query, key, stages, warps))
         return shared, -(-tensor // COLUMN)
 
-    def registers_of(self, query: int, key: int, warps: int) -> int:
-        """Compute the registers per thread: its share of the tiles, and the overhead [-].
+    def _at(self, formulas: Formulas, sizes: tuple[Any, ...]) -> tuple[Any, ...]:
+        many = any(isinstance(size, np.ndarray) for size in sizes)
+        return formulas.over(self.padded, (), sizes) if many else formulas.scalars(self.padded, (), sizes)
+
+    def registers_of(self, query: Any, key: Any, warps: int) -> Any:
+        """Compute the registers per thread: its share of the tiles, and the overhead [-]; tiles may be arrays.
 
         If the warps pad tiles, the layout with the least padding is taken.
         """
@@ -165,27 +181,36 @@ class Placement:
         if self.residency.padded:
             steps = map(self._steps, self.layouts(warps))
             sizes = [(-(-query // rows) * rows, -(-key // columns) * columns) for rows, columns in steps]
-        held = min(self.registers.scalars(self.padded, (), (*size, 1, warps))[0] for size in sizes)
+        held = smaller(*(self._at(self.registers, (*size, 1, warps))[0] for size in sizes))
         return -(-held // (4 * self.device.warp * warps)) + self.residency.overhead
 
     def blocks(self, shared: int, registers: int, warps: int, columns: int = 0) -> tuple[int, str]:
         """Compute the concurrent blocks per SM, and the resource that limits them."""
+        limits = self._limits(shared, registers, warps, columns)
+        by = min(limits, key=limits.__getitem__)
+        return limits[by], by
+
+    def room(self, shared: Any, registers: Any, warps: int, columns: Any = 0) -> Any:
+        """Compute the concurrent blocks per SM; the use of a block may be arrays."""
+        return smaller(*self._limits(shared, registers, warps, columns).values())
+
+    def _limits(self, shared: Any, registers: Any, warps: int, columns: Any) -> dict[str, Any]:
+        """Compute the blocks per SM that each resource has room for."""
         device, all_warps = self.device, warps + self.residency.producers
         step, granule = device.shared_granularity, device.register_granularity
-        registers = min(registers, self.registers_limit(warps))
+        registers = smaller(registers, self.registers_limit(warps))
         taken = -(-(shared + device.shared_reserved) // step) * step
         of_warp = -(-registers * device.warp // granule) * granule
         file = warps * of_warp + self.residency.producers * device.warp * self.residency.producer_registers
         limits = {
-            "shared memory": device.shared_per_sm // max(1, taken),
+            "shared memory": device.shared_per_sm // larger(1, taken),
             "registers": device.registers_per_sm // file,
             "warps": device.warps_per_sm // all_warps,
             "blocks": device.blocks_per_sm,
         }
-        if columns:
+        if np.any(columns):
             limits["tensor memory"] = device.tensor_columns // _allocated(columns)
-        by = min(limits, key=limits.__getitem__)
-        return limits[by], by
+        return limits
 
 
 def _excess(size: int, step: int, sizes: tuple[int, ...]) -> int:
@@ -193,9 +218,12 @@ def _excess(size: int, step: int, sizes: tuple[int, ...]) -> int:
     return min((abs(size - known) for known in sizes), default=0) or size % step
 
 
-def _allocated(columns: int) -> int:
+def _allocated(columns: Any) -> Any:
     """Round to an allocation of tensor memory: a power of two from 32 on [columns]."""
-    return max(32, 1 << (columns - 1).bit_length())
+    allocated: Any = LEAST_ALLOCATED
+    while np.any(columns > allocated):
+        allocated = allocated * (1 + (columns > allocated))
+    return allocated
 
 
 def placements(

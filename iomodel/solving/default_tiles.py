@@ -23,7 +23,8 @@ from iomodel.nests.implementation import Implementation
 from iomodel.placement.budget import budget_of
 from iomodel.placement.implementations import implementations_for
 from iomodel.placement.shipped_tile import shipped_tile
-from iomodel.solving.fastest import choices, solve_fastest
+from iomodel.solving.candidates import choices
+from iomodel.solving.fastest import solve_fastest
 from iomodel.solving.solve import solve
 from iomodel.timing.clock import clock_for
 from iomodel.timing.parameters import Parameters

@@ -46,8 +46,8 @@ class LaunchProblem:
     names: tuple[str, str]
     least_blocks: int
 
-    def sizes(self, tile: Tile) -> dict[str, int]:
-        """Return a tile by name, query tile first."""
+    def sizes(self, tile: tuple[Any, Any]) -> dict[str, Any]:
+        """Return a tile by name, query tile first; its sizes may be arrays."""
         by_name = dict(zip(self.names, tile, strict=True))
         return {name: by_name[name] for name in self.placement.tiles}
 
@@ -67,7 +67,7 @@ class LaunchProblems:
         """Search every launch configuration in which a tile fits; InfeasibleError if no tile fits."""
         results = [(variant, result) for variant in self.ways if (result := search(variant.problem)) is not None]
         if not results:
-            raise _nothing_fits(self.algorithm, self.device, self.ways)
+            raise nothing_fits(self.algorithm, self.device, self.ways)
         return results
 
     def cost(self, sizes: Mapping[str, int]) -> Cost:
@@ -76,7 +76,7 @@ class LaunchProblems:
 
     def solution(
         self,
-        results: list[tuple[LaunchProblem, SearchResult]],
+        least: int,
         variant: LaunchProblem,
         tile: Tile,
         share: float,
@@ -84,27 +84,27 @@ class LaunchProblems:
         binding: Binding,
         timed: Timed | None = None,
     ) -> Solution:
-        """Build the solution of a tile in one launch configuration, with its certificate."""
+        """Build the solution of a tile in one launch configuration; `least` is the least traffic of all [B]."""
         check = _check(variant, tile, self.algorithm, as_attention(self.ask.workload.longest))
         cost = self.cost(check.tiles)
         workload, on_device = self.ask.workload, variant.placement.device
         chip = 32 * on_device.on_chip // workload.narrowest
         bound, any_schedule = largest_bounds(self.algorithm, workload, chip)
-        fixed = cost.hbm_bytes - variant.problem.bytes_at(*tile)  # kernels without tiles
         certificate = Certificate(
             binding=binding,
             next_step=_next_step(variant, tile),
             runner_up=runner_up,
-            least_hbm_bytes=min(result.least for _, result in results) + fixed,
+            least_hbm_bytes=least,
             lower_bound=bound,
             ratio=cost.hbm_bytes / bound.bytes,
-            examined=len(self.known),
+            examined=len(self.known) if timed is None else timed.examined,
             any_schedule=any_schedule,
             least_traffic=None if timed is None else timed.least_traffic,
             shipped=None if timed is None else timed.shipped,
         )
         saturated = any(
-            w.problem.footprint(w.problem.outer.last, w.problem.inner.last) <= w.problem.budget for w, _ in results
+            way.problem.footprint(way.problem.outer.last, way.problem.inner.last) <= way.problem.budget
+            for way in self.ways
         )
         budget = Budget(on_device.shared_per_block, "B", self.device.name, on_device.rows)
         return Solution(
@@ -123,6 +123,7 @@ class Timed:
     dram_bytes: tuple[int, int]
     least_traffic: RunnerUp
     shipped: RunnerUp | None
+    examined: int
 
 
 def ways_for(
@@ -205,10 +206,11 @@ def solve_resident(
     variant, result, _ = min(checks, key=lambda item: _rank(*item))
     fixed = variants.cost(variant.sizes(result.tile)).hbm_bytes - result.bytes
     runner_up = _runner_up(results, least, fixed)
-    return variants.solution(results, variant, result.tile, float(share), runner_up, binding_of(variant, result.tile))
+    binding = binding_of(variant, result.tile)
+    return variants.solution(least + fixed, variant, result.tile, float(share), runner_up, binding)
 
 
-def _nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[LaunchProblem]) -> InfeasibleError:
+def nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[LaunchProblem]) -> InfeasibleError:
     """Build the error that names the resources exceeded by the smallest tiles."""
     least = min((variant.problem.outer.first, variant.problem.inner.first, i) for i, variant in enumerate(variants))
     variant = variants[least[2]]
@@ -235,7 +237,7 @@ def _launch_problem(
     outer_first = part.names == placement.tiles
     limit, most = placement.device.shared_per_block, placement.registers_limit(launch.warps)
 
-    def occupied(u: int, v: int) -> int:
+    def occupied(u: int, v: int) -> Any:
         """Return the shared memory, above the limit if the registers do not suffice; monotone in either tile."""
         query, key = (u, v) if outer_first else (v, u)
         shared, columns = placement.memory(query, key, launch.stages, launch.warps)

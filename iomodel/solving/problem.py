@@ -45,6 +45,10 @@ class TileRange:
             return self.most // self.step * self.step
         return align_up(self.rows, self.step)
 
+    def has(self, size: int) -> bool:
+        """Check that a size is allowed."""
+        return self.first <= size <= self.last and not (size - self.first) % self.step
+
     def trips(self, size: int) -> int:
         """Count the tiles of this size along the longest axis [-]."""
         return -(-self.rows // size)

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from iomodel.common.band import Band
+from iomodel.common.elementwise import ceil_div, floor_div, larger, pick, smaller
 from iomodel.nests.execution import Order
 from iomodel.timing.edge_visits import EdgeVisits
-from iomodel.timing.elementwise import ceil_div, floor_div, larger, pick, smaller
 from iomodel.workloads.masks.spans import band_of
 from iomodel.workloads.window import Window
 

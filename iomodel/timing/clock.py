@@ -19,7 +19,7 @@ from iomodel.nests.implementation import Implementation
 from iomodel.placement.check import checked, excess, refused_launch
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
-from iomodel.timing.kernel_time import KernelTime, Launched, kernel_time
+from iomodel.timing.kernel_time import KernelTime, Launched, elapsed, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import together
 from iomodel.timing.parameters import Parameters
@@ -77,8 +77,39 @@ class Clock:
             self.asked[point] = work
         return work
 
+    def over(
+        self, widths: tuple[int, int], tiles: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> tuple[KernelWork, ...]:
+        """Evaluate the work of the kernels at arrays of tiles and of some options, over rows as wide as compiled."""
+        chosen = {**self.options, **options}
+        if isinstance(self.workload, Attention):
+            return self.demands.over(self.workload, widened(self.workload, *widths), chosen, tiles)
+        kernels: dict[str, list[tuple[KernelWork, Attention]]] = {}
+        for call in self.workload.sequences:
+            for demand in self.demands.over(call, widened(call, *widths), chosen, tiles):
+                kernels.setdefault(demand.title, []).append((demand, call))
+        return tuple(together(parts) for parts in kernels.values())
+
     def _at(self, call: Attention, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[KernelWork, ...]:
         return self.demands.at(call, widened(call, *widths), self.options, tiles)
+
+    def seconds_over(self, work: Sequence[KernelWork], launch: Launch, stages: Any, blocks: Any) -> Any:
+        """Time arrays of tiles from their work, in one layout of warps, with their stages and blocks per SM [s]."""
+        launched = replace(self._launched(launch), stages=stages, blocks_per_sm=blocks)
+        packed, total = bool(self.options["packed"]), 0.0
+        for demand in work:
+            took = elapsed(demand, self.workload, packed, self.rates, self.execution, launched, self.parameters)
+            total = total + took.seconds * (demand.requested_bytes > 0)  # without traffic it is not launched
+        return total
+
+    def _launched(self, launch: Launch) -> Launched:
+        return Launched(
+            WarpLayout.of(launch.residency, launch.along, self.workload.element_size),
+            exposed=launch.residency.exposed,
+            stages=launch.stages,
+            warps=max(1, launch.warps // SCHEDULERS),
+            specialized=launch.residency.producers > 0,
+        )
 
     def timed(
         self,
@@ -93,15 +124,8 @@ class Clock:
             launched, sizes = Launched(), dict(tiles)
             widths = (call.head_dim, call.value_dim)
         else:
-            widths = (placement.padded.head_dim, placement.padded.value_dim)
-            layout = WarpLayout.of(launch.residency, launch.along, call.element_size)
-            launched = Launched(
-                layout,
-                exposed=launch.residency.exposed,
-                stages=launch.stages,
-                warps=max(1, launch.warps // SCHEDULERS),
-                specialized=launch.residency.producers > 0,
-            )
+            widths = placement.widths
+            launched = self._launched(launch)
             sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
         packed = bool(self.options["packed"])
         kernels = []

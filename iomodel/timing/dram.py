@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import ceil
 from typing import Any, NamedTuple
 
+from iomodel.common.elementwise import ceil_div, floor_div, pick, smaller
 from iomodel.timing.balance import spread
-from iomodel.timing.elementwise import ceil_div, floor_div, pick, smaller
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic
 from iomodel.timing.l2 import SharedTiles, lock_step_bytes, tile_bytes
 from iomodel.workloads.attention import Attention

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from iomodel.common.elementwise import ceil_div, floor_div, larger, pick, ratio, smaller
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.devices.rates import Rates
 from iomodel.nests.execution import Execution
 from iomodel.timing.balance import GridRows, Rows, Spread, Visits, busiest, merged, needs_list, spread, visits
 from iomodel.timing.dram import dram, streamed_bytes
-from iomodel.timing.elementwise import ceil_div, floor_div, larger, pick, ratio, smaller
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.overlap import times
 from iomodel.timing.parameters import Parameters

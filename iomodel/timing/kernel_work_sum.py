@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
+
+from iomodel.common.elementwise import larger
 from iomodel.timing.kernel_work import KernelWork, MatrixWork, TensorTraffic
 from iomodel.workloads.attention import Attention
 
@@ -16,11 +20,13 @@ def together(parts: Sequence[tuple[KernelWork, Attention]]) -> KernelWork:
 
 def added(demands: Sequence[KernelWork]) -> KernelWork:
     """Sum the work of one kernel on several shapes in one launch."""
-    products: dict[tuple[tuple[str, str, str], tuple[int, int, int]], int] = {}
+    products: dict[Any, MatrixWork] = {}
     for demand in demands:
-        for product in demand.products:
-            same = product.axes, product.extents
-            products[same] = products.get(same, 0) + product.runs
+        for place, product in enumerate(demand.products):
+            arrays = any(isinstance(extent, np.ndarray) for extent in product.extents)
+            same = product.axes, place if arrays else product.extents  # arrays are over tiles, the same for all shapes
+            earlier = products.get(same)
+            products[same] = product if earlier is None else replace(product, runs=earlier.runs + product.runs)
     moved: dict[tuple[str, int], TensorTraffic] = {}
     for demand in demands:
         seen: dict[str, int] = {}
@@ -31,7 +37,7 @@ def added(demands: Sequence[KernelWork]) -> KernelWork:
     streamed = [demand.streamed for demand in demands]
     return replace(
         demands[0],
-        products=tuple(MatrixWork(runs, axes, extents) for (axes, extents), runs in products.items()),
+        products=tuple(products.values()),
         exps=sum(demand.exps for demand in demands),
         scores=sum(demand.scores for demand in demands),
         gradients=sum(demand.gradients for demand in demands),
@@ -42,7 +48,7 @@ def added(demands: Sequence[KernelWork]) -> KernelWork:
         blocks=sum(demand.blocks for demand in demands),
         trips=sum(demand.trips for demand in demands),
         exps_once=sum(demand.exps_once for demand in demands),
-        footprint=max(demand.footprint for demand in demands),
+        footprint=larger(*(demand.footprint for demand in demands)),
         streamed=None if None in streamed else sum(filter(None, streamed)),
     )
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from iomodel.timing.elementwise import larger, pick, ratio
+from iomodel.common.elementwise import larger, pick, ratio
 
 MOST = 8
 """Most blocks at once on an SM that are told apart; more overlap as much."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from iomodel.common.elementwise import ceil_div, larger, smaller
 from iomodel.nests.residency import Residency
-from iomodel.timing.elementwise import ceil_div, larger, smaller
 from iomodel.timing.kernel_work import SCORES, KernelWork, MatrixWork
 
 Pair = frozenset[str]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
+from iomodel.common.elementwise import larger, smaller
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.store import obtain, record
@@ -51,9 +54,37 @@ class Demands:
         work = [demand_of(kernel, counted, sized) for kernel in self.kernels]
         return tuple(demand for demand in work if demand.moved)  # a kernel without traffic is not launched
 
+    def over(
+        self, workload: Attention, padded: Attention, options: Mapping[str, Any], tiles: Mapping[str, Any]
+    ) -> tuple[KernelWork, ...]:
+        """Evaluate the work of one call at arrays of tiles, as floats; arguments as for `at`."""
+        numbers = [options[name] for name in self.numbers]
+        point = [tiles[name] for name in self.tiles]
+        return self._work(self.counts.over(workload, numbers, point), self.sizes.over(padded, numbers, point))
 
-def demand_of(kernel: FoldedKernel, counted: Iterator[int], sized: Iterator[int]) -> KernelWork:
-    """Read the work of a folded kernel from the values of its formulas in compilation order."""
+    def over_calls(
+        self, point: Mapping[str, Any], widths: tuple[int, int], options: Mapping[str, Any], tiles: Mapping[str, Any]
+    ) -> tuple[KernelWork, ...]:
+        """Evaluate the work of many calls, from their numbers by name, with matrix products over rows so wide."""
+        numbers = [options[name] for name in self.numbers]
+        sizes = [tiles[name] for name in self.tiles]
+        padded = {**point, "head_dim": widths[0], "value_dim": widths[1]}
+        counted = self.counts.arrays(point.values(), numbers, sizes)
+        return self._work(counted, self.sizes.arrays(padded.values(), numbers, sizes))
+
+    def _work(self, counts: Iterable[Any], sizes: Iterable[Any]) -> tuple[KernelWork, ...]:
+        counted, sized = iter(as_floats(counts)), iter(as_floats(sizes))
+        work = [demand_of(kernel, counted, sized) for kernel in self.kernels]
+        return tuple(demand for demand in work if demand.moved)
+
+
+def as_floats(values: Iterable[Any]) -> list[Any]:
+    """Convert arrays of counts to floats; counts beyond 2**53 are rounded."""
+    return [value.astype(np.float64) if isinstance(value, np.ndarray) else value for value in values]
+
+
+def demand_of(kernel: FoldedKernel, counted: Iterator[Any], sized: Iterator[Any]) -> KernelWork:
+    """Read the work of a folded kernel from the values of its formulas in compilation order, numbers or arrays."""
     products = tuple(
         MatrixWork(next(counted), axes, (next(sized), next(sized), next(sized))) for axes in kernel.products
     )
@@ -61,10 +92,10 @@ def demand_of(kernel: FoldedKernel, counted: Iterator[int], sized: Iterator[int]
         next(counted) for _ in range(11)
     )
     moved = tuple(
-        TensorTraffic(name, requested, min(requested, distinct), max(1, instances), again, along)
+        TensorTraffic(name, requested, smaller(requested, distinct), larger(1, instances), again, along)
         for name, again, along in kernel.tensors
         for requested, distinct, instances in [(next(counted), next(counted), next(counted))]
-        if requested
+        if np.any(requested)
     )
     tile, inner = next(sized), next(sized)
     return KernelWork(
@@ -81,7 +112,7 @@ def demand_of(kernel: FoldedKernel, counted: Iterator[int], sized: Iterator[int]
         trips,
         None if kernel.outer is None else (kernel.outer, tile),
         inner if kernel.masked else None,
-        max(1, parts),
+        larger(1, parts),
         exps_once,
         footprint,
     )

@@ -1,0 +1,309 @@
+"""Every tile that fits a device in the launch configurations of an implementation, with its time.
+
+The time is no monotone function of the tile size (waves, trips and padding jump), so all tiles that fit are timed, in
+arrays: the tiles of launch configurations with one layout of warps together, under all candidates of the options that
+the kernels choose per call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.options import NUMBERS
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import rates
+from iomodel.errors import InfeasibleError, InputError
+from iomodel.nests.implementation import Implementation
+from iomodel.placement.shipped_tile import shipped_tile
+from iomodel.solving.on_device import LaunchProblem, LaunchProblems, nothing_fits, ways_for
+from iomodel.solving.parts import most_kv
+from iomodel.solving.problem import Tile
+from iomodel.timing.clock import Clock, clock_for
+from iomodel.timing.parameters import Parameters
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention
+
+ROWS = 128
+"""Rows of a tile in the rule for packing [rows]."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A call on a device by an implementation, with the given options and the assumptions of the time model."""
+
+    algorithm: AlgorithmLike
+    call: Attention | VarlenAttention
+    device: Hardware
+    implementation: Implementation
+    min_block_kv: int | None
+    min_blocks_per_sm: int
+    options: Mapping[str, Any]
+    parameters: Parameters
+
+    def setting(self, searched: Mapping[str, Any]) -> Setting:
+        """Lay the call out under a choice of the searched options."""
+        searched = {name: searched[name] for name in self.implementation.searched if name in searched}
+        chosen = {**self.options, **searched}
+        ways = ways_for(
+            self.algorithm, self.call, self.device, self.implementation, self.min_block_kv, self.min_blocks_per_sm,
+            chosen,
+        )  # fmt: skip
+        return Setting(self, searched, ways)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The launch configurations of a call under one choice of the searched options, with their timer."""
+
+    question: Question
+    searched: Mapping[str, Any]
+    variants: LaunchProblems
+
+    @cached_property
+    def clock(self) -> Clock:
+        """The timer."""
+        ask, options = self.question, self.variants.ask.options
+        known = rates(ask.device, ask.call.dtype)
+        return clock_for(ask.algorithm, ask.call, ask.device, options, ask.parameters, known, ask.implementation)
+
+    def way(self, like: LaunchProblem, tile: Tile) -> LaunchProblem:
+        """Return the search problem of a launch configuration that has a tile."""
+        return next(
+            way
+            for way in self.variants.ways
+            if way.launch == like.launch and all(way.ranges[name].has(size) for name, size in way.sizes(tile).items())
+        )
+
+
+@dataclass(frozen=True)
+class Family:
+    """Settings that differ in numbers alone, such as the number of splits: one layout, and arrays of the numbers."""
+
+    setting: Setting
+    numbers: tuple[Mapping[str, Any], ...]
+    most: tuple[int | None, ...]
+    _built: dict[int, Setting] = field(default_factory=dict, compare=False, repr=False)
+    _shipped: dict[int, Mapping[str, int] | None] = field(default_factory=dict, compare=False, repr=False)
+
+    def at(self, place: int) -> Setting:
+        """Return one of the settings, built on first use."""
+        if place not in self._built:
+            own = {**self.setting.searched, **self.numbers[place]}
+            self._built[place] = self.setting if own == self.setting.searched else self.setting.question.setting(own)
+        return self._built[place]
+
+    def shipped(self, place: int) -> Mapping[str, int] | None:
+        """Return the tile that the implementation ships under one of the settings."""
+        if place not in self._shipped:
+            ask = self.setting.question
+            options = {**self.setting.variants.ask.options, **self.numbers[place]}
+            self._shipped[place] = shipped_tile(ask.implementation, ask.call, ask.device, options)
+        return self._shipped[place]
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The tiles that fit in one launch configuration, with the shared memory of a block [B] and blocks per SM."""
+
+    variant: LaunchProblem
+    outer: Any
+    inner: Any
+    shared: Any
+    blocks: Any
+
+    @classmethod
+    def of(cls, variant: LaunchProblem) -> Fitting | None:
+        """Find the tiles that fit; None if there are none."""
+        problem, placement, launch = variant.problem, variant.placement, variant.launch
+        outer, inner, budget = problem.outer, problem.inner, problem.budget
+        most = outer.largest(lambda u: problem.footprint(u, inner.first), budget)
+        if most is None:
+            return None
+        widest = inner.largest(lambda v: problem.footprint(outer.first, v), budget)
+        assert widest is not None  # the smallest tile fits
+        sizes = (
+            np.arange(side.first, last + 1, side.step, dtype=np.int64)
+            for side, last in ((outer, most), (inner, widest))
+        )
+        u, v = (size.ravel() for size in np.meshgrid(*sizes, indexing="ij"))
+        query, key = variant.sizes((u, v)).values()
+        shared, columns = placement.memory(query, key, launch.stages, launch.warps)
+        registers = placement.registers_of(query, key, launch.warps)
+        blocks = placement.room(shared, registers, launch.warps, columns)
+        fits = (shared <= budget) & (registers <= placement.registers_limit(launch.warps))
+        fits &= blocks >= variant.least_blocks
+        return cls(variant, u[fits], v[fits], *(np.broadcast_to(value, u.shape)[fits] for value in (shared, blocks)))
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Every tile that fits at every launch configuration, as columns in the order of preference.
+
+    Faster tiles come first; then those with less traffic, the larger key tile, less shared memory, fewer warps.
+    """
+
+    families: tuple[Family, ...]
+    ways: tuple[LaunchProblem, ...]
+    columns: Mapping[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.columns["seconds"])
+
+    def of(self, place: int) -> tuple[Setting, LaunchProblem, Tile, float]:
+        """Return the setting, launch configuration, tile and time [s] of one candidate."""
+        at = {name: column[place] for name, column in self.columns.items()}
+        tile = int(at["outer"]), int(at["inner"])
+        setting = self.families[at["family"]].at(int(at["number"]))
+        return setting, setting.way(self.ways[at["way"]], tile), tile, float(at["seconds"])
+
+    def key(self, place: int) -> tuple[Any, ...]:
+        """Return the tiles, launch and searched options, which name a candidate to its user."""
+        names = ("outer", "inner", "warps", "stages", "family", "number")
+        return tuple(self.columns[name][place] for name in names)
+
+
+def candidates(question: Question) -> Candidates:
+    """Time every tile that fits; raise InfeasibleError if no tile fits, InputError if no option is allowed."""
+    found = families(question)
+    ways = [(number, way) for number, family in enumerate(found) for way in family.setting.variants.ways]
+    layouts: dict[tuple[int, int, int, Any], list[tuple[int, Fitting]]] = {}
+    for place, (number, way) in enumerate(ways):
+        fitting = Fitting.of(way)
+        if fitting is not None:
+            layout = number, id(way.placement), way.launch.warps, way.launch.along
+            layouts.setdefault(layout, []).append((place, fitting))
+    timed = [_timed(found[layout[0]], layout[0], alike) for layout, alike in layouts.items()]
+    columns = {name: np.concatenate([part[name] for part in timed]) for name in timed[0]} if timed else {"seconds": ()}
+    if not len(columns["seconds"]):
+        variants = found[0].setting.variants
+        raise nothing_fits(question.algorithm, question.device, variants.ways)
+    order = np.lexsort([columns[name] for name in ("warps", "shared", "less_keys", "requested", "seconds")])
+    return Candidates(
+        tuple(found), tuple(way for _, way in ways), {name: column[order] for name, column in columns.items()}
+    )
+
+
+def _timed(family: Family, number: int, alike: Sequence[tuple[int, Fitting]]) -> dict[str, Any]:
+    """Time the tiles of launch configurations that differ in their stages and sizes alone."""
+    first, clock = alike[0][1].variant, family.setting.clock
+    lengths = [len(fitting.outer) for _, fitting in alike]
+    tiles = {name: np.concatenate([getattr(fitting, name) for _, fitting in alike]) for name in COLUMNS}
+    tiles["way"] = np.repeat([place for place, _ in alike], lengths)
+    tiles["stages"] = np.repeat([fitting.variant.launch.stages for _, fitting in alike], lengths)
+    key = first.sizes((tiles["outer"], tiles["inner"]))[first.placement.tiles[1]]
+    tiles["less_keys"] = -key
+    allowed = [np.flatnonzero(key <= (key if most is None else most)) for most in family.most]
+    places = np.concatenate(allowed)
+    columns = {name: column[places] for name, column in tiles.items()}
+    columns["number"] = np.repeat(np.arange(len(allowed)), [len(each) for each in allowed])
+    columns |= {
+        name: np.full(len(places), value) for name, value in (("family", number), ("warps", first.launch.warps))
+    }
+    options = {
+        name: np.array([numbers[name] for numbers in family.numbers])[columns["number"]] for name in family.numbers[0]
+    }
+    sizes = first.sizes((columns["outer"], columns["inner"]))
+    names = family.setting.variants.ask.compiled.tiles
+    work = clock.over(first.placement.widths, {name: sizes[name] for name in names}, options)
+    seconds = clock.seconds_over(work, first.launch, columns["stages"], columns["blocks"])
+    requested = sum(demand.requested_bytes for demand in work)
+    for name, values in (("seconds", seconds), ("requested", requested)):
+        columns[name] = np.broadcast_to(values, places.shape)
+    return columns
+
+
+COLUMNS = ("outer", "inner", "shared", "blocks")
+"""Columns of the tiles of a launch configuration."""
+
+
+def families(question: Question) -> list[Family]:
+    """Build the settings of every choice of the searched options; raise the first error if every choice is refused."""
+    taken = find_algorithm(question.algorithm).takes(question.call.direction)
+    free = _free(question.implementation, question.call, taken, question.options)
+    numeric = [name for name in free if name in NUMBERS]
+    found: list[Family] = []
+    failure: InputError | InfeasibleError | None = None
+    for words in _products({name: values for name, values in free.items() if name not in numeric}):
+        base: Setting | None = None
+        numbers, most = [], []
+        for chosen in _products({name: free[name] for name in numeric}):
+            try:
+                if base is None:
+                    base = question.setting({**words, **chosen})
+                limit = _most_keys(base, {**words, **chosen})
+            except (InputError, InfeasibleError) as error:  # more splits than key tiles, say
+                if not free:
+                    raise
+                failure = failure or error
+                continue
+            numbers.append(chosen)
+            most.append(limit)
+        if base is not None:
+            found.append(Family(base, tuple(numbers), tuple(most)))
+    if not found:
+        assert failure is not None  # every choice was refused
+        raise failure
+    return found
+
+
+def _most_keys(base: Setting, searched: Mapping[str, Any]) -> int | None:
+    """Return the largest key tile under other numbers than those of a setting; raise InputError if they are refused."""
+    question = base.question
+    ask = BoundCall.bind(question.algorithm, question.call, {**question.options, **searched})
+    steps = [way.placement.steps(way.launch)[1] for way in base.variants.ways]
+    return most_kv(ask, max(steps))
+
+
+def choices(
+    implementation: Implementation,
+    call: Attention | VarlenAttention,
+    taken: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """Yield each combination of the searched options that are not given."""
+    return _products(_free(implementation, call, taken, options))
+
+
+def _free(
+    implementation: Implementation,
+    call: Attention | VarlenAttention,
+    taken: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> dict[str, Sequence[Any]]:
+    return {
+        name: values
+        for name, values in implementation.searched.items()
+        if name not in options and (_underfilled(call) if name == "packed" else name in taken)
+    }
+
+
+def _products(values: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield each combination of the values."""
+    for chosen in product(*values.values()):
+        yield dict(zip(values, chosen, strict=True))
+
+
+def _underfilled(call: Attention | VarlenAttention) -> bool:
+    """Check that packing the rows of grouped heads fills tiles better.
+
+    This is the rule of FlashAttention-3 (github.com/Dao-AILab/flash-attention, hopper: heuristics.h, should_pack_gqa):
+    tiles of one head are filled to less than 0.9 of the tiles of a packed group; lengths that differ are packed.
+    """
+    if call.heads == call.kv_heads:
+        return False
+    if isinstance(call, VarlenAttention):
+        return True
+
+    def filled(rows: int) -> float:
+        return rows / (-(-rows // ROWS) * ROWS)
+
+    return filled(call.q_len) < 0.9 * filled(call.q_len * call.group)
