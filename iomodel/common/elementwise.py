@@ -14,12 +14,16 @@ def larger(*values: Any) -> Any:
     >>> larger(1, 2.0), larger(1, np.array([0, 3])).tolist()
     (2.0, [1, 3])
     """
-    return reduce(np.maximum, values) if _any_array(values) else max(values)
+    if _any_array(values):
+        return reduce(np.maximum, values)
+    return max(values)
 
 
 def smaller(*values: Any) -> Any:
     """Return the smallest of some values, element by element."""
-    return reduce(np.minimum, values) if _any_array(values) else min(values)
+    if _any_array(values):
+        return reduce(np.minimum, values)
+    return min(values)
 
 
 def pick(condition: Any, then: Any, otherwise: Any) -> Any:
@@ -54,5 +58,14 @@ def ratio(value: Any, by: Any) -> Any:
     return value / by if by else 0.0
 
 
+def anywhere(condition: Any) -> bool:
+    """Check that a condition holds for a number, or for some element.
+
+    >>> anywhere(0), anywhere(np.array([0, 1]))
+    (False, True)
+    """
+    return bool(condition.any()) if isinstance(condition, np.ndarray) else bool(condition)
+
+
 def _any_array(values: tuple[Any, ...]) -> bool:
-    return any(isinstance(value, np.ndarray) for value in values)
+    return np.ndarray in map(type, values)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.cache import BoundedCache
+from iomodel.counting.kinds import kind_of
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
@@ -66,8 +68,7 @@ def list_implementations(
         return [known.name for known in (*declaration.implementations, TEXTBOOK)]
     device = as_device(hardware)
     call = Attention(q_len=1, head_dim=128) if workload is None else as_attention(workload)
-    able = [known.name for known in declaration.implementations if refusal(declaration, call, device, known) is None]
-    return [*able, TEXTBOOK.name]
+    return [*(known.name for known in _able(declaration, call, device)), TEXTBOOK.name]
 
 
 def refusal(
@@ -93,8 +94,8 @@ def implementations_for(
     if chosen is None:
         if not isinstance(longest, Attention):
             return []
-        known = declaration.implementations
-        return [able for able in known if refusal(declaration, longest, hardware, able) is None]
+        key = id(hardware), declaration, kind_of(longest), longest.dtype, longest.head_dim, longest.value_dim
+        return _ABLE.get(key, lambda: (hardware, _able(declaration, longest, hardware)))[1]
     if not chosen.residency:
         return []
     if not isinstance(longest, Attention):
@@ -104,6 +105,14 @@ def implementations_for(
         others = ", ".join(list_implementations(declaration, hardware, longest))
         raise type(reason)(f"{reason}; implementations that run: {others}")
     return [chosen]
+
+
+_ABLE = BoundedCache[tuple[Hardware, list[Implementation]]](1024)
+"""Implementations by kind of call; each entry keeps its device alive, so that no other takes its id."""
+
+
+def _able(algorithm: Algorithm, workload: Attention, hardware: Hardware) -> list[Implementation]:
+    return [known for known in algorithm.implementations if refusal(algorithm, workload, hardware, known) is None]
 
 
 def _requested(algorithm: Algorithm, requested: object) -> Implementation | None:

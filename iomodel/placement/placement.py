@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import larger, smaller
+from iomodel.common.cache import BoundedCache
+from iomodel.common.elementwise import anywhere, larger, smaller
 from iomodel.counting.compiled_algorithm import Formulas
-from iomodel.counting.kinds import FormulaKind
+from iomodel.counting.kinds import FormulaKind, kind_of
 from iomodel.counting.store import obtain, record
 from iomodel.devices.device import Hardware
-from iomodel.errors import InputError
+from iomodel.errors import InputError, SpecError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
@@ -208,7 +209,7 @@ class Placement:
             "warps": device.warps_per_sm // all_warps,
             "blocks": device.blocks_per_sm,
         }
-        if np.any(columns):
+        if anywhere(columns):
             limits["tensor memory"] = device.tensor_columns // _allocated(columns)
         return limits
 
@@ -221,7 +222,7 @@ def _excess(size: int, step: int, sizes: tuple[int, ...]) -> int:
 def _allocated(columns: Any) -> Any:
     """Round to an allocation of tensor memory: a power of two from 32 on [columns]."""
     allocated: Any = LEAST_ALLOCATED
-    while np.any(columns > allocated):
+    while anywhere(columns > allocated):
         allocated = allocated * (1 + (columns > allocated))
     return allocated
 
@@ -243,6 +244,29 @@ def layouts_for(
     algorithm: Algorithm, workload: Attention, hardware: Hardware, implementation: Implementation
 ) -> list[Residency]:
     """Select the layouts of an implementation that run a workload on a device; raise InputError if there are none."""
+    widths = workload.head_dim, workload.value_dim
+    key = id(hardware), algorithm, id(implementation), kind_of(workload), workload.dtype, widths
+
+    def select() -> Selected:
+        try:
+            return hardware, implementation, _layouts(algorithm, workload, hardware, implementation)
+        except (InputError, SpecError) as error:
+            return hardware, implementation, error
+
+    _, _, found = _SELECTED.get(key, select)
+    if isinstance(found, Exception):
+        raise found.with_traceback(None)
+    return found
+
+
+Selected = tuple[Hardware, Implementation, "list[Residency] | InputError | SpecError"]
+_SELECTED = BoundedCache[Selected](4096)
+"""Layouts by kind of call; each entry keeps its device and implementation alive, so that no other takes their ids."""
+
+
+def _layouts(
+    algorithm: Algorithm, workload: Attention, hardware: Hardware, implementation: Implementation
+) -> list[Residency]:
     declaring, label = implementation.residency, f"{implementation.name} of {algorithm}"
     layouts = list(declaring.get(workload.direction, ()))
     if not layouts:

@@ -163,7 +163,10 @@ class Clock:
         if fitting:
             placement, launch, blocks = fitting[0]
             if len(fitting) > 1:
-                quick = [self.timed(tiles, *way).seconds for way in fitting]
+                quick = [
+                    self.seconds_over(self.demand(way.widths, tiles), launch, launch.stages, max(1, blocks))
+                    for way, launch, blocks in fitting
+                ]
                 placement, launch, blocks = fitting[quick.index(min(quick))]
             return self.timed(tiles, placement, launch, blocks)
         if not tried:

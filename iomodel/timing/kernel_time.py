@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from iomodel.common.elementwise import ceil_div, floor_div, larger, pick, ratio, smaller
+from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, ratio, smaller
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.devices.rates import Rates
@@ -238,7 +238,7 @@ def _on_sms(
     awaited = parameters.l2_clocks * clock * demand.trips / units + port
     waits = steps + pick(launched.stages <= execution.waiting, awaited, 0.0)
     most = smaller(launched.blocks_per_sm, ceil_div(blocks, units))
-    backward, warps = bool(np.any(demand.gradients)), launched.warps or 1
+    backward, warps = anywhere(demand.gradients), launched.warps or 1
     together, groups, read_with = warps, 1, (1, 2) if backward else (2, 1)
     if launched.specialized:
         together, groups, read_with = (1, 1, (1, 1)) if backward else (1, warps, (2, 1))
@@ -255,13 +255,13 @@ def _on_sms(
     clocks = alone, parameters.block_clocks * clock, [ratio(time, alone) for time in each]
     on_busiest = _busiest(grid, copies, units, execution, clocks, most)
     in_visits, per_block = _latency(demand, workload, packed, execution, launched, parameters)
-    if np.any(in_visits):
+    if anywhere(in_visits):
         alike = [1 / many for many in range(1, deepest + 1)]
         received = _busiest(grid, copies, units, execution, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
     seconds = on_busiest + phases.chip
     beyond = capped > needs["matrix"]
-    if np.any(beyond):
+    if anywhere(beyond):
         whole = _Phases.of({**needs, "matrix": larger(capped, needs["matrix"])}, execution, launched.exposed)
         least = larger(seconds, _least(of(whole), most) + whole.chip)
         seconds = pick(beyond, least, seconds)
@@ -352,7 +352,7 @@ def _grid_of(
     assert workload is not None
     assert not isinstance(workload, VarlenAttention)
     seen = visits(workload, axis, tile, inner, packed)
-    if not np.any(seen.total):
+    if not anywhere(seen.total):
         return Spread(((1, 1),)), demand.blocks
     return seen, floor_div(demand.blocks, seen.blocks)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import larger, smaller
+from iomodel.common.elementwise import anywhere, larger, smaller
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.store import obtain, record
@@ -95,7 +95,7 @@ def demand_of(kernel: FoldedKernel, counted: Iterator[Any], sized: Iterator[Any]
         TensorTraffic(name, requested, smaller(requested, distinct), larger(1, instances), again, along)
         for name, again, along in kernel.tensors
         for requested, distinct, instances in [(next(counted), next(counted), next(counted))]
-        if np.any(requested)
+        if anywhere(requested)
     )
     tile, inner = next(sized), next(sized)
     return KernelWork(
