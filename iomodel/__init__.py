@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from iomodel.studies.diagnosis.diagnose import Diagnosis as Diagnosis
     from iomodel.studies.diagnosis.diagnose import diagnose as diagnose
     from iomodel.studies.estimate import estimate as estimate
+    from iomodel.studies.estimate_array import estimate_array as estimate_array
+    from iomodel.studies.estimate_array_result import EstimateArray as EstimateArray
     from iomodel.studies.judge import Judgement as Judgement
     from iomodel.studies.judge import judge as judge
     from iomodel.studies.least_sram import crossover as crossover
@@ -161,6 +163,8 @@ _PUBLIC = {
         "diagnose",
     ),
     "studies.estimate": ("estimate",),
+    "studies.estimate_array": ("estimate_array",),
+    "studies.estimate_array_result": ("EstimateArray",),
     "studies.judge": (
         "Judgement",
         "judge",

@@ -64,8 +64,8 @@ class Formulas:
             u, v, group = sizes.scalars(*point)
             yield counted(quantity, outer, u, v, group, workload)
 
-    def over(self, workload: Attention, options: Sequence[Any], sizes: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the integers of one call at arrays of options and sizes."""
+    def over(self, workload: Any, options: Sequence[Any], sizes: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the integers at arrays of options and sizes, of one call, or of many under a mask without data."""
         point = (*workload.point, *options, *sizes)
         if not self.nodes:
             return self.compiled.arrays(*point)

@@ -153,10 +153,7 @@ class CostArray(ArrayCounts, Result, Tabular):
         >>> bool(costs.at(1).hbm_bytes == costs.hbm_bytes[1])
         True
         """
-        whole = [in_digits(i) for i in index]
-        place = tuple(i if isinstance(i, int) and not isinstance(i, bool) else -1 for i in whole)
-        if len(place) != len(self.shape) or not all(0 <= i < n for i, n in zip(place, self.shape, strict=True)):
-            raise InputError(f"index: {shown(index)} given; allowed: one index for each axis of {self.shape}")
+        place = place_of(index, self.shape)
         sizes, options = (
             {name: at_place(value, place, self.shape) for name, value in arrays.items()}
             for arrays in (self.tiles, self.options)
@@ -222,6 +219,15 @@ class CostArray(ArrayCounts, Result, Tabular):
             entry, values = {**QUANTITIES, **TOTALS}[name], getattr(self, name)
             rows.append((entry.label, f"{values.min():,}", f"{values.max():,}", entry.unit))
         return [Table(f"{self.algorithm}: {self.shape}", ("quantity", ">least", ">most", "unit"), rows)]
+
+
+def place_of(index: tuple[object, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Check an index of an array of this shape."""
+    whole = [in_digits(i) for i in index]
+    place = tuple(i if isinstance(i, int) and not isinstance(i, bool) else -1 for i in whole)
+    if len(place) != len(shape) or not all(0 <= i < n for i, n in zip(place, shape, strict=True)):
+        raise InputError(f"index: {shown(index)} given; allowed: one index for each axis of {shape}")
+    return place
 
 
 def _plain(value: Any) -> Any:

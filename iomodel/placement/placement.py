@@ -95,6 +95,10 @@ class Placement:
         """Compiled widths of the rows of Q and K, and of V [elements]."""
         return self.padded.head_dim, self.padded.value_dim
 
+    def at_points(self, calls: Any) -> Placement:
+        """Return the placement for many calls, whose numbers are arrays."""
+        return replace(self, padded=calls)
+
     def launches(self) -> list[Launch]:
         """List every launch configuration of the kernel."""
         configurations = []

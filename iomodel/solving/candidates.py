@@ -17,6 +17,7 @@ import numpy as np
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.elementwise import ceil_div
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import NUMBERS
 from iomodel.devices.device import Hardware
@@ -293,17 +294,19 @@ def _products(values: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _underfilled(call: Attention | VarlenAttention) -> bool:
-    """Check that packing the rows of grouped heads fills tiles better.
-
-    This is the rule of FlashAttention-3 (github.com/Dao-AILab/flash-attention, hopper: heuristics.h, should_pack_gqa):
-    tiles of one head are filled to less than 0.9 of the tiles of a packed group; lengths that differ are packed.
-    """
+    """Check that packing the rows of grouped heads fills tiles better; lengths that differ are packed."""
     if call.heads == call.kv_heads:
         return False
-    if isinstance(call, VarlenAttention):
-        return True
+    return isinstance(call, VarlenAttention) or bool(underfilled(call.q_len, call.group))
 
-    def filled(rows: int) -> float:
-        return rows / (-(-rows // ROWS) * ROWS)
 
-    return filled(call.q_len) < 0.9 * filled(call.q_len * call.group)
+def underfilled(q_len: Any, group: Any) -> Any:
+    """Check that tiles of one head are filled to less than 0.9 of those of a packed group; numbers or arrays.
+
+    This is the rule of FlashAttention-3 (github.com/Dao-AILab/flash-attention, hopper: heuristics.h, should_pack_gqa).
+    """
+
+    def filled(rows: Any) -> Any:
+        return rows / (ceil_div(rows, ROWS) * ROWS)
+
+    return filled(q_len) < 0.9 * filled(q_len * group)

@@ -8,6 +8,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.elementwise import floor_div, larger
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware
@@ -19,7 +20,8 @@ from iomodel.nests.implementation import Implementation
 from iomodel.placement.check import checked, excess, refused_launch
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
-from iomodel.timing.kernel_time import KernelTime, Launched, elapsed, kernel_time
+from iomodel.timing.balance import Rows
+from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, elapsed, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import together
 from iomodel.timing.parameters import Parameters
@@ -95,14 +97,15 @@ class Clock:
 
     def seconds_over(self, work: Sequence[KernelWork], launch: Launch, stages: Any, blocks: Any) -> Any:
         """Time arrays of tiles from their work, in one layout of warps, with their stages and blocks per SM [s]."""
-        launched = replace(self._launched(launch), stages=stages, blocks_per_sm=blocks)
-        packed, total = bool(self.options["packed"]), 0.0
+        launched = replace(self.launched(launch), stages=stages, blocks_per_sm=blocks)
+        total = 0.0
         for demand in work:
-            took = elapsed(demand, self.workload, packed, self.rates, self.execution, launched, self.parameters)
+            took = self.elapsed(demand, self.workload, launched)
             total = total + took.seconds * (demand.requested_bytes > 0)  # without traffic it is not launched
         return total
 
-    def _launched(self, launch: Launch) -> Launched:
+    def launched(self, launch: Launch) -> Launched:
+        """Describe a launch configuration to the time model."""
         return Launched(
             WarpLayout.of(launch.residency, launch.along, self.workload.element_size),
             exposed=launch.residency.exposed,
@@ -125,20 +128,30 @@ class Clock:
             widths = (call.head_dim, call.value_dim)
         else:
             widths = placement.widths
-            launched = self._launched(launch)
+            launched = self.launched(launch)
             sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
         packed = bool(self.options["packed"])
         kernels = []
         for demand in self.demand(widths, tiles):
-            each = replace(launched, blocks_per_sm=self._room(demand) if blocks is None else max(1, blocks))
+            each = replace(launched, blocks_per_sm=self.room(demand) if blocks is None else max(1, blocks))
             kernels.append(kernel_time(demand, call, packed, self.rates, self.execution, each, self.parameters))
         return TimedLaunch(sizes, tuple(kernels))
 
-    def _room(self, demand: KernelWork) -> int:
+    def room(self, demand: KernelWork) -> Any:
         """Count the blocks of a kernel that fit an SM, at least one."""
         per_sm = self.hardware.memory.sram.per_sm
         room = self.hardware.sram_per_block if per_sm is None else int(per_sm.value)
-        return max(1, room // max(1, demand.footprint))
+        return larger(1, floor_div(room, larger(1, demand.footprint)))
+
+    @property
+    def launch(self) -> float:
+        """Time between the starts of consecutive kernels [s]."""
+        return self.parameters.kernel_launch if self.rates.launch is None else self.rates.launch
+
+    def elapsed(self, demand: KernelWork, rows: Rows | VarlenAttention, launched: Launched) -> Elapsed:
+        """Time a kernel over the rows of one call or of many."""
+        packed = bool(self.options["packed"])
+        return elapsed(demand, rows, packed, self.rates, self.execution, launched, self.parameters)
 
     def launches(self, given: Mapping[str, Any]) -> Iterator[tuple[Placement, Launch]]:
         """Iterate over the launch configurations with the given warps and stages."""

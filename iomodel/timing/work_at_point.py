@@ -55,22 +55,12 @@ class Demands:
         return tuple(demand for demand in work if demand.moved)  # a kernel without traffic is not launched
 
     def over(
-        self, workload: Attention, padded: Attention, options: Mapping[str, Any], tiles: Mapping[str, Any]
+        self, workload: Any, padded: Any, options: Mapping[str, Any], tiles: Mapping[str, Any]
     ) -> tuple[KernelWork, ...]:
-        """Evaluate the work of one call at arrays of tiles, as floats; arguments as for `at`."""
+        """Evaluate the work at arrays of tiles and options, of one call or of many, as floats."""
         numbers = [options[name] for name in self.numbers]
         point = [tiles[name] for name in self.tiles]
         return self._work(self.counts.over(workload, numbers, point), self.sizes.over(padded, numbers, point))
-
-    def over_calls(
-        self, point: Mapping[str, Any], widths: tuple[int, int], options: Mapping[str, Any], tiles: Mapping[str, Any]
-    ) -> tuple[KernelWork, ...]:
-        """Evaluate the work of many calls, from their numbers by name, with matrix products over rows so wide."""
-        numbers = [options[name] for name in self.numbers]
-        sizes = [tiles[name] for name in self.tiles]
-        padded = {**point, "head_dim": widths[0], "value_dim": widths[1]}
-        counted = self.counts.arrays(point.values(), numbers, sizes)
-        return self._work(counted, self.sizes.arrays(padded.values(), numbers, sizes))
 
     def _work(self, counts: Iterable[Any], sizes: Iterable[Any]) -> tuple[KernelWork, ...]:
         counted, sized = iter(as_floats(counts)), iter(as_floats(sizes))

@@ -1,0 +1,163 @@
+"""Result of an estimate at arrays of shapes, tiles and options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from iomodel.common.display import Result, Table
+from iomodel.common.results import check_keys, decoded_values, plain
+from iomodel.common.tabular import Tabular, flat_columns
+from iomodel.counting.arrays.integers import at_place
+from iomodel.counting.cost_array import CostArray, place_of
+from iomodel.counting.evaluation.array_engine import exact_ratio
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import Rates
+from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
+from iomodel.nests.implementation import Implementation
+from iomodel.studies.estimate import estimate
+from iomodel.timing.parameters import Parameters
+from iomodel.timing.result import Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class EstimateArray(Result, Tabular):
+    """The quantities of :class:`~iomodel.Estimate` as arrays of one shape.
+
+    Attributes
+    ----------
+    algorithm : str
+        The algorithm.
+    hardware : Hardware
+        The device.
+    costs : CostArray
+        The exact counts of the same points; counts of chosen options, such as `splits`, are those of `at`.
+    seconds : array of float
+        Time of each call [s]; NaN where the tiles do not fit and ``infeasible="mark"`` was given.
+    breakdown : mapping of str to array
+        Time each resource would take if it were the only limit, and the times of trips, tails and launches [s].
+    streamed_bytes : array of float
+        DRAM traffic behind the time [B].
+    chosen : mapping of str to array
+        Warps and stages of the fastest launch, and the options that the kernels choose per call.
+    """
+
+    algorithm: str
+    hardware: Hardware
+    costs: CostArray
+    seconds: Any
+    breakdown: Mapping[str, Any]
+    streamed_bytes: Any
+    chosen: Mapping[str, Any]
+    rates: Rates
+    parameters: Parameters
+    implementation: str | Implementation | None
+    arguments: Mapping[str, Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Broadcast shape of all arguments."""
+        shape: tuple[int, ...] = self.seconds.shape
+        return shape
+
+    @property
+    def feasible(self) -> Any:
+        """True where the tiles fit."""
+        return ~np.isnan(self.seconds)
+
+    @cached_property
+    def bound(self) -> Any:
+        """The entry of `breakdown` that takes longest, as an array of names."""
+        names = np.array(list(self.breakdown))
+        stacked = np.stack([np.broadcast_to(values, self.shape) for values in self.breakdown.values()])
+        return names[stacked.argmax(axis=0)]
+
+    @property
+    def flops_per_second(self) -> Any:
+        """FLOPs of the visible pairs over the time [FLOP/s]."""
+        return np.asarray(self.costs.useful_flops, dtype=np.float64) / self.seconds
+
+    @property
+    def mfu(self) -> Any:
+        """Share of the matrix peak used by the visible pairs [-]."""
+        return self.flops_per_second / self.rates.peak
+
+    @property
+    def intensity(self) -> Any:
+        """FLOPs of the visible pairs over the DRAM traffic behind the time [FLOP/B]."""
+        return exact_ratio(np.asarray(self.costs.useful_flops), np.asarray(self.streamed_bytes))
+
+    def at(self, *index: int) -> Estimate:
+        """Return the estimate at one index, by :func:`iomodel.estimate`, with its interval of DRAM traffic.
+
+        >>> import iomodel
+        >>> times = iomodel.estimate_array("flash2", "h100-sxm5", q_len=[1024, 4096], head_dim=64, block_q=128,
+        ...                                block_kv=64)
+        >>> bool(times.at(1).seconds == times.seconds[1])
+        True
+        """
+        place = place_of(index, self.shape)
+        calls = self.costs.calls
+        fields = {name: at_place(value, place, self.shape) for name, value in self.arguments.items()}
+        sizes = {name: fields.pop(name) for name in list(fields) if name in TILE_NAMES | LAUNCH_NAMES}
+        options = {name: value for name, value in fields.items() if name in self.costs.options}
+        return estimate(
+            self.algorithm, calls.call(place, self.shape), self.hardware, sizes or None, parameters=self.parameters,
+            implementation=self.implementation, **options,
+        )  # fmt: skip
+
+    def records(self) -> dict[str, Any]:
+        """Return a column per array argument and quantity, with a row per point."""
+        given = {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
+        times = {f"{name} [s]": values for name, values in self.breakdown.items()}
+        known = {"seconds": self.seconds, "bound": self.bound, "mfu": self.mfu, "streamed_bytes": self.streamed_bytes}
+        return flat_columns({**given, **self.chosen, **known, **times}, self.shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arguments, and every quantity as nested lists, ready for JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "hardware": self.hardware.to_dict(),
+            "parameters": self.parameters.to_dict(),
+            "implementation": plain(self.implementation),
+            "arguments": plain(self.arguments),
+            "seconds": plain(self.seconds),
+            "breakdown": plain(self.breakdown),
+            "streamed_bytes": plain(self.streamed_bytes),
+            "chosen": plain(self.chosen),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> EstimateArray:
+        """Time the arguments of plain data again; the quantities are not read."""
+        wanted = {
+            "algorithm": str, "hardware": Hardware, "parameters": Parameters,
+            "implementation": str | Implementation | None, "arguments": Mapping[str, Any],
+        }  # fmt: skip
+        known = decoded_values(wanted, (), data, cls.__name__)
+        check_keys(data, (*known, "seconds", "breakdown", "streamed_bytes", "chosen"))
+        from iomodel.studies.estimate_array import estimate_array
+
+        more = {name: known[name] for name in ("parameters", "implementation")}
+        arguments = {**known["arguments"], **more, "infeasible": "mark"}
+        return estimate_array(known["algorithm"], known["hardware"], **arguments)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, EstimateArray):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.algorithm, self.shape))
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        rows = [("points", f"{self.seconds.size:,}", "", "-")]
+        if self.feasible.any():
+            least, most = (f"{end(self.seconds) * 1e6:,.1f}" for end in (np.nanmin, np.nanmax))
+            rows.append(("time", least, most, "us"))
+        return [Table(f"{self.algorithm} on {self.hardware.name}", ("quantity", ">least", ">most", "unit"), rows)]

@@ -1,0 +1,125 @@
+"""Times of one kernel library at the points of many calls and tiles, each at its fastest launch configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from iomodel.placement.placement import Launch, Placement
+from iomodel.timing.balance import GridRows
+from iomodel.timing.clock import Clock
+from iomodel.timing.kernel_time import Launched
+
+
+@dataclass(frozen=True)
+class PointCalls:
+    """The numbers of many calls of one kind, in the order of the alphabet; rows are as wide as compiled."""
+
+    numbers: Mapping[str, Any]
+    element_size: int
+
+    @property
+    def point(self) -> tuple[Any, ...]:
+        """Values of the symbols of a workload."""
+        return tuple(self.numbers.values())
+
+    def widened(self, widths: tuple[int, int]) -> PointCalls:
+        """Return the calls with rows as wide as compiled."""
+        return replace(self, numbers={**self.numbers, "head_dim": widths[0], "value_dim": widths[1]})
+
+
+@dataclass
+class Fastest:
+    """The fastest launch found so far at every point: its time [s], infinite where none fits, and its columns."""
+
+    seconds: Any
+    columns: dict[str, Any]
+
+    @classmethod
+    def none(cls, size: int) -> Fastest:
+        """Start without a launch."""
+        return cls(np.full(size, np.inf), {})
+
+    def column(self, name: str) -> Any:
+        """Return a column, of zeros if no launch has it."""
+        return self.columns.get(name, np.zeros(len(self.seconds)))
+
+    def place(self, where: Any, part: Fastest) -> None:
+        """Take the launches of some of the points."""
+        self.seconds[where] = part.seconds
+        for name, values in part.columns.items():
+            self.columns.setdefault(name, np.zeros(len(self.seconds)))[where] = values
+
+    def offer(self, where: Any, seconds: Any, columns: Mapping[str, Any]) -> None:
+        """Take a launch at the points (a mask) where it fits and is faster."""
+        better = where & (seconds < self.seconds)
+        self.seconds = np.where(better, seconds, self.seconds)
+        for name in columns.keys() | self.columns.keys():
+            self.columns[name] = np.where(better, columns.get(name, 0), self.column(name))
+
+
+def fastest_at(
+    clock: Clock, calls: PointCalls, rows: GridRows, options: Mapping[str, Any], tiles: Mapping[str, Any],
+    given: Mapping[str, Any], size: int,
+) -> Fastest:  # fmt: skip
+    """Time the points in every launch configuration with the given warps and stages, and keep the fastest."""
+    found = Fastest.none(size)
+    if not clock.placements:
+        widths = clock.workload.head_dim, clock.workload.value_dim
+        work = clock.demands.over(calls, calls.widened(widths), options, tiles)
+        footprint = np.max([np.broadcast_to(demand.footprint, size) for demand in work], axis=0) if work else 0
+        fits = footprint <= clock.hardware.sram_per_block if tiles else np.full(size, True)
+        found.offer(fits, *_columns(clock, work, rows, Launched(), None if tiles else 1, size))
+        return found
+    for placement in clock.placements:
+        point = calls.widened(placement.widths)
+        work = clock.demands.over(calls, point, options, tiles)
+        placed = placement.at_points(point)
+        query, key = (np.broadcast_to(tiles[name], size) for name in placement.tiles)
+        for launch in placement.launches():
+            wanted = np.full(size, True)
+            for name in given.keys() & {"warps", "stages"}:
+                wanted = wanted & (given[name] == getattr(launch, name))
+            if not wanted.any():
+                continue
+            fits, blocks = _fits(placed, launch, query, key)
+            if (wanted & fits).any():
+                launched = clock.launched(launch)
+                seconds, columns = _columns(clock, work, rows, launched, np.maximum(blocks, 1), size)
+                found.offer(wanted & fits, seconds, {**columns, "warps": launch.warps, "stages": launch.stages})
+    return found
+
+
+def _fits(placement: Placement, launch: Launch, query: Any, key: Any) -> tuple[Any, Any]:
+    """Check which tiles fit in a launch configuration, and count the blocks of an SM."""
+    device, limit = placement.device, placement.registers_limit(launch.warps)
+    shared, columns = placement.memory(query, key, launch.stages, launch.warps)
+    registers = placement.registers_of(query, key, launch.warps)
+    fits = (shared <= device.shared_per_block) & (registers <= limit) & (columns <= device.tensor_columns)
+    fits = fits & (placement.threads(launch.warps) <= device.threads_per_block)
+    for rows, step, sizes in zip((query, key), placement.steps(launch), placement.residency.sizes, strict=True):
+        fits = fits & (np.isin(rows, sizes) if sizes else True) & (rows % step == 0)
+    return fits, placement.room(shared, registers, launch.warps, columns)
+
+
+def _columns(
+    clock: Clock, work: Any, rows: GridRows, launched: Launched, blocks: Any, size: int
+) -> tuple[Any, dict[str, Any]]:
+    """Time the kernels of all points in one launch configuration, with the time of each resource [s]."""
+    total: Any = 0.0
+    columns: dict[str, Any] = {}
+    kernels: Any = 0
+    for demand in work:
+        each = replace(launched, blocks_per_sm=clock.room(demand) if blocks is None else blocks)
+        took = clock.elapsed(demand, rows, each)
+        runs = demand.requested_bytes > 0  # without traffic it is not launched
+        total, kernels = total + took.seconds * runs, kernels + runs
+        parts = {**took.breakdown, "launch": clock.launch, "streamed": took.streamed}
+        for name, value in parts.items():
+            columns[name] = columns.get(name, 0.0) + value * runs
+    host = clock.parameters.host_launch * kernels
+    columns["launch"] = np.where(host > total, np.maximum(host, total), columns.get("launch", 0.0))
+    return np.broadcast_to(np.maximum(total, host), size), columns
