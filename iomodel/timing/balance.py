@@ -109,94 +109,107 @@ Visits = Spread | EdgeVisits
 """Visits of the outer tiles of a grid."""
 
 
-def busiest(
-    tiles: Visits,
-    copies: Any,
-    units: int,
-    order: Order = "grid",
-    *,
-    visit: Any = 1.0,
-    block: float = 0.0,
-    shares: Sequence[Any] = (1.0,),
-    most: Any = None,
-) -> Any:
-    """Estimate the time of the SM that ends last, for a number of copies of each outer tile [s].
+@dataclass(frozen=True)
+class Grid:
+    """Blocks of a grid: the visits of its outer tiles, the copies of each, and the SMs; copies may be an array.
 
-    The numbers may be arrays; those of a Spread belong to one set of outer tiles, so that its copies are one number.
-
-    Parameters
-    ----------
-    tiles : Spread or EdgeVisits
-        Visits of the outer tiles.
-    copies, units : int
-        Copies of each outer tile, and SMs [-].
-    order : {"grid", "longest first"}
-        Order in which blocks start.
-    visit, block : float
-        Time of a visit, and of a block in addition to its visits, on an SM of their own [s].
-    shares : sequence of float
-        Time of a visit with 1, 2, ... blocks at once on an SM, over that of one alone [-]. Fewer blocks at once are
-        taken where they end earlier.
-    most : int, optional
-        Blocks at once on an SM, up to the number of shares, which is the default [-].
-
-    >>> busiest(Spread(((8, 2), (4, 2))), 1, 3, "longest first")
-    8.0
-    >>> busiest(Spread(((4, 1), (3, 1), (2, 1), (1, 1)), (1, 4)), 1, 2)  # 1 + 3 and 2 + 4
-    6.333333333333333
+    A Spread belongs to one set of outer tiles, so that its copies are one number.
     """
-    most = len(shares) if most is None else most
-    if isinstance(tiles, Spread) and len(tiles.runs) == 1:
-        deep = ceil_div(tiles.blocks * copies, units)
-        return equal(deep, [tiles.longest * visit * share + block for share in shares], most)
-    deep, visits = tiles.levels(copies, units)
-    if isinstance(tiles, Spread) and np.ndim(visit):
-        deep, visits = deep[:, None], visits[:, None]
-    each = [visits * visit * share for share in shares]
-    end: Any = np.inf
-    taken = each[0]
-    for many in range(1, len(shares) + 1):
-        if many > 1:
-            taken = np.where(deep >= many, each[many - 1], taken)
-        forced = ((taken + block) * deep).max(axis=0)
-        low = np.maximum((tiles.total * visit * shares[many - 1] + tiles.blocks * block) * copies / units, forced)
-        if order == "grid":
-            last = _in_order(tiles, many, copies, units, visit, block, shares, low)
-            low = np.where(tiles.blocks * copies > units * many, last, low)
-        end = np.where((many == 1) | (many <= np.minimum(most, deep[-1])), np.minimum(end, low), end)
-    return end if np.ndim(end) else float(end)
 
+    tiles: Visits
+    copies: Any
+    units: int
 
-def _in_order(
-    tiles: Visits, many: int, copies: Any, units: int, visit: Any, block: float, shares: Sequence[Any], low: Any
-) -> Any:
-    """Estimate the end of blocks that start in the order of the grid, so many at once on an SM [s].
+    def busiest(
+        self,
+        order: Order = "grid",
+        *,
+        visit: Any = 1.0,
+        block: Any = 0.0,
+        shares: Sequence[Any] = (1.0,),
+        most: Any = None,
+    ) -> Any:
+        """Estimate the time of the SM that ends last [s]; times may be arrays.
 
-    `low` is the end at the best order.
-    """
-    # A block that starts last has its SM to itself once its neighbours have ended, on average half way.
-    slow = visit * (shares[0] + many * shares[many - 1]) / 2
-    high = low
-    for start, visits in _queued(tiles, copies, units, visit * shares[many - 1], block):
-        high = np.maximum(high, start + visits * slow + block * (1 + many) / 2)
-    return (low + 2 * high) / 3  # as for lengths spread evenly from 0, of which an SM has many
+        Parameters
+        ----------
+        order : {"grid", "longest first"}
+            Order in which blocks start.
+        visit, block : float
+            Time of a visit, and of a block in addition to its visits, on an SM of their own [s].
+        shares : sequence of float
+            Time of a visit with 1, 2, ... blocks at once on an SM, over that of one alone [-]. Fewer blocks at once
+            are taken where they end earlier.
+        most : int, optional
+            Blocks at once on an SM, up to the number of shares, which is the default [-].
 
+        >>> Grid(Spread(((8, 2), (4, 2))), 1, 3).busiest("longest first")
+        8.0
+        >>> Grid(Spread(((4, 1), (3, 1), (2, 1), (1, 1)), (1, 4)), 1, 2).busiest()  # 1 + 3 and 2 + 4
+        6.333333333333333
+        """
+        tiles, most = self.tiles, len(shares) if most is None else most
+        if isinstance(tiles, Spread) and len(tiles.runs) == 1:
+            deep = ceil_div(tiles.blocks * self.copies, self.units)
+            return equal(deep, [tiles.longest * visit * share + block for share in shares], most)
+        deep, visits = self.levels
+        if isinstance(tiles, Spread) and np.ndim(visit):
+            deep, visits = deep[:, None], visits[:, None]
+        alone = visits * visit
+        end: Any = np.inf
+        taken = alone * shares[0]
+        for many in range(1, len(shares) + 1):
+            if many > 1:
+                taken = np.where(deep >= many, alone * shares[many - 1], taken)
+            forced = ((taken + block) * deep).max(axis=0)
+            work = (tiles.total * visit * shares[many - 1] + tiles.blocks * block) * self.copies / self.units
+            low = np.maximum(work, forced)
+            if order == "grid":
+                waits = tiles.blocks * self.copies > self.units * many
+                low = np.where(waits, self._in_order(many, visit, block, shares, low), low)
+            end = np.where((many == 1) | (many <= np.minimum(most, deep[-1])), np.minimum(end, low), end)
+        return end if np.ndim(end) else float(end)
 
-def _queued(tiles: Visits, copies: Any, units: int, visit: Any, block: float) -> Iterator[tuple[Any, Any]]:
-    """List the latest start [s] and the visits of the blocks that may end last, in the order of the grid.
+    @cached_property
+    def levels(self) -> tuple[Any, Any]:
+        """Numbers of blocks that some SM has, and the visits that each of these has at least [-]."""
+        return self.tiles.levels(self.copies, self.units)
 
-    A block starts by the time at which all SMs together have done the work before it (Graham 1969, SIAM J. Appl.
-    Math. 17:416), and by the time at which as many blocks of the first wave have ended as wait before it.
-    """
-    first, last = tiles.ends or (tiles.longest, tiles.longest)
-    blocks = tiles.blocks * copies
-    work = (tiles.total * visit + tiles.blocks * block) * copies
-    before_last, before_copy = work - last * visit - block, work * (copies - 1) / copies
-    for visits, place, done in ((last, blocks, before_last), (first, blocks - tiles.blocks + 1, before_copy)):
-        waits = (place - units) / units  # share of the first wave that has ended
-        ended = tiles.at_share(1 - np.minimum(np.maximum(waits, 0), 1))
-        start = np.where(waits < 1, np.minimum(done / units, ended * visit + block), done / units)
-        yield np.where(waits <= 0, 0.0, start), visits
+    def _in_order(self, many: int, visit: Any, block: Any, shares: Sequence[Any], low: Any) -> Any:
+        """Estimate the end of blocks that start in the order of the grid, so many at once on an SM [s].
+
+        `low` is the end at the best order.
+        """
+        # A block that starts last has its SM to itself once its neighbours have ended, on average half way.
+        slow = visit * (shares[0] + many * shares[many - 1]) / 2
+        high = low
+        for start, visits in self._queued(visit * shares[many - 1], block):
+            high = np.maximum(high, start + visits * slow + block * (1 + many) / 2)
+        return (low + 2 * high) / 3  # as for lengths spread evenly from 0, of which an SM has many
+
+    @cached_property
+    def _last(self) -> list[tuple[Any, Any, Any]]:
+        """Visits of the blocks that may end last, the share of the first wave that has ended, and its longest block."""
+        tiles = self.tiles
+        first, last = tiles.ends or (tiles.longest, tiles.longest)
+        blocks, found = tiles.blocks * self.copies, []
+        for visits, place in ((last, blocks), (first, blocks - tiles.blocks + 1)):
+            waits = (place - self.units) / self.units
+            found.append((visits, waits, tiles.at_share(1 - np.minimum(np.maximum(waits, 0), 1))))
+        return found
+
+    def _queued(self, visit: Any, block: Any) -> Iterator[tuple[Any, Any]]:
+        """List the latest start [s] and the visits of the blocks that may end last, in the order of the grid.
+
+        A block starts by the time at which all SMs together have done the work before it (Graham 1969, SIAM J. Appl.
+        Math. 17:416), and by the time at which as many blocks of the first wave have ended as wait before it.
+        """
+        tiles, copies = self.tiles, self.copies
+        work = (tiles.total * visit + tiles.blocks * block) * copies
+        for number, (visits, waits, ended) in enumerate(self._last):
+            done = work * (copies - 1) / copies if number else work - visits * visit - block
+            start = np.where(waits < 1, np.minimum(done / self.units, ended * visit + block), done / self.units)
+            yield np.where(waits <= 0, 0.0, start), visits
 
 
 def equal(deep: Any, lengths: Sequence[Any], most: Any) -> Any:

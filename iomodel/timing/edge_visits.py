@@ -70,11 +70,21 @@ class EdgeVisits:
     def visits(self, tile: Any) -> Any:
         """Count the inner tiles that an outer tile visits."""
         if self.rising:
-            last = np.floor((np.minimum((tile + 1) * self.u, self.rows) - 1) / self.group)
-            seen = np.minimum(np.maximum(last + self.shift, 0), self.inner)
-            return np.ceil(seen * self.inner_group / self.v)
-        before = np.maximum(np.floor(tile * self.u / self.group) + self.shift, 0)
-        return np.where(before >= self.inner, 0.0, self.all_inner - np.floor(before * self.inner_group / self.v))
+            rows = np.minimum((tile + 1) * self.u, self.rows) - 1
+            seen = np.minimum(np.maximum(self._position(rows) + self.shift, 0), self.inner)
+            return np.ceil(self._inner_tiles(seen))
+        before = np.maximum(self._position(tile * self.u) + self.shift, 0)
+        return np.where(before >= self.inner, 0.0, self.all_inner - np.floor(self._inner_tiles(before)))
+
+    def _position(self, rows: Any) -> Any:
+        return rows if self._single(self.group) else np.floor(rows / self.group)
+
+    def _inner_tiles(self, positions: Any) -> Any:
+        return (positions if self._single(self.inner_group) else positions * self.inner_group) / self.v
+
+    @staticmethod
+    def _single(group: Any) -> bool:
+        return group.ndim == 0 and bool(group == 1)
 
     def ranked(self, rank: Any) -> Any:
         """Count the visits of the tile with so many longer ones before it."""
@@ -122,7 +132,7 @@ class EdgeVisits:
 
     def _edge(self, tile: Any) -> Any:
         """Return the inner row of the edge beside a tile, without the ends of the axis."""
-        at = np.floor(((tile + 1) * self.u - 1) / self.group) if self.rising else np.floor(tile * self.u / self.group)
+        at = self._position((tile + 1) * self.u - 1 if self.rising else tile * self.u)
         return (at + self.shift) * self.inner_group
 
     @cached_property

@@ -18,7 +18,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.devices.rates import Rates
 from iomodel.nests.execution import Execution
-from iomodel.timing.balance import GridRows, Rows, Spread, Visits, busiest, merged, needs_list, spread, visits
+from iomodel.timing.balance import Grid, GridRows, Rows, Spread, merged, needs_list, spread, visits
 from iomodel.timing.dram import dram, streamed_bytes
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.overlap import times
@@ -251,13 +251,13 @@ def _on_sms(
         return times(found.own, waits, deepest, least, together, groups, read_with)
 
     alone, *_ = each = of(phases)
-    grid, copies = _grid_of(demand, workload, packed)
+    grid = _grid_of(demand, workload, packed, units)
     clocks = alone, parameters.block_clocks * clock, [ratio(time, alone) for time in each]
-    on_busiest = _busiest(grid, copies, units, execution, clocks, most)
+    on_busiest = _busiest(grid, execution, clocks, most)
     in_visits, per_block = _latency(demand, workload, packed, execution, launched, parameters)
     if anywhere(in_visits):
         alike = [1 / many for many in range(1, deepest + 1)]
-        received = _busiest(grid, copies, units, execution, (in_visits * clock / units, per_block * clock, alike), most)
+        received = _busiest(grid, execution, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
     seconds = on_busiest + phases.chip
     beyond = capped > needs["matrix"]
@@ -270,25 +270,18 @@ def _on_sms(
     return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps)
 
 
-def _busiest(
-    grid: Visits | EachGrid,
-    copies: Any,
-    units: int,
-    execution: Execution,
-    clocks: tuple[Any, Any, Sequence[Any]],
-    most: Any,
-) -> Any:
+def _busiest(grid: Grid | EachGrid, execution: Execution, clocks: tuple[Any, Any, Sequence[Any]], most: Any) -> Any:
     """Time the SM that ends last, from the time of all visits on one SM, that of a block, and the shares [s]."""
     visits_alone, block, shares = clocks
     if isinstance(grid, EachGrid):
         of_points = np.broadcast_arrays(visits_alone, block, most, *shares)
         ends = np.empty(of_points[0].shape)
-        for place, (seen, many) in grid.parts:
+        for place, seen in grid.parts:
             alone, each_block, here, *ratios = (values[place] for values in of_points)
-            ends[place] = _busiest(seen, many, units, execution, (alone, each_block, ratios), here)
+            ends[place] = _busiest(seen, execution, (alone, each_block, ratios), here)
         return ends
-    visit = visits_alone * units / (grid.shares * copies)
-    return busiest(grid, copies, units, execution.order, visit=visit, block=block, shares=shares, most=most)
+    visit = visits_alone * grid.units / (grid.tiles.shares * grid.copies)
+    return grid.busiest(execution.order, visit=visit, block=block, shares=shares, most=most)
 
 
 def _least(times_at_once: Sequence[Any], most: Any) -> Any:
@@ -331,33 +324,31 @@ def _full_block(demand: KernelWork, workload: Rows | VarlenAttention | None, pac
 
 
 class EachGrid(NamedTuple):
-    """Grids under a mask with two edges, whose tiles are listed: the points of each, with its tiles and copies."""
+    """Grids under a mask with two edges, whose tiles are listed: the points of each, and the grid."""
 
-    parts: tuple[tuple[Any, tuple[Visits, Any]], ...]
+    parts: tuple[tuple[Any, Grid], ...]
 
 
-def _grid_of(
-    demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool
-) -> tuple[Visits | EachGrid, Any]:
-    """Return the visits of the outer tiles, and the copies of them that make up the grid."""
+def _grid_of(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool, units: int) -> Grid | EachGrid:
+    """Return the blocks of a kernel."""
     if demand.outer is None or demand.inner is None:
-        return Spread(((1, 1),)), demand.blocks
+        return Grid(Spread(((1, 1),)), demand.blocks, units)
     (axis, tile), inner = demand.outer, demand.inner
     listed = bool(demand.sequences) or (workload is not None and needs_list(workload))
     if listed and any(isinstance(size, np.ndarray) for size in (tile, inner, demand.blocks)):
-        return _each_grid(demand, workload, packed), 1
+        return _each_grid(demand, workload, packed, units)
     if demand.sequences:
         spreads = [(spread(call, axis, tile, inner, packed), part.blocks) for part, call in demand.sequences]
-        return merged((seen, int(blocks) // seen.blocks) for seen, blocks in spreads), 1
+        return Grid(merged((seen, int(blocks) // seen.blocks) for seen, blocks in spreads), 1, units)
     assert workload is not None
     assert not isinstance(workload, VarlenAttention)
     seen = visits(workload, axis, tile, inner, packed)
     if not anywhere(seen.total):
-        return Spread(((1, 1),)), demand.blocks
-    return seen, floor_div(demand.blocks, seen.blocks)
+        return Grid(Spread(((1, 1),)), demand.blocks, units)
+    return Grid(seen, floor_div(demand.blocks, seen.blocks), units)
 
 
-def _each_grid(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool) -> EachGrid:
+def _each_grid(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool, units: int) -> EachGrid:
     """List the tiles of each grid among the points."""
     assert demand.outer is not None
     assert demand.inner is not None
@@ -374,7 +365,7 @@ def _each_grid(demand: KernelWork, workload: Rows | VarlenAttention | None, pack
         )
         one = replace(demand, outer=(demand.outer[0], tile), inner=inner, blocks=sum(many), sequences=calls)
         call = workload if one_call is None else GridRows(q_len, kv_len, group, one_call.mask)
-        grid, copies = _grid_of(one, call, packed)
+        grid = _grid_of(one, call, packed, units)
         assert not isinstance(grid, EachGrid)
-        parts.append((np.flatnonzero(places.ravel() == number), (grid, copies)))
+        parts.append((np.flatnonzero(places.ravel() == number), grid))
     return EachGrid(tuple(parts))

@@ -22,7 +22,7 @@ from iomodel.nests.execution import PIPELINED
 from iomodel.nests.language import Accumulate, Axis, Exp, Fill, Lookup, MatMul, Nest, Random, Statement, Store, Tanh
 from iomodel.nests.language import Load as LoadTile
 from iomodel.nests.symbols import BY_NAME
-from iomodel.timing.balance import MOST_TILES, Spread, busiest, spread, visits
+from iomodel.timing.balance import MOST_TILES, Grid, Spread, spread, visits
 from iomodel.timing.edge_visits import EdgeVisits
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.work_at_point import demands, widened
@@ -371,7 +371,8 @@ def test_the_formula_of_one_edge_takes_as_long_as_the_list(
     u, v = rows
     w = iomodel.Attention(q_len=blocks * u, kv_len=blocks * u + more_keys, head_dim=64, mask="causal")
     both = [
-        busiest(tiles(w, outer, u, v), copies, units, order, block=start, shares=falls) for tiles in (visits, spread)
+        Grid(tiles(w, outer, u, v), copies, units).busiest(order, block=start, shares=falls)
+        for tiles in (visits, spread)
     ]
     assert both[0] == pytest.approx(both[1], rel=0.02)
 
@@ -410,7 +411,7 @@ def listed(lengths: list[int], units: int) -> float:
 @given(visits=lengths, copies=st.integers(1, 2), units=st.integers(1, 4))
 def test_the_longest_first_are_bounded_and_near(visits: list[int], copies: int, units: int) -> None:
     """No way to share blocks out takes less, and a third more than it says is enough."""
-    found = busiest(runs(visits), copies, units, "longest first")
+    found = Grid(runs(visits), copies, units).busiest("longest first")
     best = best_makespan(visits * copies, units)
     assert found <= best + 1e-9
     assert found >= best * 3 / 4 - 1e-9
@@ -437,9 +438,9 @@ def test_blocks_in_the_order_of_the_grid_end_when_a_list_schedule_does(
         visits = [-(-w.q_len // v) - max(0, tile * u - more_keys) // v for tile in ascending]
     assert found.ends == (visits[0], visits[-1])
     exact = listed(visits * copies, units)
-    assert busiest(found, copies, units) == pytest.approx(exact, rel=0.2)
+    assert Grid(found, copies, units).busiest() == pytest.approx(exact, rel=0.2)
     sampled = 1e-9 if found.blocks <= MOST_TILES else 1e-4
-    assert busiest(found, copies, units, "longest first") <= exact * (1 + sampled)
+    assert Grid(found, copies, units).busiest("longest first") <= exact * (1 + sampled)
 
 
 def test_nine_in_ten_list_schedules_are_within_a_twentieth() -> None:
@@ -449,7 +450,8 @@ def test_nine_in_ten_list_schedules_are_within_a_twentieth() -> None:
         units = int(rng.choice([108, 132, 216, 264]))
         w = iomodel.Attention(q_len=length, head_dim=64, mask="causal")
         visits = [-(-min(length, (tile + 1) * 128) // 64) for tile in range(-(-length // 128))]
-        errors.append(abs(busiest(spread(w, "query", 128, 64), copies, units) / listed(visits * copies, units) - 1))
+        ends = Grid(spread(w, "query", 128, 64), copies, units).busiest()
+        errors.append(abs(ends / listed(visits * copies, units) - 1))
     assert np.median(errors) <= 0.01
     assert np.quantile(errors, 0.9) <= 0.05
 
@@ -464,27 +466,27 @@ def test_nine_in_ten_list_schedules_are_within_a_twentieth() -> None:
 def test_more_work_never_takes_the_busiest_sm_less(
     visits: list[int], more: int, at: int, copies: int, units: int
 ) -> None:
-    least = busiest(runs(visits), copies, units, "longest first")
+    least = Grid(runs(visits), copies, units).busiest("longest first")
     longer = [n + more if i == at else n for i, n in enumerate(visits)]
-    assert busiest(runs(longer), copies, units, "longest first") >= least
-    assert busiest(runs([*visits, more]), copies, units, "longest first") >= least
-    assert busiest(runs(visits), copies + 1, units, "longest first") >= least
-    assert busiest(runs(visits), copies, units + 1, "longest first") <= least
+    assert Grid(runs(longer), copies, units).busiest("longest first") >= least
+    assert Grid(runs([*visits, more]), copies, units).busiest("longest first") >= least
+    assert Grid(runs(visits), copies + 1, units).busiest("longest first") >= least
+    assert Grid(runs(visits), copies, units + 1).busiest("longest first") <= least
 
 
 @given(visit=st.integers(1, 9), blocks=st.integers(1, 30), copies=st.integers(1, 30), units=st.integers(1, 200))
 def test_blocks_of_one_length_go_in_whole_waves(visit: int, blocks: int, copies: int, units: int) -> None:
     deep = -(-blocks * copies // units)
     one = Spread(((visit, blocks),))
-    assert busiest(one, copies, units) == visit * deep
-    two = busiest(one, copies, units, shares=(1.0, 0.75))  # two at once take three quarters of their times in turn
+    assert Grid(one, copies, units).busiest() == visit * deep
+    two = Grid(one, copies, units).busiest(shares=(1.0, 0.75))  # two at once take three quarters of their times in turn
     assert two == pytest.approx(visit * (deep // 2 * 1.5 + deep % 2))
 
 
 @given(visits=lengths, copies=st.integers(1, 50), units=st.integers(1, 40), falls=shares_of)
 def test_more_blocks_at_once_never_take_longer(visits: list[int], copies: int, units: int, falls: list[float]) -> None:
     for many in range(1, len(falls)):
-        less, more = (busiest(runs(visits), copies, units, shares=falls[:n]) for n in (many, many + 1))
+        less, more = (Grid(runs(visits), copies, units).busiest(shares=falls[:n]) for n in (many, many + 1))
         assert more <= less * (1 + 1e-12)
 
 
