@@ -10,7 +10,7 @@ from iomodel.common.cache import BoundedCache
 from iomodel.devices.device import Hardware
 
 F = TypeVar("F", bound=Callable[..., Any])
-MOST = 256
+MOST = 1024
 """Number of cached results per function; the oldest is dropped first."""
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.cache import BoundedCache
-from iomodel.counting.kinds import kind_of
+from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.implementation_file import is_file, read_implementation
-from iomodel.placement.placement import layouts_for
+from iomodel.placement.placement import CallKind, layouts_for
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.workload import Workload
 
@@ -68,7 +67,7 @@ def list_implementations(
         return [known.name for known in (*declaration.implementations, TEXTBOOK)]
     device = as_device(hardware)
     call = Attention(q_len=1, head_dim=128) if workload is None else as_attention(workload)
-    return [*(known.name for known in _able(declaration, call, device)), TEXTBOOK.name]
+    return [*(known.name for known in _able(device, declaration, CallKind.of(call))), TEXTBOOK.name]
 
 
 def refusal(
@@ -94,8 +93,7 @@ def implementations_for(
     if chosen is None:
         if not isinstance(longest, Attention):
             return []
-        key = id(hardware), declaration, kind_of(longest), longest.dtype, longest.head_dim, longest.value_dim
-        return _ABLE.get(key, lambda: (hardware, _able(declaration, longest, hardware)))[1]
+        return list(_able(hardware, declaration, CallKind.of(longest)))
     if not chosen.residency:
         return []
     if not isinstance(longest, Attention):
@@ -107,12 +105,11 @@ def implementations_for(
     return [chosen]
 
 
-_ABLE = BoundedCache[tuple[Hardware, list[Implementation]]](1024)
-"""Implementations by kind of call; each entry keeps its device alive, so that no other takes its id."""
-
-
-def _able(algorithm: Algorithm, workload: Attention, hardware: Hardware) -> list[Implementation]:
-    return [known for known in algorithm.implementations if refusal(algorithm, workload, hardware, known) is None]
+@per_device
+def _able(hardware: Hardware, algorithm: Algorithm, asked: CallKind) -> tuple[Implementation, ...]:
+    """Return the implementations that run a kind of call on a device."""
+    known = algorithm.implementations
+    return tuple(able for able in known if refusal(algorithm, asked.example, hardware, able) is None)
 
 
 def _requested(algorithm: Algorithm, requested: object) -> Implementation | None:

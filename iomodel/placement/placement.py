@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import lcm
 from typing import Any
 
 import numpy as np
 
-from iomodel.common.cache import BoundedCache
 from iomodel.common.elementwise import anywhere, larger, smaller
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind, kind_of
 from iomodel.counting.store import obtain, record
+from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, SpecError
 from iomodel.nests.algorithm import Algorithm
@@ -248,24 +248,36 @@ def layouts_for(
     algorithm: Algorithm, workload: Attention, hardware: Hardware, implementation: Implementation
 ) -> list[Residency]:
     """Select the layouts of an implementation that run a workload on a device; raise InputError if there are none."""
-    widths = workload.head_dim, workload.value_dim
-    key = id(hardware), algorithm, id(implementation), kind_of(workload), workload.dtype, widths
-
-    def select() -> Selected:
-        try:
-            return hardware, implementation, _layouts(algorithm, workload, hardware, implementation)
-        except (InputError, SpecError) as error:
-            return hardware, implementation, error
-
-    _, _, found = _SELECTED.get(key, select)
+    found = _selected(hardware, algorithm, implementation, CallKind.of(workload))
     if isinstance(found, Exception):
         raise found.with_traceback(None)
     return found
 
 
-Selected = tuple[Hardware, Implementation, "list[Residency] | InputError | SpecError"]
-_SELECTED = BoundedCache[Selected](4096)
-"""Layouts by kind of call; each entry keeps its device and implementation alive, so that no other takes their ids."""
+@dataclass(frozen=True)
+class CallKind:
+    """What the choice of a kernel depends on: the kind of a call, its dtype and the widths of its rows."""
+
+    kind: FormulaKind
+    dtype: str
+    widths: tuple[int, int]
+    example: Attention = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, workload: Attention) -> CallKind:
+        """Return the kind of a call."""
+        return cls(kind_of(workload), workload.dtype, (workload.head_dim, workload.value_dim), workload)
+
+
+@per_device
+def _selected(
+    hardware: Hardware, algorithm: Algorithm, implementation: Implementation, asked: CallKind
+) -> list[Residency] | InputError | SpecError:
+    """Select the layouts of a kind of call, or return the reason for which there are none."""
+    try:
+        return _layouts(algorithm, asked.example, hardware, implementation)
+    except (InputError, SpecError) as error:
+        return error
 
 
 def _layouts(
@@ -285,8 +297,8 @@ def _layouts(
         raise InputError(f"hardware: {device.label} given; allowed: a device with warp group matrix instructions")
     narrowest = _narrowest(able, workload)
     for layout in narrowest:
-        for field in ("head_dim", "value_dim"):
-            _padded(field, getattr(workload, field), layout)
+        for name in ("head_dim", "value_dim"):
+            _padded(name, getattr(workload, name), layout)
     return narrowest
 
 

@@ -81,9 +81,13 @@ def estimate_array(
         raise UnknownNameError("infeasible", infeasible, ["raise", "mark"])
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    if declaration.answers != Attention.operation:
+        raise InputError(
+            f"algorithm: {declaration.name} given; allowed: an algorithm of attention, in an array of times"
+        )
     launch = {name: as_integers(name, arguments[name]) for name in sorted(LAUNCH_NAMES & arguments.keys())}
     costs = cost_array(algorithm, **{name: value for name, value in arguments.items() if name not in launch})
-    called = _checked(declaration, costs)
+    called = _checked(costs)
     shape = common_shape({"calls, tiles and options": np.empty(costs.shape, dtype=bool), **launch})
     taken = {**declaration.takes(called.first.direction), **declaration.common}
     points = _Points(
@@ -101,9 +105,11 @@ def estimate_array(
     shaped = {name: _shaped(column, shape) for name, column in columns.items()}
     streamed = shaped.pop("streamed", np.zeros(shape))
     chosen = {name: shaped.pop(name).astype(np.int64) for name in [*shaped] if name in (*LAUNCH_NAMES, *taken)}
+    known = {**costs.arguments, **launch}
+    given = FrozenDict({name: _frozen(known.get(name, value)) for name, value in arguments.items()})
     found = EstimateArray(
         name_of(declaration), device, costs, _shaped(seconds, shape), FrozenDict(shaped), streamed, FrozenDict(chosen),
-        rates(device, called.first.dtype), parameters, implementation, FrozenDict({**arguments, **launch}),
+        rates(device, called.first.dtype), parameters, implementation, given,
     )  # fmt: skip
     if len(misfits) and infeasible == "raise":
         place = tuple(map(int, np.unravel_index(misfits[0], shape)))
@@ -115,13 +121,10 @@ def estimate_array(
     return found
 
 
-def _checked(declaration: Algorithm, costs: CostArray) -> Calls:
+def _checked(costs: CostArray) -> Calls:
     """Return the calls if they have arrays of times; raise InputError with the reason if not."""
     called = costs.calls
-    if not isinstance(called, Calls):
-        raise InputError(
-            f"algorithm: {declaration.name} given; allowed: an algorithm of attention, in an array of times"
-        )
+    assert isinstance(called, Calls)
     if isinstance(called.first.mask, Tabulated):
         raise InputError("mask: data given; allowed: 'full', 'causal' or a Window, in an array of times")
     if called.first.direction == "both":
@@ -216,12 +219,9 @@ class _Points:
 
 def _flat(value: Any, shape: tuple[int, ...]) -> Any:
     """Lay an array out over all points; a single number stays one."""
-    return np.broadcast_to(value, shape).ravel() if isinstance(value, np.ndarray) and value.size > 1 else as_one(value)
-
-
-def as_one(value: Any) -> Any:
-    """Return the number of an array of one element."""
-    return value.item() if isinstance(value, np.ndarray) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    return value.item() if value.size == 1 else np.broadcast_to(value, shape).ravel()
 
 
 def _part(value: Any, where: Any) -> Any:
@@ -232,6 +232,14 @@ def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
     shaped = values.reshape(shape)
     shaped.setflags(write=False)
     return shaped
+
+
+def _frozen(value: Any) -> Any:
+    """Return an argument that cannot be changed."""
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        value = value.view()
+        value.setflags(write=False)
+    return value
 
 
 def _names(parts: Sequence[Fastest]) -> list[str]:

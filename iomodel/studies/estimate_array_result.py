@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.common.display import Result, Table
-from iomodel.common.results import check_keys, decoded_values, plain
+from iomodel.common.results import check_keys, decoded_values, named, plain
 from iomodel.common.tabular import Tabular, flat_columns
 from iomodel.counting.arrays.integers import at_place
 from iomodel.counting.cost_array import CostArray, place_of
@@ -74,7 +74,9 @@ class EstimateArray(Result, Tabular):
         """The entry of `breakdown` that takes longest, as an array of names."""
         names = np.array(list(self.breakdown))
         stacked = np.stack([np.broadcast_to(values, self.shape) for values in self.breakdown.values()])
-        return names[stacked.argmax(axis=0)]
+        bound = names[stacked.argmax(axis=0)]
+        bound.setflags(write=False)
+        return bound
 
     @property
     def flops_per_second(self) -> Any:
@@ -121,14 +123,14 @@ class EstimateArray(Result, Tabular):
         """Return the arguments, and every quantity as nested lists, ready for JSON."""
         return {
             "algorithm": self.algorithm,
-            "hardware": self.hardware.to_dict(),
+            **named("hardware", self.hardware),
             "parameters": self.parameters.to_dict(),
             "implementation": plain(self.implementation),
             "arguments": plain(self.arguments),
-            "seconds": plain(self.seconds),
-            "breakdown": plain(self.breakdown),
-            "streamed_bytes": plain(self.streamed_bytes),
-            "chosen": plain(self.chosen),
+            "seconds": _listed(self.seconds),
+            "breakdown": {name: _listed(values) for name, values in self.breakdown.items()},
+            "streamed_bytes": _listed(self.streamed_bytes),
+            "chosen": {name: _listed(values) for name, values in self.chosen.items()},
         }
 
     @classmethod
@@ -139,7 +141,7 @@ class EstimateArray(Result, Tabular):
             "implementation": str | Implementation | None, "arguments": Mapping[str, Any],
         }  # fmt: skip
         known = decoded_values(wanted, (), data, cls.__name__)
-        check_keys(data, (*known, "seconds", "breakdown", "streamed_bytes", "chosen"))
+        check_keys(data, (*known, "hardware_data", "seconds", "breakdown", "streamed_bytes", "chosen"))
         from iomodel.studies.estimate_array import estimate_array
 
         more = {name: known[name] for name in ("parameters", "implementation")}
@@ -161,3 +163,8 @@ class EstimateArray(Result, Tabular):
             least, most = (f"{end(self.seconds) * 1e6:,.1f}" for end in (np.nanmin, np.nanmax))
             rows.append(("time", least, most, "us"))
         return [Table(f"{self.algorithm} on {self.hardware.name}", ("quantity", ">least", ">most", "unit"), rows)]
+
+
+def _listed(values: Any) -> Any:
+    """Return an array as nested lists, with None where there is no value."""
+    return np.asarray(np.where(np.isnan(values), None, values.astype(object))).tolist()

@@ -31,7 +31,7 @@ from tests.laws.test_docs import codes, section, table
 from tests.support.public_types import MADE, TILES, W
 
 ROOT = Path(__file__).parents[2]
-ARRAYS = {"CostArray", "Solutions"}  # answers for arrays, equal to themselves only
+ARRAYS = {"CostArray", "EstimateArray", "Solutions"}  # answers for arrays, equal to themselves only
 ERRORS = [name for name in iomodel.__all__ if name.endswith("Error")]
 TYPES = [name for name in iomodel.__all__ if isinstance(getattr(iomodel, name), type) and name not in ERRORS]
 each_type = pytest.mark.parametrize("name", MADE)

@@ -39,6 +39,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "Hardware": lambda: iomodel.hardware(GPU),
     "Cost": lambda: iomodel.cost("flash2", W, TILES),
     "CostArray": lambda: iomodel.cost_array("flash2", q_len=[64, 65], head_dim=8, **TILES),
+    "EstimateArray": lambda: iomodel.estimate_array("flash2", GPU, q_len=[64, 65], head_dim=64, **TILES),
     "Expressions": lambda: iomodel.expressions("flash2", "causal"),
     "Bound": lambda: iomodel.lower_bounds("flash2", W, 5000)["compulsory"],
     "Optimum": lambda: iomodel.optimum("flash2"),
