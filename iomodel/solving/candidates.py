@@ -1,14 +1,14 @@
 """Every tile that fits a device in the launch configurations of an implementation, with its time.
 
 The time is no monotone function of the tile size (waves, trips and padding jump), so all tiles that fit are timed, in
-arrays: the tiles of launch configurations with one layout of warps together, under all candidates of the options that
-the kernels choose per call.
+arrays: the tiles of all launch configurations of a kernel together, under all candidates of the options that the
+kernels choose per call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -28,7 +28,7 @@ from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.on_device import LaunchProblem, LaunchProblems, nothing_fits, ways_for
 from iomodel.solving.parts import most_kv
 from iomodel.solving.problem import Tile
-from iomodel.timing.clock import Clock, clock_for
+from iomodel.timing.clock import SCHEDULERS, Clock, clock_for
 from iomodel.timing.parameters import Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
@@ -176,13 +176,12 @@ def candidates(question: Question) -> Candidates:
     """Time every tile that fits; raise InfeasibleError if no tile fits, InputError if no option is allowed."""
     found = families(question)
     ways = [(number, way) for number, family in enumerate(found) for way in family.setting.variants.ways]
-    layouts: dict[tuple[int, int, int, Any], list[tuple[int, Fitting]]] = {}
+    kernels: dict[tuple[int, int], list[tuple[int, Fitting]]] = {}
     for place, (number, way) in enumerate(ways):
         fitting = Fitting.of(way)
         if fitting is not None:
-            layout = number, id(way.placement), way.launch.warps, way.launch.along
-            layouts.setdefault(layout, []).append((place, fitting))
-    timed = [_timed(found[layout[0]], layout[0], alike) for layout, alike in layouts.items()]
+            kernels.setdefault((number, id(way.placement)), []).append((place, fitting))
+    timed = [_timed(found[number], number, alike) for (number, _), alike in kernels.items()]
     columns = {name: np.concatenate([part[name] for part in timed]) for name in timed[0]} if timed else {"seconds": ()}
     if not len(columns["seconds"]):
         variants = found[0].setting.variants
@@ -194,28 +193,38 @@ def candidates(question: Question) -> Candidates:
 
 
 def _timed(family: Family, number: int, alike: Sequence[tuple[int, Fitting]]) -> dict[str, Any]:
-    """Time the tiles of launch configurations that differ in their stages and sizes alone."""
+    """Time the tiles of the launch configurations of one kernel."""
     first, clock = alike[0][1].variant, family.setting.clock
     lengths = [len(fitting.outer) for _, fitting in alike]
     tiles = {name: np.concatenate([getattr(fitting, name) for _, fitting in alike]) for name in COLUMNS}
+    launches = [fitting.variant.launch for _, fitting in alike]
+    layouts = list(dict.fromkeys(launch.along for launch in launches))
     tiles["way"] = np.repeat([place for place, _ in alike], lengths)
-    tiles["stages"] = np.repeat([fitting.variant.launch.stages for _, fitting in alike], lengths)
+    tiles["stages"] = np.repeat([launch.stages for launch in launches], lengths)
+    tiles["warps"] = np.repeat([launch.warps for launch in launches], lengths)
+    tiles["layout"] = np.repeat([layouts.index(launch.along) for launch in launches], lengths)
     key = first.sizes((tiles["outer"], tiles["inner"]))[first.placement.tiles[1]]
     tiles["less_keys"] = -key
     allowed = [np.flatnonzero(key <= (key if most is None else most)) for most in family.most]
     places = np.concatenate(allowed)
     columns = {name: column[places] for name, column in tiles.items()}
     columns["number"] = np.repeat(np.arange(len(allowed)), [len(each) for each in allowed])
-    columns |= {
-        name: np.full(len(places), value) for name, value in (("family", number), ("warps", first.launch.warps))
-    }
+    columns["family"] = np.full(len(places), number)
     options = {
         name: np.array([numbers[name] for numbers in family.numbers])[columns["number"]] for name in family.numbers[0]
     }
     sizes = first.sizes((columns["outer"], columns["inner"]))
     names = family.setting.variants.ask.compiled.tiles
     work = clock.over(first.placement.widths, {name: sizes[name] for name in names}, options)
-    seconds = clock.seconds_over(work, first.launch, columns["stages"], columns["blocks"])
+    launched = [clock.launched(replace(first.launch, along=along)) for along in layouts]
+    together = replace(
+        launched[0],
+        layouts=tuple((columns["layout"] == number, launch.layout) for number, launch in enumerate(launched)),
+        stages=columns["stages"],
+        warps=np.maximum(1, columns["warps"] // SCHEDULERS),
+        blocks_per_sm=columns["blocks"],
+    )
+    seconds = clock.seconds_over(work, together)
     requested = sum(demand.requested_bytes for demand in work)
     for name, values in (("seconds", seconds), ("requested", requested)):
         columns[name] = np.broadcast_to(values, places.shape)

@@ -104,7 +104,9 @@ def estimate_array(
     seconds[misfits] = np.nan
     shaped = {name: _shaped(column, shape) for name, column in columns.items()}
     streamed = shaped.pop("streamed", np.zeros(shape))
-    chosen = {name: shaped.pop(name).astype(np.int64) for name in [*shaped] if name in (*LAUNCH_NAMES, *taken)}
+    chosen = {
+        name: _shaped(shaped.pop(name).astype(np.int64), shape) for name in [*shaped] if name in (*LAUNCH_NAMES, *taken)
+    }
     known = {**costs.arguments, **launch}
     given = FrozenDict({name: _frozen(known.get(name, value)) for name, value in arguments.items()})
     found = EstimateArray(

@@ -95,9 +95,8 @@ class Clock:
     def _at(self, call: Attention, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[KernelWork, ...]:
         return self.demands.at(call, widened(call, *widths), self.options, tiles)
 
-    def seconds_over(self, work: Sequence[KernelWork], launch: Launch, stages: Any, blocks: Any) -> Any:
-        """Time arrays of tiles from their work, in one layout of warps, with their stages and blocks per SM [s]."""
-        launched = replace(self.launched(launch), stages=stages, blocks_per_sm=blocks)
+    def seconds_over(self, work: Sequence[KernelWork], launched: Launched) -> Any:
+        """Time tiles from their work, numbers or arrays, at their launch [s]."""
         total = 0.0
         for demand in work:
             took = self.elapsed(demand, self.workload, launched)
@@ -177,7 +176,9 @@ class Clock:
             placement, launch, blocks = fitting[0]
             if len(fitting) > 1:
                 quick = [
-                    self.seconds_over(self.demand(way.widths, tiles), launch, launch.stages, max(1, blocks))
+                    self.seconds_over(
+                        self.demand(way.widths, tiles), replace(self.launched(launch), blocks_per_sm=max(1, blocks))
+                    )
                     for way, launch, blocks in fitting
                 ]
                 placement, launch, blocks = fitting[quick.index(min(quick))]

@@ -38,15 +38,23 @@ class Launched:
     """Launch of a kernel: warp layout, blocks per SM, the exposed share of the softmax, stages, and overlap.
 
     `warps` counts the computing warps of a block on each scheduler, None where the kernel is not known; `specialized`
-    kernels leave loads to other warps. `blocks_per_sm` and `stages` may be arrays.
+    kernels leave loads to other warps. `blocks_per_sm`, `stages` and `warps` may be arrays; `layouts` are then the
+    layouts of their points, each with a mask, in place of `layout`.
     """
 
     layout: WarpLayout = WarpLayout()  # noqa: RUF009 - frozen
     blocks_per_sm: Any = 1
     exposed: float = 1.0
     stages: Any = 1
-    warps: int | None = None
+    warps: Any = None
     specialized: bool = False
+    layouts: tuple[tuple[Any, WarpLayout], ...] = ()
+
+    def shared_bytes(self, demand: KernelWork) -> Any:
+        """Compute the bytes read from and written to shared memory [B]."""
+        if not self.layouts:
+            return shared_bytes(demand, self.layout)
+        return sum(where * shared_bytes(demand, layout) for where, layout in self.layouts)
 
 
 @dataclass(frozen=True)
@@ -175,7 +183,7 @@ def amounts(
     fp32 = rates.fp32 if rates.sm_fp32 is None or rates.units is None else rates.sm_fp32 * rates.units
     wanted: dict[str, tuple[Any, float | None]] = {
         "matrix": (demand.flops, of_units),
-        "shared memory": (shared_bytes(demand, launched.layout), rates.shared),
+        "shared memory": (launched.shared_bytes(demand), rates.shared),
         "exp": (demand.exps - demand.exps_once, rates.exp),
         "softmax": (demand.scores * parameters.softmax_ops, fp32),
         "gradient": (demand.gradients * parameters.gradient_ops, fp32),
@@ -238,7 +246,7 @@ def _on_sms(
     awaited = parameters.l2_clocks * clock * demand.trips / units + port
     waits = steps + pick(launched.stages <= execution.waiting, awaited, 0.0)
     most = smaller(launched.blocks_per_sm, ceil_div(blocks, units))
-    backward, warps = anywhere(demand.gradients), launched.warps or 1
+    backward, warps = anywhere(demand.gradients), 1 if launched.warps is None else launched.warps
     together, groups, read_with = warps, 1, (1, 2) if backward else (2, 1)
     if launched.specialized:
         together, groups, read_with = (1, 1, (1, 1)) if backward else (1, warps, (2, 1))

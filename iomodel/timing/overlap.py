@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from iomodel.common.elementwise import larger, pick, ratio
 
 MOST = 8
@@ -28,8 +30,8 @@ def times(
     wait: Any,
     most: int,
     beside: Any = 0.0,
-    warps: int = 1,
-    groups: int = 1,
+    warps: Any = 1,
+    groups: Any = 1,
     read_with: tuple[int, int] = (2, 1),
 ) -> list[Any]:
     """Compute the time per block with 1, 2, ... `most` blocks at once on an SM [s]; times may be arrays.
@@ -59,13 +61,21 @@ def times(
     """
     alone = sum(busy) + wait
     excess = alone - _cycles(_served(busy, read_with[1]), wait, read_with[0])[-1]
-    cycles = _cycles(_served(busy, warps), wait, groups * max(1, min(most, MOST)))
-    return [larger(time + excess, beside) for time in cycles[groups - 1 :: groups]]
+    most = max(1, min(most, MOST))
+    cycles = _cycles(_served(busy, warps), wait, int(np.max(groups)) * most)
+    return [larger(_of_groups(cycles, many, groups) + excess, beside) for many in range(1, most + 1)]
 
 
-def _served(busy: Sequence[Any], warps: int) -> Sequence[Any]:
+def _of_groups(cycles: Sequence[Any], many: int, groups: Any) -> Any:
+    """Return the time per block for so many blocks of so many groups, whose number may be an array [s]."""
+    if not isinstance(groups, np.ndarray):
+        return cycles[groups * many - 1]
+    return sum((groups == number) * cycles[number * many - 1] for number in np.unique(groups).tolist())
+
+
+def _served(busy: Sequence[Any], warps: Any) -> Sequence[Any]:
     """Compute the times of a block on each unit that do not overlap within it [s]."""
-    if warps <= 1 or not busy:
+    if not busy or (isinstance(warps, int) and warps <= 1):
         return busy
     longest, served = larger(*busy), []
     seen: Any = False
