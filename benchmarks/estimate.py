@@ -1,17 +1,20 @@
-"""One warm estimate against one warm cost, and least time against least traffic: ratios in one run.
+"""Estimates against costs, least time against least traffic, arrays of times against loops: ratios in one run.
 
-    python benchmarks/estimate.py [--repeats 15]
+    python benchmarks/estimate.py [--repeats 15] [--points 1000000]
 
 A cost counts; an estimate counts, folds the nests once more, times every way to run the tile, bounds what crosses the
-bus. The solver of least traffic proves; that of least time looks at every tile that fits.
+bus. The solver of least traffic proves; that of least time looks at every tile that fits. All calls are warm. The
+points of `estimate_array` differ in length and batch; the loop takes the first of them, and its times are compared.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -22,12 +25,16 @@ from benchmarks.solve_and_cost import timed
 
 GPU = "h100-sxm5"
 TILES = {"block_q": 128, "block_kv": 64, "warps": 4}
+PREFILL = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+DECODE = iomodel.Attention(batch=4, heads=32, kv_heads=8, q_len=1, kv_len=32768, head_dim=128)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=15)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--points", type=int, default=1_000_000)
+    given = parser.parse_args()
+    repeats = given.repeats
     table = Table("call", "estimate [us]", "/ cost", "least time [ms]", "/ least traffic")
     for mask in ("full", "causal"):
         for direction in ("forward", "backward"):
@@ -44,7 +51,36 @@ def main() -> None:
                 f"{fastest * 1e3:,.1f}",
                 f"{fastest / least:,.1f}",
             )
+    for name, device, w in (("flash3", GPU, PREFILL), ("flash2", "a100-sxm4-80gb", PREFILL), ("split_kv", GPU, DECODE)):
+        fastest = timed(lambda name=name, w=w, device=device: iomodel.solve(name, w, device), max(3, repeats // 5))
+        cost = timed(lambda name=name, w=w: iomodel.cost(name, w, {"block_q": 64, "block_kv": 64}), repeats)
+        table.add_row(f"solve {name}, as shipped", "", "", f"{fastest * 1e3:,.1f}", f"{fastest / cost:,.0f} costs")
     Console().print(table)
+    Console().print(arrays(given.points))
+
+
+def arrays(points: int) -> Table:
+    """Rates of times at arrays of calls, beside a loop of estimates and beside the counts of the same array."""
+    table = Table("estimate_array", "points/s", "/ a loop of estimate", "/ cost_array, one quantity")
+    draw = np.random.default_rng(0)
+    lengths, batches = draw.integers(1, 32_769, points), draw.integers(1, 65, points)
+    for mask in ("full", "causal"):
+        call = {"q_len": lengths, "batch": batches, "heads": 16, "head_dim": 128, "mask": mask}
+        tiles = {"block_q": 128, "block_kv": 64}
+        launch = {"warps": 4, "stages": 1}
+        start = time.process_time()
+        found = iomodel.estimate_array("flash2", "a100-sxm4-80gb", **call, **tiles, **launch)
+        rate = points / (time.process_time() - start)
+        start = time.process_time()
+        assert iomodel.cost_array("flash2", **call, **tiles).hbm_bytes.shape == (points,)
+        counted = points / (time.process_time() - start)
+        some = [found.at(place) for place in range(3)]  # warm
+        start = time.process_time()
+        some = [found.at(place).seconds for place in range(300)]
+        looped = 300 / (time.process_time() - start)
+        assert np.allclose(some, found.seconds[:300], rtol=1e-9)
+        table.add_row(mask, f"{rate:,.0f}", f"{rate / looped:,.0f}", f"{rate / counted:,.2f}")
+    return table
 
 
 if __name__ == "__main__":

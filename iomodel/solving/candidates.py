@@ -126,11 +126,13 @@ class Fitting:
         """Find the tiles that fit; None if there are none."""
         problem, placement, launch = variant.problem, variant.placement, variant.launch
         outer, inner, budget = problem.outer, problem.inner, problem.budget
-        most = outer.largest(lambda u: problem.footprint(u, inner.first), budget)
-        if most is None:
-            return None
-        widest = inner.largest(lambda v: problem.footprint(outer.first, v), budget)
-        assert widest is not None  # the smallest tile fits
+        if (outer.first, inner.first) == (outer.last, inner.last):  # a size that the kernel is compiled for
+            most, widest = outer.first, inner.first
+        else:
+            found = outer.largest(lambda u: problem.footprint(u, inner.first), budget)
+            if found is None:
+                return None
+            most, widest = found, inner.largest(lambda v: problem.footprint(outer.first, v), budget) or inner.first
         sizes = (
             np.arange(side.first, last + 1, side.step, dtype=np.int64)
             for side, last in ((outer, most), (inner, widest))

@@ -17,10 +17,12 @@ from iomodel.counting.arrays.layers import Layers, layers, not_default
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import Hardware
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError
+from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.nests.alphabet import NUMBERS, OPTIONS, TILES
+from iomodel.nests.implementation import Implementation
 from iomodel.placement.budget import budget_of
 from iomodel.solving.batch.chunks import Results, solve_batch, with_exact
+from iomodel.solving.batch.fastest_answers import solve_many_fastest
 from iomodel.solving.batch.formulas import many_parts
 from iomodel.solving.batch.ranges import Batch
 from iomodel.solving.batch.result import Solutions, solve_at
@@ -52,15 +54,18 @@ def solve_many(
     alignment: Any = None,
     min_block_kv: Any = None,
     epsilon: float = 0.0,
+    objective: Literal["traffic", "time"] = "traffic",
+    implementation: str | Implementation | None = None,
     infeasible: Literal["raise", "mark"] = "raise",
     **options: Any,
 ) -> Solutions:
-    """Find the tiles of :func:`iomodel.solve` for arrays of problems at once.
+    """Find the tiles of :func:`iomodel.solve` for arrays of problems at once: of least traffic, or of least time.
 
     Every number, the budget included, may be an integer or an array of integers; all of them broadcast. The search is
     the same exact search, run on all problems together. `solve` handles single problems whose counts do not fit
     64 bits, and all problems whose counts have no formula: under a mask given by data (BlockMask, Documents), and for
-    pages under a mask. It also handles linear layers, one after the other.
+    pages under a mask. It also handles linear layers, one after the other. With the objective "time" every tile that
+    fits a kernel of the device is timed at every call, in arrays; warps, stages and searched options are chosen too.
 
     Parameters
     ----------
@@ -79,6 +84,11 @@ def solve_many(
         The tiles are multiples of `alignment`; `min_block_kv` is the least block_kv [rows].
     epsilon : float
         The share of the least traffic that may be given up for the largest block_kv [-].
+    objective : {"traffic", "time"}
+        The quantity minimised: the traffic on the textbook's machine of one memory, with proof; or the time, with the
+        kernels of an implementation on a device.
+    implementation : str or Implementation, optional
+        With the objective "time", the kernels; by default the first that runs the calls on the device.
     infeasible : {"raise", "mark"}
         The result if no tile fits: an error, or tiles and bytes of 0 and a `feasible` of False.
     **options
@@ -100,6 +110,8 @@ def solve_many(
     (array([187, 373]), array([24117248, 12582912]))
     """
     share = share_of(epsilon)
+    if not isinstance(objective, str) or objective not in ("traffic", "time"):
+        raise UnknownNameError("objective", objective, ["traffic", "time"])
     if not isinstance(infeasible, str) or infeasible not in ("raise", "mark"):
         raise UnknownNameError("infeasible", infeasible, ["raise", "mark"])
     integers = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
@@ -118,6 +130,14 @@ def solve_many(
         own = {name: options.pop(name) for name in [*options] if name in FIELDS}
         called = calls({**own, **fields, "dtype": dtype}, arrays)
     shape = called.shape
+    if objective == "time":
+        bare = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+        return solve_many_fastest(
+            declaration, called, hardware, implementation, {**bare, "epsilon": epsilon or None}, min_block_kv,
+            {**options, **{name: numbers[name] for name in NUMBERS & numbers.keys()}}, infeasible,
+        )  # fmt: skip
+    if implementation not in (None, "textbook"):
+        raise InputError(f"implementation: {shown(implementation)} given; allowed: with objective='time'")
     scalars = {name: value if isinstance(value, int) else 1 for name, value in numbers.items()}
     budget = budget_of(hardware, scalars.get("sram_bytes"), scalars.get("sram_elements"), scalars.get("alignment"))
 

@@ -22,12 +22,17 @@ from iomodel.counting.cost_array import CostArray, cost_array
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import TILES
+from iomodel.nests.alphabet import LAUNCH_NAMES, TILES
 from iomodel.solving.batch.bound import bound_bytes
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
 from iomodel.workloads.call import known_mask
 from iomodel.workloads.linear import Linear
+
+SEARCH = (
+    "hardware", "sram_bytes", "sram_elements", "alignment", "min_block_kv", "epsilon", "objective", "implementation",
+)  # fmt: skip
+"""Arguments of a search that are no options of the algorithm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,10 @@ class Solutions(Result, Tabular):
         The memory that the tiles must fit, in `unit`.
     unit : {"B", "elements"}
         The unit of the budget.
+    seconds : array of float or None
+        With the objective "time", the time of each call [s]; NaN where nothing fits.
+    searched : mapping of str to array
+        With the objective "time", the options that the kernels choose per call.
     """
 
     algorithm: str
@@ -58,6 +67,8 @@ class Solutions(Result, Tabular):
     unit: str
     calls: Calls | Layers
     arguments: Mapping[str, Any]
+    seconds: Any = None
+    searched: Mapping[str, Any] = FrozenDict()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,9 +89,20 @@ class Solutions(Result, Tabular):
                 f"cost: no tile fits {np.count_nonzero(~self.feasible):,} of {self.feasible.size:,} problems; "
                 "allowed: where all fit, see .feasible"
             )
-        search = ("hardware", "sram_bytes", "sram_elements", "alignment", "min_block_kv", "epsilon")
-        options = {name: value for name, value in self.arguments.items() if name not in search}
-        return cost_array(self.algorithm, **self.calls.fields, **self.calls.widths, **self.tiles, **options)
+        options = {name: value for name, value in self.arguments.items() if name not in SEARCH}
+        options |= {
+            name: self._uniform(values) if name == "packed" else values for name, values in self.searched.items()
+        }
+        tiles = {name: sizes for name, sizes in self.tiles.items() if name not in LAUNCH_NAMES}
+        return cost_array(self.algorithm, **self.calls.fields, **self.calls.widths, **tiles, **options)
+
+    @staticmethod
+    def _uniform(packed: Any) -> bool:
+        if (packed != packed.flat[0]).any():
+            raise InputError(
+                "cost: some calls are packed and some are not; allowed: where all are alike, see .searched"
+            )
+        return bool(packed.flat[0])
 
     @cached_property
     def lower_bound(self) -> Any:
@@ -127,6 +149,10 @@ class Solutions(Result, Tabular):
             "hbm_bytes": self.hbm_bytes.tolist(),
             "least_hbm_bytes": self.least_hbm_bytes.tolist(),
             "feasible": self.feasible.tolist(),
+            "seconds": None
+            if self.seconds is None
+            else np.asarray(np.where(self.feasible, self.seconds, None)).tolist(),
+            "searched": {name: values.tolist() for name, values in self.searched.items()},
             "calls": plain({**self.calls.fields, **self.calls.widths}),
             "arguments": self._arguments(),
         }
@@ -148,6 +174,7 @@ class Solutions(Result, Tabular):
         objects: Any = Mapping[str, Any]
         kinds = {"algorithm": str, "shape": tuple[int, ...], "unit": str, "budget": Any, "tiles": objects}
         kinds |= {"hbm_bytes": Any, "least_hbm_bytes": Any, "feasible": Any, "calls": objects, "arguments": objects}
+        kinds |= {"seconds": Any, "searched": objects}
         known = decoded_values(kinds, (), data, cls.__name__)
         check_keys(data, kinds)
 
@@ -170,6 +197,8 @@ class Solutions(Result, Tabular):
             known["unit"],
             called,
             FrozenDict({**arguments, "hardware": device}),
+            None if known["seconds"] is None else array("seconds", known["seconds"]).astype(np.float64),
+            FrozenDict({name: array(name, values) for name, values in known["searched"].items()}),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -183,6 +212,7 @@ class Solutions(Result, Tabular):
         arguments = {**self.calls.fields, **self.calls.widths, **self.arguments}
         arguments = {name: value for name, value in arguments.items() if isinstance(value, np.ndarray)}
         results = {"hbm_bytes": self.hbm_bytes, "least_hbm_bytes": self.least_hbm_bytes, "feasible": self.feasible}
+        results |= {**({} if self.seconds is None else {"seconds": self.seconds}), **self.searched}
         return flat_columns({**arguments, **self.tiles, **results}, self.shape)
 
     def tables(self) -> list[Table | str]:
@@ -192,6 +222,8 @@ class Solutions(Result, Tabular):
         rows = [("problems", f"{every:,}", ""), ("of which a tile fits", f"{fits:,}", "")]
         values = {**{name: (sizes, units[name]) for name, sizes in self.tiles.items()}}
         values |= {"HBM traffic": (self.hbm_bytes, "B"), "least HBM traffic": (self.least_hbm_bytes, "B")}
+        if self.seconds is not None:
+            values["time"] = (self.seconds, "s")
         for name, (array, unit) in values.items() if fits else ():
             low, high = array[self.feasible].min(), array[self.feasible].max()
             rows.append((name, f"{low:,} to {high:,}" if low < high else f"{low:,}", unit))
@@ -213,4 +245,5 @@ def solve_at(
 ) -> Solution:
     """Solve one of many problems by :func:`iomodel.solve`."""
     scalars = {name: at_place(value, place, shape) for name, value in arguments.items()}
-    return solve(algorithm, calls.call(place, shape), implementation="textbook", **scalars)
+    kernels = {} if arguments.get("objective") == "time" else {"implementation": "textbook"}
+    return solve(algorithm, calls.call(place, shape), **{**scalars, **kernels})
