@@ -21,13 +21,18 @@ from rich.table import Table
 import iomodel
 
 DEVICE = "h100-sxm5"
-CASES: list[tuple[str, str, Any, str]] = [
+TRAFFIC: list[tuple[str, str, Any, str]] = [
     ("flash2, full", "flash2", "full", "forward"),
     ("flash2, causal", "flash2", "causal", "forward"),
     ("flash2, window of 4096", "flash2", iomodel.Window(left=4095, right=0), "forward"),
     ("flash2 backward, causal", "flash2", "causal", "backward"),
     ("flash3 both, causal", "flash3", "causal", "both"),
     ("standard, full", "standard", "full", "forward"),
+]
+TIME: list[tuple[str, str, str, str]] = [
+    ("flash2 on A100, full", "flash2", "full", "a100-sxm4-80gb"),
+    ("flash2 on A100, causal", "flash2", "causal", "a100-sxm4-80gb"),
+    ("flash3 on H100, causal", "flash3", "causal", "h100-sxm5"),
 ]
 
 
@@ -55,37 +60,48 @@ def best(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     return min(times), found
 
 
+def solved(
+    table: Table, label: str, name: str, device: str, fields: dict[str, Any], kind: dict[str, Any], objective: Any,
+    loop: int, repeats: int,
+) -> None:  # fmt: skip
+    """Solve the problems as arrays and the first of them one by one, and add a row."""
+    asked = {**kind, "objective": objective}
+    alone_by = {"objective": "time"} if objective == "time" else {"implementation": "textbook"}
+    iomodel.solve_many(name, device, **{field: values[:2] for field, values in fields.items()}, **asked)  # warm
+    seconds, found = best(lambda: iomodel.solve_many(name, device, **fields, **asked), repeats)
+    rows = zip(*(values[:loop] for values in fields.values()), strict=True)
+    calls = [iomodel.Attention(**dict(zip(fields, map(int, row), strict=True)), **kind) for row in rows]
+    each, alone = best(lambda: [iomodel.solve(name, w, device, **alone_by) for w in calls], repeats)
+    equal = sum(
+        dict(one.tiles) == {tile: int(sizes[i]) for tile, sizes in found.tiles.items()}
+        and one.cost.hbm_bytes == found.hbm_bytes[i]
+        for i, one in enumerate(alone)
+    )
+    many, single = len(fields["q_len"]) / seconds, len(calls) / each
+    table.add_row(label, f"{many:,.0f}", f"{single:,.0f}", f"{many / single:,.0f}", f"{equal:,} of {len(calls):,}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=200_000, help="problems solved as arrays (default 200,000)")
     parser.add_argument("--loop", type=int, default=1000, help="of these, solved one by one (default 1000)")
     parser.add_argument("--repeats", type=int, default=3, help="runs of which the best counts (default 3)")
     given = parser.parse_args()
-    table = Table(title=f"{given.problems:,} problems on {DEVICE}")
-    for column in ("question", "arrays [1/s]", "one by one [1/s]", "ratio", "equal"):
-        table.add_column(column, justify="left" if column == "question" else "right")
-    for label, name, mask, direction in CASES:
+    timed = given.problems // 10
+    tables = []
+    for title in (f"{given.problems:,} problems of least traffic on {DEVICE}", f"{timed:,} problems of least time"):
+        tables.append(Table(title=title))
+        for column in ("question", "arrays [1/s]", "one by one [1/s]", "ratio", "equal"):
+            tables[-1].add_column(column, justify="left" if column == "question" else "right")
+    for label, name, mask, direction in TRAFFIC:
         fields = problems(given.problems, 50_000 if name == "standard" else 2**17)  # its softmax holds a row of S
-        some = {field: values[: given.loop] for field, values in fields.items()}
         kind = {"mask": mask, "direction": direction}
-        iomodel.solve_many(name, DEVICE, **{field: values[:2] for field, values in fields.items()}, **kind)
-        seconds, found = best(lambda f=fields, n=name, k=kind: iomodel.solve_many(n, DEVICE, **f, **k), given.repeats)
-        calls = [
-            iomodel.Attention(**dict(zip(some, map(int, row), strict=True)), **kind)
-            for row in zip(*some.values(), strict=True)
-        ]
-        each, alone = best(lambda c=calls, n=name: [iomodel.solve(n, w, DEVICE) for w in c], given.repeats)
-        equal = sum(
-            dict(one.tiles) == {tile: int(sizes[i]) for tile, sizes in found.tiles.items()}
-            and one.cost.hbm_bytes == found.hbm_bytes[i]
-            and one.certificate.least_hbm_bytes == found.least_hbm_bytes[i]
-            for i, one in enumerate(alone)
-        )
-        rates = given.problems / seconds, len(calls) / each
-        table.add_row(
-            label, f"{rates[0]:,.0f}", f"{rates[1]:,.0f}", f"{rates[0] / rates[1]:,.0f}", f"{equal:,} of {len(calls):,}"
-        )
-    Console(width=110).print(table)
+        solved(tables[0], label, name, DEVICE, fields, kind, "traffic", given.loop, given.repeats)
+    for label, name, mask, device in TIME:
+        fields = {**problems(timed, 2**15), "head_dim": np.random.default_rng(1).choice([64, 128], timed)}
+        solved(tables[1], label, name, device, fields, {"mask": mask}, "time", given.loop // 10, given.repeats)
+    for table in tables:
+        Console(width=110).print(table)
 
 
 if __name__ == "__main__":
