@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from iomodel.solving.solution import Solution as Solution
     from iomodel.solving.solve import solve as solve
     from iomodel.solving.solve_many import solve_many as solve_many
+    from iomodel.solving.staircase import Staircase as Staircase
+    from iomodel.solving.staircase import staircase as staircase
     from iomodel.studies.compare import Comparison as Comparison
     from iomodel.studies.compare import compare as compare
     from iomodel.studies.compare_time import TimeComparison as TimeComparison
@@ -148,6 +150,10 @@ _PUBLIC = {
     "solving.solution": ("Solution",),
     "solving.solve": ("solve",),
     "solving.solve_many": ("solve_many",),
+    "solving.staircase": (
+        "Staircase",
+        "staircase",
+    ),
     "studies.compare": (
         "Comparison",
         "compare",

@@ -18,6 +18,7 @@ COMMANDS = {
     "algorithms": "lists",
     "hardware": "lists",
     "crossover": "crossover",
+    "staircase": "staircase",
     "estimate": "estimate",
     "judge": "estimate",
     "explore": "explore",

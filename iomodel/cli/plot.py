@@ -1,4 +1,4 @@
-"""Commands that draw pictures: `iomodel plot roofline | traffic | feasible | breakdown | crossover`."""
+"""Commands that draw pictures: `iomodel plot roofline | traffic | feasible | breakdown | crossover | staircase`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from iomodel.cli import crossover as crossings
+from iomodel.cli import staircase as stairs
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.numbers import integer, sizes
@@ -142,6 +143,19 @@ def crossover(algorithms: crossings.Contenders, *, json: Json = False, **argumen
     from iomodel.plots import crossover as draw
 
     _drawn(arguments, json, lambda: draw(crossings.found(algorithms, arguments)))
+
+
+@plot.command()
+@with_options(*stairs.GROUPS, FILE)
+def staircase(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> None:
+    """Draw the least traffic at every size of the memory, above the lower bound of any schedule.
+
+    Example:
+      iomodel plot staircase flash2 flash1 --q-len 2048 --head-dim 64 --output staircase.svg
+    """
+    from iomodel.plots import staircase as draw
+
+    _drawn(arguments, json, lambda: draw([stairs.solved(name, arguments) for name in algorithms]))
 
 
 def _estimates(algorithms: list[str], arguments: dict[str, Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Pictures: rooflines, traffic against SRAM, feasible tiles, time breakdowns, and crossovers.
+"""Pictures: rooflines, traffic against SRAM, feasible tiles, time breakdowns, crossovers and staircases.
 
 Each function returns a new matplotlib figure without the global state of pyplot, so it is safe to call from several
 threads, and the figure displays in notebooks. Matplotlib is imported when the first picture is made.
@@ -10,6 +10,7 @@ from iomodel.plots.crossover import crossover
 from iomodel.plots.feasible import feasible_tiles
 from iomodel.plots.roofline import Point, roofline
 from iomodel.plots.roofs import Roofs, roofs
+from iomodel.plots.staircase import staircase
 from iomodel.plots.traffic import traffic_against_sram
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "roofline",
     "roofs",
     "save",
+    "staircase",
     "traffic_against_sram",
 ]

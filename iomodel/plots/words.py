@@ -11,6 +11,7 @@ from iomodel.nests.alphabet import (
 )
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.workload import Workload
 
 _PREFIXES = ((1e-9, "n"), (1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 _LAUNCH = {entry.name for entry in LAUNCH}
@@ -78,6 +79,19 @@ def call(workload: Attention | VarlenAttention) -> str:
         *w.features,
     ]
     return ", ".join(filter(None, parts))
+
+
+def workload(workload: Workload) -> str:
+    """Describe a workload of any kind in one line.
+
+    >>> from iomodel.workloads.linear import Linear
+    >>> workload(Linear(rows=8192, in_features=4096, out_features=14336))
+    'rows 8,192, in_features 4,096, out_features 14,336, dtype bf16'
+    """
+    if isinstance(workload, Attention | VarlenAttention):
+        return call(workload)
+    given = {name: value for name, value in workload if name in ("dtype", *workload.model_fields_set) and value}
+    return ", ".join(f"{name} {value:,}" if type(value) is int else f"{name} {value}" for name, value in given.items())
 
 
 def tiles(sizes: Mapping[str, int]) -> str:

@@ -48,7 +48,7 @@ def search_all(problem: Problem, epsilon: Fraction, at_most: int | None) -> Sear
 
 def every(problem: Problem) -> tuple[Any, Any, Any]:
     """Return the outer sizes, inner sizes and costs [B] of all tiles that fit."""
-    slabs = [(outers, inners, _costs(problem, outers, inners)) for outers, inners in _slabs(problem)]
+    slabs = [(outers, inners, costs_of(problem, outers, inners)) for outers, inners in _slabs(problem)]
     none = np.zeros(0, dtype=np.int64)
     outers, inners, costs = zip(*slabs, strict=True) if slabs else ([none], [none], [none])
     return np.concatenate(outers), np.concatenate(inners), np.concatenate(costs)
@@ -76,7 +76,8 @@ def _slabs(problem: Problem) -> Iterator[tuple[Any, Any]]:
         yield np.concatenate(rows), np.concatenate(columns)
 
 
-def _costs(problem: Problem, outers: Any, inners: Any) -> Any:
+def costs_of(problem: Problem, outers: Any, inners: Any) -> Any:
+    """Return the costs of pairs of tiles [B]."""
     if problem.costs is not None:
         return np.asarray(problem.costs(outers, inners))
     pairs = zip(outers.tolist(), inners.tolist(), strict=True)

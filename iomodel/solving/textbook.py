@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,8 +14,8 @@ from iomodel.counting.bounds import largest_bounds
 from iomodel.errors import InfeasibleError, UnknownNameError
 from iomodel.placement.budget import Budget
 from iomodel.solving.certificate import Certificate, RunnerUp, binding, steps
-from iomodel.solving.parts import PartFormulas, most_kv, parts_for, ranges_for
-from iomodel.solving.problem import SearchResult
+from iomodel.solving.parts import PartFormulas, Parts, most_kv, parts_for, ranges_for
+from iomodel.solving.problem import SearchResult, Tile, TileRange
 from iomodel.solving.search import search
 from iomodel.solving.solution import Solution
 from iomodel.workloads.workload import Workload, as_workload
@@ -31,13 +31,8 @@ def solve_textbook(
     notes: tuple[str, ...] = (),
 ) -> Solution:
     """Solve for the least traffic in one memory, as :func:`iomodel.solve` with the textbook's implementation."""
-    bound = BoundCall.bind(algorithm, as_workload(workload), options)
-    if min_block_kv is not None and "block_kv" not in bound.compiled.tiles:
-        raise UnknownNameError(f"tile of {algorithm}", "block_kv", bound.compiled.tiles)
-    least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
-    compiled = parts_for(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers, budget.unit)
+    bound, compiled, ranges = textbook_parts(algorithm, workload, budget.unit, budget.alignment, min_block_kv, options)
     formulas, order = compiled.formulas, bound.compiled.tiles
-    ranges = ranges_for(compiled, bound, budget.alignment, least_kv, most_kv(bound, budget.alignment))
     problems = [formula.problem(bound, ranges, budget.amount) for formula in formulas]
     rest = compiled.rest.scalars(workload.longest, bound.numbers, ())
     least = max(*(problem.least_footprint for problem in problems), *rest)
@@ -49,7 +44,7 @@ def solve_textbook(
         )
     results = [result for problem in problems if (result := search(problem, share)) is not None]
     fixed = {name: ranges[name].first for formula in formulas for name in formula.least}
-    chosen = _named(formulas, results, order)
+    chosen = named_tiles(formulas, [result.tile for result in results], order)
     cost = bound.cost({**chosen, **fixed})
     total_least = cost.hbm_bytes - sum(result.bytes - result.least for result in results)
 
@@ -75,11 +70,28 @@ def solve_textbook(
     return Solution(name_of(algorithm), cost.tiles, cost, certificate, budget, float(share), saturated, notes=notes)
 
 
-def _named(formulas: Sequence[PartFormulas], results: list[SearchResult], order: tuple[str, ...]) -> dict[str, int]:
-    """Return the tiles of all searched parts, in the order of the alphabet."""
+def textbook_parts(
+    algorithm: AlgorithmLike,
+    workload: Workload,
+    unit: str,
+    alignment: int,
+    min_block_kv: int | None,
+    options: Mapping[str, Any],
+) -> tuple[BoundCall, Parts, dict[str, TileRange]]:
+    """Bind an algorithm to a call, with its parts and the ranges of their tiles."""
+    bound = BoundCall.bind(algorithm, as_workload(workload), options)
+    if min_block_kv is not None and "block_kv" not in bound.compiled.tiles:
+        raise UnknownNameError(f"tile of {algorithm}", "block_kv", bound.compiled.tiles)
+    least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
+    compiled = parts_for(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers, unit)
+    return bound, compiled, ranges_for(compiled, bound, alignment, least_kv, most_kv(bound, alignment))
+
+
+def named_tiles(formulas: Sequence[PartFormulas], tiles: Iterable[Tile], order: tuple[str, ...]) -> dict[str, int]:
+    """Return the tiles of all searched parts by name, in the order of the alphabet."""
     sizes: dict[str, int] = {}
-    for formula, result in zip(formulas, results, strict=True):
-        sizes |= dict(zip(formula.names, result.tile, strict=True))
+    for formula, tile in zip(formulas, tiles, strict=True):
+        sizes |= dict(zip(formula.names, tile, strict=True))
     return {name: sizes[name] for name in order if name in sizes}
 
 
@@ -99,8 +111,5 @@ def _runner_up(
     if not steps_up:
         return None
     more, which, tile = min(steps_up)
-    chosen = [
-        SearchResult(tile if i == which else result.least_tile, 0, 0, result.least_tile, None, None, 0)
-        for i, result in enumerate(results)
-    ]
-    return RunnerUp(FrozenDict({**_named(formulas, chosen, order), **fixed}), total + more)
+    chosen = [tile if i == which else result.least_tile for i, result in enumerate(results)]
+    return RunnerUp(FrozenDict({**named_tiles(formulas, chosen, order), **fixed}), total + more)

@@ -91,6 +91,10 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "compare": (iomodel.compare, {"workload": W, "sram_bytes": 5000, "objective": "traffic", "approximate": False}),
     "least_sram": (iomodel.least_sram, {"algorithm": "flash2", "workload": W, "hbm_bytes": 10**6, "unit": "bytes"}),
+    "staircase": (
+        iomodel.staircase,
+        {"algorithm": "flash2", "workload": W, "unit": "bytes", "alignment": 2, "min_block_kv": 2},
+    ),
     "crossover": (
         iomodel.crossover,
         {"challenger": "flash2", "incumbent": "flash1", "workload": W, "tiles": TILES, "up_to": 10},

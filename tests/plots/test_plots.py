@@ -200,6 +200,26 @@ def test_traffic_never_rises_and_never_falls_below_the_bound(
     assert drawn(figure, f"traffic {name}").get_drawstyle() == "steps-post"
 
 
+def test_a_staircase_is_drawn_exactly_above_its_bound() -> None:
+    one = iomodel.Attention(q_len=256, head_dim=16)
+    both = [iomodel.staircase(name, one) for name in ("flash2", "small_cache")]
+    figure = plots.staircase(both)
+    for stairs in both:
+        line = drawn(figure, f"staircase {stairs.algorithm}")
+        assert line.get_drawstyle() == "steps-post"
+        steps = {step.sram: step.hbm_bytes for step in stairs.steps}
+        assert {size: bytes for size, bytes in points(line).items() if size in steps} == steps
+    bound = points(drawn(figure, "bound flash2 small_cache"))  # of one class, so one function of the memory
+    assert bound.items() >= {(step.sram, step.lower_bound.bytes) for stairs in both for step in stairs.steps}
+    approximate = iomodel.staircase("linformer", one)
+    assert names(plots.staircase([*both, approximate]), "bound") == ["bound flash2 small_cache", "bound linformer"]
+    for wrong, says in [(3, "stairs: 3 given"), ([], "stairs: "), ([both[0], W], "stairs: "), (None, "stairs: None")]:
+        with pytest.raises(iomodel.InputError, match=says):
+            plots.staircase(wrong)  # type: ignore[arg-type]
+    with pytest.raises(iomodel.InputError, match="of different calls or units given"):
+        plots.staircase([both[0], iomodel.staircase("flash2", one, unit="bytes")])
+
+
 def test_devices_are_marked_and_solved_for() -> None:
     devices = ["a100-sxm4-80gb", "h100-sxm5", "h200-sxm"]
     figure = plots.traffic_against_sram("flash2", W, devices)
@@ -418,6 +438,7 @@ def pictures() -> list[Any]:
         plots.traffic_against_sram("flash2", W, GPU, sram=[2**16, 2**18]),
         plots.feasible_tiles("flash2", W, GPU),
         plots.breakdown(Stub()),
+        plots.staircase(iomodel.staircase("flash2", W, alignment=64)),
     ]
 
 
@@ -515,6 +536,7 @@ SHAPE = "--q-len 1024 --head-dim 64 --heads 4"
 LINES = {
     f"plot traffic flash2 flash1 {SHAPE} --hardware {GPU},h100-sxm5 --sram '32 KiB,262144'": "HBM traffic against SRAM",
     f"plot traffic flash2 {SHAPE} --alignment 16 --min-block-kv 16 --sram '64 KiB' --no-lse": "HBM traffic",
+    f"plot staircase flash2 {SHAPE} --unit bytes --alignment 16 --min-block-kv 32 --no-lse": "Least HBM traffic",
     f"plot feasible flash2 {SHAPE} --hardware {GPU} --warps 4 --block-q 128 --block-kv 64": "Feasible",
     f"plot feasible flash2 {SHAPE} --sram-bytes '64 KiB' --alignment 16": "Feasible tiles of flash2",
     f"plot roofline flash2 {SHAPE} --hardware {GPU} --block-q 128 --block-kv 64 --warps 4": "Roofline of NVIDIA A100",
@@ -560,6 +582,7 @@ BAD = {
     f"plot traffic flash9 {SHAPE} --output x.svg": "algorithm: 'flash9' is unknown; did you mean",
     f"plot traffic flash2 {SHAPE} --output x.svg --sram 64k": "sram: unit 'k' is not allowed here",
     f"plot traffic flash2 {SHAPE} --output x.svg --hardware h1": "hardware: 'h1' is unknown",
+    f"plot staircase flash2 {SHAPE} --output x.svg --unit KiB": "unit: 'KiB' is unknown",
     f"plot feasible flash2 {SHAPE} --output x.svg": "0 values given; allowed: exactly one",
     f"plot roofline flash2 {SHAPE} --output x.svg": "hardware: none given; allowed: a device",
     f"plot breakdown flash2 {SHAPE} --output x.svg": "hardware: none given; allowed: a device",
@@ -592,7 +615,7 @@ def test_ticks_are_in_the_range_and_few(low: float, ratio: float) -> None:
         assert len(found) >= 2
 
 
-@pytest.mark.parametrize("name", ["traffic", "feasible", "roofline", "breakdown"])
+@pytest.mark.parametrize("name", ["traffic", "feasible", "roofline", "breakdown", "staircase"])
 def test_help_has_an_example_that_draws(
     name: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ MADE: dict[str, Callable[[], Any]] = {
     ),
     "Trace": lambda: iomodel.trace("flash2", W, GPU, TILES),
     "Solutions": lambda: iomodel.solve_many("flash2", sram_bytes=20_000, q_len=[64, 65], head_dim=8),
+    "Staircase": lambda: iomodel.staircase("flash2", W, alignment=8),
     "Linear": lambda: LINEAR,
     "ModelSpec": lambda: iomodel.model("llama-3-8b"),
     "Layout": lambda: iomodel.Layout(tensor_parallel=4),
