@@ -250,7 +250,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query", "value"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
@@ -321,7 +321,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
             ),
         },
@@ -1386,10 +1386,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"key", "value"}),
                             frozenset({"depth", "query"}),
                             frozenset({"depth", "key"}),
                             frozenset({"key", "query"}),
+                            frozenset({"key", "value"}),
                         }
                     ),
                 },
@@ -1428,10 +1428,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"key", "value"}),
                             frozenset({"depth", "query"}),
                             frozenset({"depth", "key"}),
                             frozenset({"key", "query"}),
+                            frozenset({"key", "value"}),
                         }
                     ),
                 },
@@ -1467,7 +1467,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"key", "query"}), "io"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by wgmma: Q, K, V in shared memory; S and O in registers",
@@ -1500,7 +1500,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
@@ -1534,7 +1534,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by "
@@ -1571,7 +1571,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
             ),
             "backward": (
@@ -2161,7 +2161,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "query"}), "io"),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"key", "query"})}),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "FlashAttention-3 backward, "
@@ -2701,7 +2701,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"splits": 1, "lse": True},
         "saved": {},
-        "classes": frozenset({"fixed-split", "exact", "row-atomic"}),
+        "classes": frozenset({"exact", "row-atomic", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -3291,7 +3291,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"accumulate": False},
         "saved": {},
-        "classes": frozenset(),
+        "classes": frozenset({"recomputed-backward"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",

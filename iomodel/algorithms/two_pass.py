@@ -67,6 +67,7 @@ ALGORITHM = Algorithm(
     cite="Triton tutorial 06, fused attention (github.com/triton-lang/triton, python/tutorials), after Dao, "
     "FlashAttention-2, arXiv:2307.08691 (2023), Algorithm 2",
     backward=backward,
+    classes=frozenset({"recomputed-backward"}),
     options={"accumulate": False},
     as_written=("delta_twice", "two_statistics"),
     execution={"backward": PIPELINED},

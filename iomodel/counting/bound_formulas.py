@@ -16,8 +16,8 @@ A = Symbol("A", integer=True, nonnegative=True)
 """Visible (query, key) pairs over all batches and heads."""
 
 
-def formed_once(product: Expr) -> Expr:
-    """Return the bound for schedules that form each product once, at the best real number of arrivals in a phase."""
+def formed(product: Expr) -> Expr:
+    """Return the bound for pairs that bring `product` pairs of indices together, at the best number of arrivals."""
     return Piecewise(
         (A * product / M, 4 * product <= 3 * M),
         (8 * A * product * (4 * product - M) / (4 * product + M) ** 2, (12 - 8 * sqrt(2)) * product <= M),
@@ -27,8 +27,10 @@ def formed_once(product: Expr) -> Expr:
 
 
 FORMULAS: dict[str, Expr] = {
-    "exact": Max(A * d**2 / (M + sqrt(3) * d * sqrt(M)) - M, formed_once((d + d_v) ** 2)),
-    "exact-backward": formed_once((2 * d + d_v) * (2 * d + 2 * d_v)),
+    "exact": Max(A * d**2 / (M + sqrt(3) * d * sqrt(M)) - M, formed((d + d_v) ** 2)),
+    "exact-backward": formed((2 * d + d_v) * (2 * d + 2 * d_v)),
+    "recomputed": formed(d**2 + 2 * d * d_v + d_v),
+    "recomputed-backward": formed((d + d_v) * (3 * d + d_v) + (d + 1) * d_v),
     "row-atomic": A * (d**2 / (M - d) + d_v**2 / (M - d_v)),
     "fixed-split": A * (d + d_v) ** 2 / M,
 }

@@ -24,6 +24,20 @@ most n_q n_k + n_q r_k + n_k r_q, summed over pairs, with n_q + n_k <= Y arrival
 the cut: at most Y m, or (Y + m)^2 / 4 for m = M - sigma < Y. Over all phases these rises and P for each pair that is
 not contained make up A P; the terms are convex in sigma, so largest at sigma = 0 or M.
 
+*Scores formed again* (classes "recomputed" and "recomputed-backward"). The bound holds with another P where scores may
+be formed any number of times. Drop what never reaches the output; stays then have accesses of their own as before. Call
+a pair pure if no value of it passes a cut or is loaded. In the phase of each product w_ij v_ju of a pure pair, s_ij is
+formed from nothing, so that query i and o_iu are there with key j and v_ju. The pairs of an index of i and one of j
+that are ever in one phase together are thus d^2 of Q and K, d d_v of Q and V, d d_v of O and K, and the d_v pairs
+(o_iu, v_ju): P = d^2 + 2 d d_v + d_v, and d (d + d_v) where V is a part of K, as for products formed once. Their number
+rises by as much as the product of numbers above. Backward, dQ, dK and dV take the place of O, each with all that makes
+dS_ij or P_ij anew: P = (d + d_v)(3 d + d_v) + (d + 1) d_v, which is 9 d^2 + d for d_v = d.
+
+*Bytes.* Let an element take e bytes in HBM in Q and O, e' in K and V, at least w = min(e, e') in S, and no less on
+chip. Weigh indices with their bytes: the proof holds with P e e' in place of P, a memory of M bytes, and M / w places
+for scores. Arrivals weigh more than Y - max(e, e') in all phases but the first, and the three terms of C are taken at
+both ends of this range. For large M: A P e e' / M bytes, where the bound in elements, times w, gives A P w^2 / M.
+
 The same proof holds where V is a part of K, with P = d (d + d_v), and backward (class "exact-backward": S is formed
 once) with P = (2 d + d_v)(2 d + 2 d_v), as Q, dO, dQ belong to a query and K, V, dK, dV to a key.
 
@@ -83,11 +97,21 @@ from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer
+from iomodel.counting.bound_values import (
+    ANY_SCHEDULE,
+    FORMED_ONCE,
+    HOLDS_FOR,
+    VALUES,
+    Pairs,
+    bound_bytes_of,
+    classes_of,
+)
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind, check_answers, kind_of
 from iomodel.counting.mask_kind import MaskKind
 from iomodel.counting.options import check_options, structural
 from iomodel.counting.store import obtain
+from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
@@ -95,17 +119,21 @@ from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import as_call
 from iomodel.workloads.workload import Workload, as_workload
 
-FORMED_ONCE = frozenset({"exact", "exact-backward", "product"})
-"""The classes of all schedules that form each product once."""
-
 
 @dataclass(frozen=True)
 class Bound(Record):
     """A lower bound on the traffic of every algorithm of a class, in elements and bytes."""
 
+    derived = ("holds_for",)
+
     name: str
     elements: int
     bytes: int
+
+    @property
+    def holds_for(self) -> str:
+        """The schedules that the bound holds for, in words."""
+        return HOLDS_FOR[self.name]
 
 
 @lru_cache(maxsize=256)
@@ -121,11 +149,19 @@ def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
 
 
 @overload
-def lower_bounds(workload: Workload, /, *, sram_elements: int) -> dict[str, Bound]: ...
-@overload
-def lower_bounds(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> dict[str, Bound]: ...
 def lower_bounds(
-    algorithm: AlgorithmLike | Workload, workload: Workload | None = None, sram_elements: int | None = None
+    workload: Workload, /, *, sram_elements: int | None = None, sram_bytes: int | None = None
+) -> dict[str, Bound]: ...
+@overload
+def lower_bounds(
+    algorithm: AlgorithmLike, workload: Workload, sram_elements: int | None = None, *, sram_bytes: int | None = None
+) -> dict[str, Bound]: ...
+def lower_bounds(
+    algorithm: AlgorithmLike | Workload,
+    workload: Workload | None = None,
+    sram_elements: int | None = None,
+    *,
+    sram_bytes: int | None = None,
 ) -> dict[str, Bound]:
     """Compute every bound that applies to an algorithm, by name; those of other classes are omitted.
 
@@ -136,14 +172,17 @@ def lower_bounds(
         every schedule that forms each product once.
     workload : Attention, VarlenAttention or Linear
         The workload.
-    sram_elements : int
+    sram_elements : int, optional
         On-chip memory M [elements]: all cells that hold operands, scores or sums, registers among them.
+    sram_bytes : int, optional
+        The memory in bytes, in place of `sram_elements`. An element takes no less on chip than in HBM, which makes the
+        bounds in bytes larger where K and V have a width of their own.
 
     Returns
     -------
     dict of str to Bound
-        ``compulsory`` always; others where the algorithm is in the class and M is large enough for the proof. Of one
-        that approximates attention it is the output alone.
+        ``compulsory`` always; others where the algorithm is in the class and M is large enough for the proof; the
+        `holds_for` of each names the class in words. Of one that approximates attention it is the output alone.
 
     Examples
     --------
@@ -160,8 +199,14 @@ def lower_bounds(
         workload, declaration = algorithm, None if isinstance(algorithm, Call) else find_algorithm("gemm")
     else:
         declaration = find_algorithm(algorithm)  # type: ignore[arg-type] # refuses a workload
-    size = as_integer("sram_elements", sram_elements)
     kind = kind_of(as_workload(workload))
+    if sram_bytes is None:
+        size = as_integer("sram_elements", sram_elements)
+    elif sram_elements is not None:
+        raise InputError("sram_elements, sram_bytes: 2 values given; allowed: exactly one")
+    else:
+        sram_bytes = as_integer("sram_bytes", sram_bytes)
+        size = max(1, 32 * sram_bytes // as_workload(workload).narrowest)
     if declaration is not None:
         check_answers(declaration, kind.operation)
     if not isinstance(workload, Call):
@@ -177,70 +222,27 @@ def lower_bounds(
     rows = [formulas.scalars(sequence, (), ()) for sequence in calls]
     compulsory, compulsory_bytes, pairs = map(sum, zip(*rows, strict=True))
     bounds = {"compulsory": Bound("compulsory", compulsory, compulsory_bytes)}
-    narrowest = min(call.element_size, call.kv_element_size)
+    widths = call.element_size, call.kv_element_size
     classes = FORMED_ONCE if declaration is None else declaration.classes
     for name in sorted(classes_of(classes, call.direction, call.latent)):
-        value = VALUES[name](pairs, call.head_dim, 0 if call.latent else call.value_dim, call.value_dim, size)
+        counted = Pairs(pairs, call.head_dim, 0 if call.latent else call.value_dim, call.value_dim)
+        value = VALUES[name](counted, size)
         if value is not None and value > 0:
-            bounds[name] = Bound(name, value, value * narrowest)
+            bounds[name] = Bound(name, value, bound_bytes_of(name, counted, value, widths, sram_bytes))
     return bounds
 
 
-def classes_of(classes: frozenset[str], direction: str, latent: bool = False) -> frozenset[str]:
-    """Return the classes whose proofs hold for a direction: of one pass, and some need separate K and V."""
-    proved = {"forward": frozenset(VALUES) - {"exact-backward"}, "backward": frozenset({"exact-backward"})}
-    if latent:
-        proved = {"forward": frozenset({"exact"})}
-    return classes & proved.get(direction, frozenset())
+def best_bound(algorithm: AlgorithmLike, workload: Workload, **memory: int) -> Bound:
+    """Return the largest bound that holds, in ``sram_elements=`` or ``sram_bytes=``."""
+    return largest_bounds(algorithm, workload, **memory)[0]
 
 
-def best_bound(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> Bound:
-    """Return the largest bound that holds."""
-    return largest_bounds(algorithm, workload, sram_elements)[0]
-
-
-def largest_bounds(algorithm: AlgorithmLike, workload: Workload, sram_elements: int) -> tuple[Bound, Bound]:
-    """Return the largest bound that holds, and the largest for every schedule of products formed once."""
-    bounds = lower_bounds(algorithm, workload, sram_elements)
-    general = [bound for name, bound in bounds.items() if name == "compulsory" or name in FORMED_ONCE]
+def largest_bounds(algorithm: AlgorithmLike, workload: Workload, **memory: int) -> tuple[Bound, Bound]:
+    """Return the largest bound that holds, and the largest for every schedule of the products that it forms."""
+    bounds = lower_bounds(algorithm, workload, **memory)
+    general = [bound for name, bound in bounds.items() if name in ANY_SCHEDULE]
     best, any_schedule = (max(each, key=lambda bound: bound.bytes) for each in (bounds.values(), general))
     return best, any_schedule
-
-
-def _exact(pairs: int, width: int, key_values: int, value_width: int, size: int) -> int:
-    root = isqrt(3 * size * width**2 - 1) + 1  # rounded up, so that the bound is rounded down
-    phases = pairs * width**2 // (size + root) - size
-    return max(phases, _formed_once(pairs, (width + value_width) * (width + key_values), size))
-
-
-def _exact_backward(pairs: int, width: int, key_values: int, value_width: int, size: int) -> int:
-    return _formed_once(pairs, (2 * width + value_width) * 2 * (width + key_values), size)
-
-
-def _formed_once(pairs: int, product: int, size: int) -> int:
-    """Bound the accesses by the arrivals of the indices of queries and keys, whose numbers multiply to `product`."""
-    root = isqrt(4 * product * size)
-    arrivals = {size, 2 * product - size // 2, 2 * product - -(-size // 2), root, root + 1}
-    return max(_with_arrivals(pairs, product, size, many) for many in arrivals if many > 0)
-
-
-def _with_arrivals(pairs: int, product: int, size: int, many: int) -> int:
-    risen = 4 * many * size if many <= size else (many + size) ** 2
-    return _ceil(4 * many * pairs * product, max(risen, many**2 + 4 * product * size, 2 * many * product))
-
-
-def _row_atomic(pairs: int, width: int, _key_values: int, value_width: int, size: int) -> int | None:
-    if size <= max(width, value_width):
-        return None
-    return _ceil(pairs * width**2, size - width) + pairs * value_width**2 // (size - value_width)
-
-
-def _fixed_split(pairs: int, width: int, _key_values: int, value_width: int, size: int) -> int:
-    return _ceil(pairs * (width + value_width) ** 2, size)
-
-
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)
 
 
 def _of_shape(declaration: Algorithm, workload: Workload, size: int) -> dict[str, Bound]:
@@ -267,11 +269,3 @@ def _compulsory(declaration: Algorithm, kind: FormulaKind) -> Formulas:
         return compiled_compulsory(declaration, kind, options)
 
     return obtain(declaration.shipped, "compulsory", (kind, options), build)
-
-
-VALUES = {
-    "exact": _exact,
-    "exact-backward": _exact_backward,
-    "row-atomic": _row_atomic,
-    "fixed-split": _fixed_split,
-}

@@ -13,7 +13,8 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
 from iomodel.counting.bound_formulas import FORMULAS
-from iomodel.counting.bounds import classes_of, counts_of
+from iomodel.counting.bound_values import classes_of
+from iomodel.counting.bounds import counts_of
 from iomodel.errors import IOModelError
 from iomodel.explorer.calls import (
     MASKS,

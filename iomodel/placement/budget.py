@@ -35,6 +35,11 @@ class Budget(Record):
         size = f"{self.amount:,} {self.unit} of SRAM"
         return f"{size} ({self.label})" if self.label else size
 
+    @property
+    def memory(self) -> dict[str, int]:
+        """The size as the argument of :func:`iomodel.lower_bounds`."""
+        return {"sram_bytes" if self.unit == "B" else "sram_elements": self.amount}
+
     def elements(self, narrowest: int) -> int:
         """Return the most elements of `narrowest` quarters of a bit held at once, for lower bounds [elements]."""
         return self.amount if self.unit == "elements" else max(1, 32 * self.amount // narrowest)

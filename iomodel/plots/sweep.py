@@ -109,8 +109,7 @@ def sweep(
     if failure is not None and not solutions:
         raise failure
     compulsory = lower_bounds(name, workload, 1)["compulsory"].bytes
-    width = min(workload.element_size, workload.kv_element_size)
-    bounds = {size: best_bound(name, workload, max(1, size // width)).bytes for size in sizes}
+    bounds = {size: best_bound(name, workload, sram_bytes=size).bytes for size in sizes}
     continuous = formula(name, workload, solutions, options)
     return Sweep(name_of(name), solutions, continuous, bounds, compulsory, workload.element_size)
 

@@ -88,8 +88,7 @@ class LaunchProblems:
         check = _check(variant, tile, self.algorithm, as_attention(self.ask.workload.longest))
         cost = self.cost(check.tiles)
         workload, on_device = self.ask.workload, variant.placement.device
-        chip = 32 * on_device.on_chip // workload.narrowest
-        bound, any_schedule = largest_bounds(self.algorithm, workload, chip)
+        bound, any_schedule = largest_bounds(self.algorithm, workload, sram_bytes=on_device.on_chip)
         certificate = Certificate(
             binding=binding,
             next_step=_next_step(variant, tile),

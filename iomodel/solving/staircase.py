@@ -15,7 +15,6 @@ from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_integer
 from iomodel.counting.bounds import Bound, largest_bounds
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError
-from iomodel.placement.budget import Budget
 from iomodel.solving.envelope import Stair, lower_envelope
 from iomodel.solving.textbook import named_tiles, textbook_parts
 from iomodel.workloads.call import Call
@@ -257,8 +256,7 @@ def staircase(
     for size, stairs in _joined(envelopes, max(rest)):
         tiles = named_tiles(compiled.formulas, [stair.tile for stair in stairs], bound.compiled.tiles)
         cost = bound.cost({**tiles, **fixed})
-        room = Budget(size, UNITS[unit], "", step).elements(call.narrowest)
-        _, any_schedule = largest_bounds(algorithm, call, room)
+        _, any_schedule = largest_bounds(algorithm, call, **{f"sram_{unit}": size})
         steps.append(StaircaseStep(size, cost.tiles, cost.hbm_bytes, cost.hbm_elements, any_schedule))
     return Staircase(name_of(algorithm), call, FrozenDict(bound.options), unit, step, tuple(steps))
 

@@ -53,8 +53,7 @@ def solve_textbook(
         return max(formula.occupied(bound, at) for formula in formulas)
 
     too_large = steps(chosen, ranges, footprint, budget.amount)
-    room = budget.elements(workload.narrowest)
-    lower, any_schedule = largest_bounds(algorithm, workload, room)
+    lower, any_schedule = largest_bounds(algorithm, workload, **budget.memory)
     certificate = Certificate(
         binding=binding(chosen, ranges, too_large),
         next_step=too_large[0],

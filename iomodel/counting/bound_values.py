@@ -1,0 +1,129 @@
+"""Lower bounds on the accesses of each class of schedules, in integers; :mod:`iomodel.counting.bounds` proves them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, isqrt
+
+FORMED_ONCE = frozenset({"exact", "exact-backward", "product"})
+"""The classes of all schedules that form each product once."""
+FORMED_AGAIN = {"exact": "recomputed", "exact-backward": "recomputed-backward"}
+"""The class that allows scores to be formed again, for each that does not."""
+ANY_SCHEDULE = FORMED_ONCE | {"compulsory", *FORMED_AGAIN.values()}
+"""The bounds that fix neither an order nor what moves together."""
+HOLDS_FOR = {
+    "compulsory": "every algorithm that reads each row that takes part and writes each result",
+    "exact": "schedules that form each product once, in any order, at the level of single elements",
+    "exact-backward": "backward schedules that form each product once, in any order",
+    "recomputed": "schedules that form scores any number of times, in any order, at the level of single elements",
+    "recomputed-backward": "backward schedules that form scores and dP any number of times, in any order",
+    "row-atomic": "schedules that move whole rows of Q, K, V and O, in any order",
+    "fixed-split": "schedules that move whole rows and keep the share of memory of Q and K constant",
+    "product": "schedules of matrix products that form each product once, in any order",
+}
+"""The schedules that each bound holds for."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Visible pairs, and widths [elements]; `key_values` is 0 where V is a part of K."""
+
+    count: int
+    width: int
+    key_values: int
+    value_width: int
+
+
+def index_pairs(name: str, w: Pairs) -> int:
+    """Return how many pairs of an index of the query and one of the key a visible pair brings together [-]."""
+    keys = w.width + w.key_values
+    if name == "exact":
+        return (w.width + w.value_width) * keys
+    if name == "recomputed":
+        return w.width * (keys + w.value_width) + min(w.key_values, w.value_width)
+    if name == "exact-backward":
+        return (2 * w.width + w.value_width) * 2 * keys
+    return (w.width + w.value_width) * (keys + 2 * w.width) + (w.width + 1) * w.value_width
+
+
+def formed(pairs: int, product: int, size: int) -> int:
+    """Bound the accesses of pairs that bring `product` pairs of indices together each, in `size` elements."""
+    root = isqrt(4 * product * size)
+    arrivals = {size, 2 * product - size // 2, 2 * product - -(-size // 2), root, root + 1}
+    return max(with_arrivals(pairs, product, size, many) for many in arrivals if many > 0)
+
+
+def with_arrivals(pairs: int, product: int, size: int, many: int) -> int:
+    """Return the bound from phases of `many` arrivals."""
+    risen = 4 * many * size if many <= size else (many + size) ** 2
+    return _ceil(4 * many * pairs * product, max(risen, many**2 + 4 * product * size, 2 * many * product))
+
+
+def formed_in_bytes(pairs: int, product: int, widths: tuple[int, int], size: int) -> int:
+    """Return the bound in bytes, of `size` bytes, for indices of queries and of keys of two widths [B]."""
+    weighed, narrow, wide = product * widths[0] * widths[1], min(widths), max(widths)
+    spilled = Fraction(weighed * size, narrow)
+    root = isqrt(4 * weighed * size // narrow)
+    longest = 2 * weighed // narrow - size // 2
+    phases = {many + more for many in (size, longest, root) for more in (0, wide // 2, wide)}
+    return max((_with_weight(pairs, weighed, size, many, spilled, narrow, wide) for many in phases), default=0)
+
+
+def _with_weight(pairs: int, weighed: int, size: int, many: int, spilled: Fraction, narrow: int, wide: int) -> int:
+    """Return the bound from phases whose arrivals weigh more than many - wide and at most `many` bytes."""
+    if many <= wide:
+        return 0
+    risen = Fraction(size) if many <= size else Fraction((many + size) ** 2, 4 * many)
+    ends = [Fraction(weight, 4) + spilled / weight for weight in (many - wide, many)]
+    return ceil(pairs * weighed / max(risen, *ends, Fraction(weighed, 2 * narrow)))
+
+
+def _exact(w: Pairs, size: int) -> int:
+    root = isqrt(3 * size * w.width**2 - 1) + 1  # rounded up, so that the bound is rounded down
+    phases = w.count * w.width**2 // (size + root) - size
+    return max(phases, formed(w.count, index_pairs("exact", w), size))
+
+
+def _row_atomic(w: Pairs, size: int) -> int | None:
+    if size <= max(w.width, w.value_width):
+        return None
+    return _ceil(w.count * w.width**2, size - w.width) + w.count * w.value_width**2 // (size - w.value_width)
+
+
+def _fixed_split(w: Pairs, size: int) -> int:
+    return _ceil(w.count * (w.width + w.value_width) ** 2, size)
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+VALUES: Mapping[str, Callable[[Pairs, int], int | None]] = {
+    "exact": _exact,
+    "exact-backward": lambda w, size: formed(w.count, index_pairs("exact-backward", w), size),
+    "recomputed": lambda w, size: formed(w.count, index_pairs("recomputed", w), size),
+    "recomputed-backward": lambda w, size: formed(w.count, index_pairs("recomputed-backward", w), size),
+    "row-atomic": _row_atomic,
+    "fixed-split": _fixed_split,
+}
+"""The bound of each class [elements] from the pairs and the memory [elements]; None where its proof does not hold."""
+
+
+def bound_bytes_of(name: str, w: Pairs, elements: int, widths: tuple[int, int], size: int | None) -> int:
+    """Return a bound in bytes, for Q and O and for K and V of two widths [B] in a memory of `size` bytes, if known."""
+    narrow = elements * min(widths)
+    if size is None or widths[0] == widths[1] or name not in ("exact", "recomputed"):
+        return narrow
+    return max(narrow, formed_in_bytes(w.count, index_pairs(name, w), widths, size))
+
+
+def classes_of(classes: frozenset[str], direction: str, latent: bool = False) -> frozenset[str]:
+    """Return the classes whose proofs hold for a direction: of one pass, and some need separate K and V."""
+    backward = {name for name in VALUES if name.endswith("backward")}
+    proved = {"forward": VALUES.keys() - backward, "backward": backward}
+    if latent:
+        proved = {"forward": {"exact", "recomputed"}}
+    wider = {FORMED_AGAIN[name] for name in classes & FORMED_AGAIN.keys()}
+    return (classes | wider) & frozenset(proved.get(direction, frozenset()))

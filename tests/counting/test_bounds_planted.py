@@ -1,0 +1,194 @@
+"""Errors planted in the bound for every schedule are caught: by worked numbers, small optima, or solved problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+
+import iomodel
+from iomodel.counting import bound_values, bounds
+from iomodel.counting.bound_values import Pairs, index_pairs, with_arrivals
+from tests.support.all_schedules import OPTIMA
+from tests.support.row_game import least_row_accesses
+
+Ask = Callable[[iomodel.Attention, int], int]
+SOLVED = 1000
+"""The number of random solved problems."""
+
+
+WORKED: list[tuple[dict[str, Any], int, int]] = [
+    ({"q_len": 8192, "head_dim": 64}, 51_200, 21_474_837),
+    ({"q_len": 8192, "head_dim": 64, "mask": "causal"}, 51_200, 10_738_729),
+    ({"q_len": 4096, "head_dim": 64, "heads": 8, "kv_heads": 2, "batch": 3}, 51_200, 128_849_019),
+    ({"q_len": 1000, "head_dim": 64, "value_dim": 128}, 60_000, 614_400),  # 1000^2 192^2 / 60,000
+    ({"q_len": 1000, "head_dim": 128, "value_dim": 64}, 60_000, 614_400),
+    ({"q_len": 8192, "head_dim": 128}, 65_536, 64_424_510),  # between P and 4 P / 3
+    ({"q_len": 8192, "head_dim": 64}, 21_846, 50_330_113),  # the least M of A P / M
+    ({"q_len": 4096, "head_dim": 64}, 8192, 23_726_567),  # A (d + d_v) / sqrt M
+    ({"q_len": 4096, "head_dim": 64}, 1024, 33_554_432),  # 2 A
+    (
+        {"q_len": 4096, "head_dim": 64},
+        128,
+        49_688_575,
+    ),  # phases of M accesses: A d^2 / (M + 1255) - M, for 64 sqrt(384) = 1254.1
+]
+"""Calls, memories and bounds, worked out apart."""
+
+
+@cache
+def solved() -> list[tuple[iomodel.Attention, int, int]]:
+    """Random calls with a memory and the least traffic of an algorithm there [elements]."""
+    draw, rows = Random(17), []
+    while len(rows) < SOLVED:
+        kv_heads = draw.choice([1, 1, 2])
+        w = iomodel.Attention(
+            batch=draw.choice([1, 1, 2]),
+            heads=kv_heads * draw.choice([1, 1, 3]),
+            kv_heads=kv_heads,
+            q_len=int(2 ** draw.uniform(0, 8)),
+            kv_len=int(2 ** draw.uniform(0, 8)),
+            head_dim=draw.randint(1, 12),
+            value_dim=draw.randint(1, 12),
+            mask=draw.choice(["full", "full", "causal"]),
+        )
+        size = int(2 ** draw.uniform(2, 13))
+        try:
+            tiles = iomodel.solve(draw.choice(["flash2", "flash2", "small_cache"]), w, sram_elements=size, alignment=1)
+        except iomodel.InfeasibleError:
+            continue
+        rows.append((w, size, tiles.cost.hbm_elements))
+    return rows
+
+
+def faults(ask: Ask) -> set[str]:
+    """Name the witnesses that a bound contradicts."""
+    caught = set()
+    if any(ask(iomodel.Attention(**call), size) != least for call, size, least in WORKED):
+        caught.add("worked")
+    for (queries, keys), size, least in OPTIMA:
+        if ask(iomodel.Attention(q_len=queries, kv_len=keys, head_dim=1), size) > least:
+            caught.add("optimum")
+    if any(ask(w, size) > moved for w, size, moved in solved()):
+        caught.add("solved")
+    return caught
+
+
+def test_no_witness_contradicts_the_bound() -> None:
+    assert faults(_any) == set()
+
+
+def test_no_solved_problem_moves_less_than_any_of_its_bounds() -> None:
+    for w, size, moved in solved():
+        for bound in iomodel.lower_bounds(w, sram_elements=size).values():
+            assert bound.elements <= moved, (w, size, bound)
+
+
+def _any(w: iomodel.Attention, size: int) -> int:
+    """The bound of class exact, 0 where it says nothing."""
+    bound = iomodel.lower_bounds(w, sram_elements=size).get("exact")
+    return 0 if bound is None else bound.elements
+
+
+def of_phases(risen: Callable[[int, int, int], int]) -> Callable[..., int]:
+    """The bound with another denominator, from (P, M, Y)."""
+
+    def planted(pairs: int, product: int, size: int, many: int) -> int:
+        return -(-4 * many * pairs * product // max(1, risen(product, size, many)))
+
+    return planted
+
+
+def counted(count: Callable[[int, int], int]) -> Callable[..., Pairs]:
+    return lambda pairs, width, keys, values: Pairs(count(pairs, values), width, keys, values)
+
+
+PLANTED: dict[str, tuple[Any, str, Any]] = {
+    "P = 4 d^2": (bound_values, "index_pairs", lambda _, w: 4 * w.width**2),
+    "P = 2 (d^2 + d_v^2)": (bound_values, "index_pairs", lambda _, w: 2 * (w.width**2 + w.value_width**2)),
+    "P one larger": (bound_values, "index_pairs", lambda name, w: index_pairs(name, w) + 1),
+    "no term of spilled scores": (
+        bound_values,
+        "with_arrivals",
+        of_phases(lambda product, size, many: max(_grown(size, many), many**2, 2 * many * product)),
+    ),
+    "no term of the arrivals that meet": (
+        bound_values,
+        "with_arrivals",
+        of_phases(lambda product, size, many: max(_grown(size, many), 4 * product * size, 2 * many * product)),
+    ),
+    "no room of arrivals above M": (
+        bound_values,
+        "with_arrivals",
+        of_phases(lambda product, size, many: max(4 * many * size, many**2 + 4 * product * size, 2 * many * product)),
+    ),
+    "no cost of a score's own accesses": (
+        bound_values,
+        "with_arrivals",
+        of_phases(lambda product, size, many: max(_grown(size, many), many**2 + 4 * product * size)),
+    ),
+    "half of the memory": (
+        bound_values,
+        "with_arrivals",
+        lambda pairs, product, size, many: with_arrivals(pairs, product, -(-size // 2), many),
+    ),
+    "rounded up twice": (
+        bound_values,
+        "with_arrivals",
+        lambda pairs, product, size, many: with_arrivals(pairs, product, size, many) + 1,
+    ),
+    "arrivals of M alone": (
+        bound_values,
+        "formed",
+        lambda pairs, product, size: with_arrivals(pairs, product, size, size),
+    ),
+    "pairs of a mask doubled": (bounds, "Pairs", counted(lambda pairs, _: 2 * pairs)),
+    "one pair more": (bounds, "Pairs", counted(lambda pairs, _: pairs + 1)),
+}
+"""Errors by name: where they are planted, and what they put there."""
+
+
+def _grown(size: int, many: int) -> int:
+    return 4 * many * size if many <= size else (many + size) ** 2
+
+
+@pytest.mark.parametrize("error", PLANTED)
+def test_a_planted_error_is_caught(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, name, planted = PLANTED[error]
+    monkeypatch.setattr(module, name, planted)
+    assert "worked" in faults(_any)
+
+
+TOO_LARGE = {
+    "the arrivals alone, however small M": lambda pairs, product, size: -(-pairs * product // size),
+    "twice the bound": lambda pairs, product, size: 2 * bound_values.with_arrivals(pairs, product, size, size),
+}
+
+
+@pytest.mark.parametrize("error", TOO_LARGE)
+def test_a_bound_too_large_is_caught_without_worked_numbers(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound_values, "formed", TOO_LARGE[error])
+    assert faults(_any) & {"optimum", "solved"}
+
+
+ROWS = [((2, 2), 4, False, 10), ((2, 2), 5, False, 9), ((2, 3), 5, False, 12), ((3, 3), 4, True, 14)]
+"""Queries and keys, rows on chip, causal, and the least row accesses. Larger ones, searched once: (3, 3), 4: 20;
+(3, 3), 5: 18; (2, 5), 5: 18; causal (3, 3), 5: 13."""
+
+
+@pytest.mark.parametrize(("lengths", "rows", "causal", "least"), ROWS)
+def test_the_row_game(lengths: tuple[int, int], rows: int, causal: bool, least: int) -> None:
+    """At least 4 A / (m - 2) accesses, and for even m without a mask those of a serpentine walk."""
+    assert least_row_accesses(*lengths, rows, causal) == least
+    queries, keys = lengths
+    pairs = queries * (queries + 1) // 2 if causal else queries * keys
+    assert least * (rows - 2) >= 4 * pairs
+    if not causal and rows % 2 == 0:
+        walks = []
+        for held in range(1, (rows - 2) // 2 + 1):
+            trips = -(-queries // held)
+            walks.append(2 * queries + 2 * keys * trips - (trips - 1) * min(2 * keys, rows - 2 * held))
+        assert min(walks) == least
