@@ -76,6 +76,10 @@ class Certificate(Record):
         Number of tiles whose traffic was computed; all others are excluded by a bound.
     any_schedule : Bound
         The largest lower bound that holds for every schedule of the same products, whatever moves and when.
+    memory : int
+        On-chip memory of the bounds, in the unit of the budget: all cells that hold live data. With an
+        implementation it is the most that one block holds in shared memory, registers and tensor memory; else the
+        budget.
     least_traffic : RunnerUp or None
         With the objective "time": the tiles that request the fewest bytes, and their time.
     shipped : RunnerUp or None
@@ -92,6 +96,7 @@ class Certificate(Record):
     ratio: float
     examined: int
     any_schedule: Bound
+    memory: int
     least_traffic: RunnerUp | None = None
     shipped: RunnerUp | None = None
 

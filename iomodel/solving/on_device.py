@@ -98,6 +98,7 @@ class LaunchProblems:
             ratio=cost.hbm_bytes / bound.bytes,
             examined=len(self.known) if timed is None else timed.examined,
             any_schedule=any_schedule,
+            memory=on_device.on_chip,
             least_traffic=None if timed is None else timed.least_traffic,
             shipped=None if timed is None else timed.shipped,
         )

@@ -124,6 +124,11 @@ class Solution(Result):
             rows.append((f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"))
         rows += [
             (f"lower bound of any schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
+            *(
+                [("bounds hold for on-chip memory, registers included, of", f"{why.memory:,}", "B")]
+                if self.placed
+                else []
+            ),
             (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
             *((f"assumed: {note}", "", "") for note in self.notes),

@@ -63,6 +63,7 @@ def solve_textbook(
         ratio=cost.hbm_bytes / lower.bytes,
         examined=sum(f.examined for f in results),
         any_schedule=any_schedule,
+        memory=budget.amount,
     )
     largest = {name: sizes.last for name, sizes in ranges.items() if name not in fixed}
     saturated = footprint(largest) <= budget.amount
