@@ -190,6 +190,12 @@ def test_links_between_pages_exist() -> None:
     assert not broken
 
 
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(DOCS)) for page in PAGES])
+def test_fractions_have_braces(page: Path) -> None:
+    """The site reads the digits of a fraction without braces, as in \\frac43 P, as one number."""
+    assert re.findall(r"\\[td]?frac(?!\{).{,9}", page.read_text(encoding="utf-8")) == []
+
+
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.md"))
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
