@@ -15,6 +15,7 @@ from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.counting.expressions import Expressions, declared, formulas
 from iomodel.counting.folds import in_bytes, whole
 from iomodel.counting.kinds import FormulaKind
+from iomodel.counting.parts import parts_of
 from iomodel.counting.quantities import PEAKS, SUMS
 from iomodel.counting.requirements import CompiledRequirement
 from iomodel.nests.algorithm import Algorithm
@@ -32,7 +33,7 @@ def compile_formulas(
     """Compile formulas over (workload, numbers, tiles) for the symbols of one kind of workload."""
     inputs = [entry.symbol for entry in SHAPES[operation]] + [BY_NAME[name] for name in (*numbers, *tiles)]
     outputs = [whole(formula) for formula in outputs]
-    counted: set[Count] = set().union(*(formula.atoms(Count) for formula in outputs))
+    counted: frozenset[Expr] = frozenset().union(*(parts_of(formula, Count) for formula in outputs))
     nodes = sorted(counted, key=str)
     names = {node: Symbol(f"count_{i}", integer=True, nonnegative=True) for i, node in enumerate(nodes)}
     outputs = [formula.xreplace(names) for formula in outputs] if names else list(outputs)

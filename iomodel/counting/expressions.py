@@ -16,10 +16,12 @@ from iomodel.common.results import PlainData, check_keys, decoded_values, plain
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting import folds as counts
 from iomodel.counting.coverage import View
-from iomodel.counting.expressions_text import readable
+from iomodel.counting.expressions_text import factored_text, quick, readable
+from iomodel.counting.extrema import replaced
 from iomodel.counting.kinds import FormulaKind, check_kind, known_direction, mask_kind, passes_of
 from iomodel.counting.mask_kind import CAUSAL
 from iomodel.counting.options import check_options, structural
+from iomodel.counting.parts import parts_of
 from iomodel.counting.quantities import IN_FORMULAS, QUANTITIES, TOTALS, Counts
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
@@ -87,7 +89,7 @@ class Expressions(Counts[Expr], PlainData):
     @property
     def tiles(self) -> tuple[str, ...]:
         """Names of the tiles that the algorithm takes."""
-        used = set().union(self.hbm_bytes.free_symbols, self.footprint.free_symbols, self.exps.free_symbols)
+        used = parts_of(self.hbm_bytes) | parts_of(self.footprint) | parts_of(self.exps)
         return tuple(entry.name for entry in TILES if entry.symbol in used)
 
     @property
@@ -119,7 +121,7 @@ class Expressions(Counts[Expr], PlainData):
         }
 
         def at(expr: Expr) -> Expr:
-            return expr.subs(point, simultaneous=True)
+            return replaced(expr, point)
 
         changes: dict[str, Any] = {name: at(getattr(self, name)) for name in QUANTITIES}
         for side in ("reads", "writes"):
@@ -144,7 +146,7 @@ class Expressions(Counts[Expr], PlainData):
             *([(r"\text{atomics}", self.atomics)] if self.atomics != 0 else []),
             (r"\text{footprint}", self.footprint),
         ]
-        body = " \\\\\n".join(rf"{label} &= {latex(factor_terms(expr))}" for label, expr in rows)
+        body = " \\\\\n".join(rf"{label} &= {latex(factor_terms(quick(expr)))}" for label, expr in rows)
         return "\\begin{aligned}\n" + body + "\n\\end{aligned}"
 
     def _repr_latex_(self) -> str:
@@ -158,9 +160,9 @@ class Expressions(Counts[Expr], PlainData):
             "direction": self.direction,
             "features": list(self.features),
             "options": dict(self.options),
-            "reads": {name: str(factor_terms(expr)) for name, expr in self.reads.items()},
-            "writes": {name: str(factor_terms(expr)) for name, expr in self.writes.items()},
-            **{name: str(factor_terms(expr)) for name, expr in self.quantities.items()},
+            "reads": {name: factored_text(expr) for name, expr in self.reads.items()},
+            "writes": {name: factored_text(expr) for name, expr in self.writes.items()},
+            **{name: factored_text(expr) for name, expr in self.quantities.items()},
             "substitutions": plain(self.substitutions),
         }
 

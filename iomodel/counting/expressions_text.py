@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sympy import Expr, Min, Symbol, ceiling, cse, factor_terms, numbered_symbols
+from sympy import Expr, Max, Min, Symbol, ceiling, cse, factor_terms, numbered_symbols
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.bands import Count
@@ -28,10 +29,26 @@ if TYPE_CHECKING:
 
 T_r, T_c = (Symbol(letter, integer=True, positive=True) for letter in ("T_r", "T_c"))
 g, h = (Symbol(letter, integer=True, nonnegative=True) for letter in ("g", "h"))
-KNOWN: dict[Expr, Symbol] = {ceiling(N_q / B_r): T_r, ceiling(N_k / B_c): T_c, Min(1, G - 1): g, Min(1, s - 1): h}
-"""Trips of the two loops in the letters of the papers; g is 1 where query heads share keys, h where keys are split."""
 SHORT = 8
 """Most operations of a shared part that is written out instead of named."""
+
+
+class Quick:
+    """An extremum of a formula to be printed: it compares numbers alone, where sympy compares all arguments."""
+
+    @classmethod
+    def _is_connected(cls, x: Expr, y: Expr) -> Any:
+        if not (x.is_number and y.is_number):
+            return False
+        larger = super()._is_connected(x, y)  # type: ignore[misc]
+        return EXTREMA.get(larger, larger)
+
+
+EXTREMA: dict[type, type] = {kind: type(kind.__name__, (Quick, kind), {}) for kind in (Max, Min)}
+"""Names of the classes are printed."""
+Few = EXTREMA[Min]
+KNOWN: dict[Expr, Symbol] = {ceiling(N_q / B_r): T_r, ceiling(N_k / B_c): T_c, Few(1, G - 1): g, Few(1, s - 1): h}
+"""Trips of the two loops in the letters of the papers; g is 1 where query heads share keys, h where keys are split."""
 RARE = tuple(name for name, entry in QUANTITIES.items() if entry.listed == "nonzero")
 FUNCTIONS = {
     FloorSum: "FloorSum(n, m, a, b) = sum over i = 0 .. n-1 of floor((a*i + b)/m)",
@@ -75,12 +92,17 @@ def readable(formulas: Expressions) -> str:
     return "\n".join([*blocks, "", "symbols", *_aligned(meaning, "  ")])
 
 
+def factored_text(expr: Expr) -> str:
+    """Write a formula with the common factors of its terms in front."""
+    return str(factor_terms(quick(expr)))
+
+
 def shared(expressions: Iterable[Expr]) -> tuple[dict[Symbol, Expr], list[Expr]]:
     """Return definitions for the parts that several expressions share, and the expressions in terms of these names.
 
     Names are real, not integer, since a shared part may be a fraction: sympy would drop the floor of an integer.
     """
-    totals = list(expressions)
+    totals = [quick(expr) for expr in expressions]
     counts = sorted(set().union(*(expr.atoms(Count) for expr in totals)), key=str)
     named = {count: Symbol(f"c_{i}", integer=True, nonnegative=True) for i, count in enumerate(counts, 1)} | KNOWN
     parts, reduced = cse(
@@ -100,6 +122,15 @@ def shared(expressions: Iterable[Expr]) -> tuple[dict[Symbol, Expr], list[Expr]]
     reduced = [factor_terms(expr.xreplace(inlined)) for expr in reduced]
     used: set[Any] = set().union(*(expr.free_symbols for expr in [*reduced, *definitions.values()]))
     return {**{letter: expr for expr, letter in named.items() if letter in used}, **definitions}, reduced
+
+
+@lru_cache(maxsize=16_384)
+def quick(expr: Expr) -> Expr:
+    """Replace the extrema of a formula by those of :class:`Quick`."""
+    args = tuple(map(quick, expr.args))
+    if expr.func in EXTREMA:
+        return EXTREMA[expr.func](*args)
+    return expr if all(new is old for new, old in zip(args, expr.args, strict=True)) else expr.func(*args)
 
 
 def _aligned(rows: Mapping[str, Any], sign: str = " = ") -> list[str]:

@@ -6,9 +6,9 @@ formulas of a mask, and settles no more pairs of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from sympy import Expr, Integer, Max, Min
+from sympy import Expr, Integer, Max, Min, Symbol, sympify
 
 from iomodel.counting.polynomials import never_below
 
@@ -31,6 +31,28 @@ def greatest(*terms: Expr | int) -> Expr:
     (Max(0, N_k - N_q), N_q - 1)
     """
     return _extremum(Max, never_below, terms)
+
+
+def replaced(expr: Expr, values: Mapping[Symbol, Expr | int]) -> Expr:
+    """Replace symbols of a formula; its extrema are those of :func:`least` and :func:`greatest`.
+
+    >>> from iomodel.nests.symbols import N_k, N_q
+    >>> replaced(greatest(N_q, N_k), {N_k: N_q + 1})
+    N_q + 1
+    """
+    known: dict[Expr, Expr] = {symbol: sympify(value) for symbol, value in values.items()}
+
+    def visit(part: Expr) -> Expr:
+        if part not in known:
+            args = [visit(arg) for arg in part.args]
+            changed = any(new is not old for new, old in zip(args, part.args, strict=True))
+            known[part] = REBUILT.get(part.func, part.func)(*args) if changed else part
+        return known[part]
+
+    return visit(expr)
+
+
+REBUILT: dict[type, Callable[..., Expr]] = {Min: least, Max: greatest}
 
 
 def _extremum(kind: type[Max | Min], settles: Callable[[Expr, Expr], bool], terms: tuple[Expr | int, ...]) -> Expr:

@@ -8,11 +8,12 @@ repeats the statement once per trip. A masked pair of loops covers and repeats t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 
 from sympy import Add, Expr, Integer, Max, Mul, ceiling
 
 from iomodel.counting.coverage import HOW_MANY, View
+from iomodel.counting.parts import parts_of
 from iomodel.counting.polynomials import never_below
 from iomodel.nests.language import (
     Accumulate,
@@ -73,10 +74,11 @@ def in_bytes(dtype: str) -> Expr:
 
 def whole(size: Expr) -> Expr:
     """Round a total up to whole bytes where elements may be narrower than a byte, as int4 is [B]."""
-    return ceiling(size) if b_w in size.free_symbols else size
+    return ceiling(size) if b_w in parts_of(size) else size
 
 
-def moves(nest: Nest, view: View, kinds: tuple[type, ...]) -> dict[Tensor, Expr]:
+@lru_cache(maxsize=64)
+def moves(nest: Nest, view: View, kinds: tuple[type, ...]) -> Mapping[Tensor, Expr]:
     """Count the HBM accesses of some kinds of statement by tensor, over all batches and heads [elements]."""
     totals: dict[Tensor, dict[Expr, Expr]] = {}
     for statement, path in walk(nest):
@@ -165,26 +167,38 @@ def _sum(nest: Nest, view: View, axes_of: Callable[[Leaf], Iterable[Axis] | None
     return Add(*terms)
 
 
-def by_condition(nest: Nest, view: View, fold: Callable[[Nest], Expr]) -> Expr:
-    """Evaluate a fold that is no sum over statements, such as a maximum, at each value of the condition of a nest."""
+def by_condition(nest: Nest, view: View, fold: Callable[[Nest], Sequence[Expr]]) -> list[Expr]:
+    """Evaluate folds that are no sums over statements, such as maxima, at each value of the condition of a nest."""
+    condition = _condition(nest)
+    if condition is None:
+        return list(fold(nest))
+    holds = view.decided(condition)
+    if holds.is_Integer:
+        return list(fold(_decided(nest, bool(holds))))
+    pairs = zip(fold(_decided(nest, True)), fold(_decided(nest, False)), strict=True)
+    return [either if either == other else holds * either + (1 - holds) * other for either, other in pairs]
+
+
+@lru_cache(maxsize=256)
+def _condition(nest: Nest) -> Expr | None:
+    """Return the one condition of a nest, None if there is none."""
     conditions = {block.condition for _, path in walk(nest) for block in path if isinstance(block, When)}
     if not conditions:
-        return fold(nest)
+        return None
     (condition,) = conditions
-    holds = view.decided(condition)
+    return condition
 
-    def decided(value: bool) -> Nest:
-        def change(statement: Statement) -> Sequence[Statement]:
-            if isinstance(statement, When):
-                return statement.body if statement.unless != value else ()
-            return (statement,)
 
-        return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
+@lru_cache(maxsize=256)
+def _decided(nest: Nest, value: bool) -> Nest:
+    """Keep the statements that run at a value of the condition, without the blocks of the condition."""
 
-    if holds.is_Integer:
-        return fold(decided(bool(holds)))
-    either, other = fold(decided(True)), fold(decided(False))
-    return either if either == other else holds * either + (1 - holds) * other
+    def change(statement: Statement) -> Sequence[Statement]:
+        if isinstance(statement, When):
+            return statement.body if statement.unless != value else ()
+        return (statement,)
+
+    return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
 
 
 def largest(terms: Iterable[Expr]) -> Expr:
@@ -197,12 +211,13 @@ def largest(terms: Iterable[Expr]) -> Expr:
 
 
 def _never_below(term: Expr, other: Expr) -> bool:
-    return (term - other).is_polynomial() and never_below(term, other)
+    return never_below(term, other, of_symbols=True)
 
 
 def footprint(nest: Nest, view: View, weight: Weight = elements) -> Expr:
     """Return the peak of live on-chip buffers, each at its full tile size [elements, or B by weight]."""
-    return by_condition(nest, view, lambda decided: largest(_peak(kernel, view, weight) for kernel in decided))
+    (peak,) = by_condition(nest, view, lambda decided: [largest(_peak(kernel, view, weight) for kernel in decided)])
+    return peak
 
 
 def footprint_elements(nest: Nest, view: View) -> Expr:
@@ -253,11 +268,15 @@ def allocations(nest: Nest, view: View, weight: Weight = elements, per: Iterable
     An input stays from the first kernel to the last, a result from the kernel that first writes it to the last.
     An intermediate tensor is freed after the last kernel that reads or keeps it.
     """
-    allocated = cache(lambda decided: _allocated(decided, view, weight, per))
-    return [by_condition(nest, view, lambda decided: allocated(decided)[number]) for number in range(len(nest))]  # noqa: B023
+    return list(_allocations(nest, view, weight, tuple(per)))
 
 
-def _allocated(nest: Nest, view: View, weight: Weight, per: Iterable[Per]) -> list[Expr]:
+@lru_cache(maxsize=64)
+def _allocations(nest: Nest, view: View, weight: Weight, per: tuple[Per, ...]) -> list[Expr]:
+    return by_condition(nest, view, lambda decided: _allocated(decided, view, weight, per))
+
+
+def _allocated(nest: Nest, view: View, weight: Weight, per: tuple[Per, ...]) -> list[Expr]:
     touched: dict[Tensor, list[tuple[int, bool]]] = {}
     padded: dict[Tensor, list[Expr]] = {}
     whole = {tensor.name: tensor for tensor in _in_hbm(nest) if not tensor.inside}

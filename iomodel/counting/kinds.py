@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import get_args
 
 from iomodel.algorithms import list_algorithms
+from iomodel.common.cached_hash import cached_hash
 from iomodel.counting.mask_kind import CAUSAL, FULL, MaskKind
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.algorithm import Algorithm
@@ -18,6 +19,7 @@ from iomodel.workloads.window import Window
 from iomodel.workloads.workload import Workload
 
 
+@cached_hash
 @dataclass(frozen=True)
 class FormulaKind:
     """The properties that a formula depends on besides numbers and options: mask, direction, features, operation."""
@@ -26,13 +28,6 @@ class FormulaKind:
     direction: str = "forward"
     features: tuple[str, ...] = ()
     operation: str = "attention"
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.mask, self.direction, self.features, self.operation))
 
 
 def mask_kind(mask: Mask) -> MaskKind:

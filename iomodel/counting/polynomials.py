@@ -14,8 +14,10 @@ Polynomial: TypeAlias = Mapping[Powers, int | Fraction]
 ONE: Polynomial = {frozenset(): 1}
 
 
-def never_below(term: Expr, other: Expr) -> bool:
+def never_below(term: Expr, other: Expr, of_symbols: bool = False) -> bool:
     """Return True if the coefficients show that a term is at least another at all values of the symbols.
+
+    With `of_symbols`, only for terms whose difference is a polynomial of symbols.
 
     >>> from iomodel.nests.symbols import N_k, N_q
     >>> never_below(N_q, N_q - 1), never_below(N_q, N_k), never_below(N_q * N_k, N_q)
@@ -26,6 +28,10 @@ def never_below(term: Expr, other: Expr) -> bool:
     difference = dict(polynomial(term))
     for powers, coefficient in polynomial(other).items():
         difference[powers] = difference.get(powers, 0) - coefficient
+    if of_symbols and not all(
+        generator.is_Symbol for powers, coefficient in difference.items() if coefficient for generator, _ in powers
+    ):
+        return False
     return _not_negative(difference)
 
 

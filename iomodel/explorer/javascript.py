@@ -37,7 +37,7 @@ class JavaScriptPrinter(Printer):  # type: ignore[misc]
 
     >>> from sympy import ceiling
     >>> from iomodel.nests.symbols import B_r, N_q, d
-    >>> JavaScriptPrinter({}).doprint(integral(3 * d - ceiling(N_q / B_r), {}))
+    >>> JavaScriptPrinter({}).doprint(integral(3 * d - ceiling(N_q / B_r)))
     '(-ces(N_q,B_r) + 3n*d)'
     """
 
@@ -103,14 +103,13 @@ class Nodes:
     """
 
     def __init__(self) -> None:
-        self._known: dict[Expr, Expr] = {}
         self._fractions: dict[Expr, tuple[Expr, Expr]] = {}
         self._roots: dict[Expr, None] = {}
         self.places: dict[Expr, int] = {}
 
     def add(self, formula: Expr) -> Expr:
         """Add a formula and return its key in `places`, which gives its number once all are printed."""
-        root = self._whole(integral(formula, self._known))
+        root = self._whole(integral(formula))
         self._roots.setdefault(root)
         return root
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from iomodel.common.cached_hash import cached_hash
+
 if TYPE_CHECKING:
     from sympy import Expr
 
@@ -15,6 +17,7 @@ Per = Literal["head", "kv_head", "heads", "kv_heads", "batch", "call"]
 """Number of instances: B H, B H_kv, H, H_kv, B, 1."""
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Axis:
     """A dimension of the problem, identified by its name, so that queries and keys never collide.
@@ -29,6 +32,7 @@ class Axis:
     chunk: Expr | None = None
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Tensor:
     """A tensor over its axes, with one instance `per` query head, key/value head, and so on.

@@ -41,8 +41,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from iomodel.common.cached_hash import cached_hash
 from iomodel.nests.axes import Axis as Axis  # noqa: PLC0414 - part of the language
 from iomodel.nests.axes import DType as DType  # noqa: PLC0414 - part of the language
 from iomodel.nests.axes import Per as Per  # noqa: PLC0414 - part of the language
@@ -64,6 +66,7 @@ class Brief:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+@cached_hash
 @dataclass(frozen=True, repr=False)
 class Load(Brief):
     """Move the current tile from HBM into a buffer; not at the first trip of the masked loop over `after_first`.
@@ -80,6 +83,7 @@ class Load(Brief):
     clipped: bool = False
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Lookup:
     """Read the table entries that locate the current tile; an address is not held in a buffer."""
@@ -87,6 +91,7 @@ class Lookup:
     tensor: Tensor
 
 
+@cached_hash
 @dataclass(frozen=True, repr=False)
 class Store(Brief):
     """Move the current tile to HBM, from its buffer or from that of `held`; whole along the axes of `padded`."""
@@ -96,6 +101,7 @@ class Store(Brief):
     padded: tuple[Axis, ...] = ()
 
 
+@cached_hash
 @dataclass(frozen=True, repr=False)
 class Fill(Brief):
     """Write a constant to the current tile in HBM, without a buffer; whole along the axes of `padded`."""
@@ -104,6 +110,7 @@ class Fill(Brief):
     padded: tuple[Axis, ...] = ()
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Accumulate:
     """Add the buffer of `held` to the current tile in HBM, at one position of each axis of `within`."""
@@ -176,12 +183,22 @@ class Block(Brief):
 
     def with_body(self, body: Sequence[Statement]) -> Any:
         """Copy the block with another body."""
-        return type(self)(**{**self.__dict__, "body": body})
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, body=tuple(body))
+        for cached in ("_hash", "alone"):
+            copy.__dict__.pop(cached, None)
+        return copy
+
+    @cached_property
+    def alone(self) -> Any:
+        """The block without its body."""
+        return self.with_body(())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "body", tuple(self.body))  # type: ignore[attr-defined]
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Sight:
     """The mask as a masked loop or a guard applies it, where that is not exactly.
@@ -197,6 +214,7 @@ class Sight:
 EXACT = Sight()
 
 
+@cached_hash
 @dataclass(frozen=True, repr=False)
 class Loop(Block):
     """Walk the tiles of an axis."""
@@ -208,6 +226,7 @@ class Loop(Block):
     sight: Sight = EXACT
 
 
+@cached_hash
 @dataclass(frozen=True)
 class Piece:
     """A part of the call processed as a separate call, and its number of repetitions; -1 subtracts one.
@@ -224,6 +243,7 @@ class Piece:
         return hash((self.times, frozenset(self.sizes.items()), self.mask))
 
 
+@cached_hash
 @dataclass(frozen=True, repr=False)
 class Cut(Block):
     """Run the body on every piece; buffers are as large as the first piece needs, so the largest comes first."""
@@ -236,6 +256,7 @@ class Cut(Block):
         super().__post_init__()
 
 
+@cached_hash
 @dataclass(frozen=True, repr=False)
 class Live(Block):
     """Run the body only if the tile of the enclosing loop sees some of `axis`.
@@ -248,6 +269,7 @@ class Live(Block):
     sight: Sight = EXACT
 
 
+@cached_hash
 @dataclass(frozen=True, repr=False)
 class Idle(Block):
     """Run the body only if the tile of the enclosing loop sees nothing of `axis`."""
@@ -257,6 +279,7 @@ class Idle(Block):
     sight: Sight = EXACT
 
 
+@cached_hash
 @dataclass(frozen=True, repr=False)
 class When(Block):
     """Run the body only if the condition, which is 0 or 1, is 1; `unless` inverts it."""
@@ -271,6 +294,7 @@ class When(Block):
         return 1 - self.condition if self.unless else self.condition
 
 
+@cached_hash
 @dataclass(frozen=True, repr=False)
 class Kernel(Block):
     """One launch, which begins and ends with nothing on chip.
@@ -313,7 +337,7 @@ def loops(path: Path) -> dict[Axis, Loop]:
 
 def outline(path: Path) -> Path:
     """The same blocks without their bodies, so that paths compare by what is around a statement alone."""
-    return tuple(block.with_body(()) for block in path)
+    return tuple(block.alone for block in path)
 
 
 def held(path: Path) -> set[Tensor]:

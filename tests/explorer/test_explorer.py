@@ -233,7 +233,7 @@ def test_a_node_names_only_nodes_before_it(html: str) -> None:
 
 
 def test_the_printer_refuses_what_it_cannot_print() -> None:
-    assert JavaScriptPrinter({}).doprint(integral(floor(N_q / 3) - 2 * d**2, {})) in (
+    assert JavaScriptPrinter({}).doprint(integral(floor(N_q / 3) - 2 * d**2)) in (
         "(fls(N_q,3n) + -2n*(d*d))",
         "(-2n*(d*d) + fls(N_q,3n))",
     )

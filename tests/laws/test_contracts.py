@@ -68,7 +68,7 @@ def test_no_text_becomes_code(path: Path) -> None:
 def test_the_text_of_a_formula_holds_no_name_that_a_user_chose() -> None:
     evil = Symbol("x): import os  #", integer=True, positive=True)
     clash = [Symbol(name, integer=True, positive=True) for name in ("t0", "formulas", "Maximum", "for", "v0")]
-    text = source([integral(evil * Add(*clash) ** 2 + Add(*clash), {})], [*clash, evil], [evil])
+    text = source([integral(evil * Add(*clash) ** 2 + Add(*clash))], [*clash, evil], [evil])
     assert re.findall(r"[A-Za-z_]\w*", text) == re.findall(r"def|formulas|return|[vt]\d", text)
     formula = (evil + clash[0]) * Add(*clash) + Add(*clash)
     assert iomodel.evaluate(formula, {evil: 7, **dict.fromkeys(clash, 2)}) == 9 * 10 + 10

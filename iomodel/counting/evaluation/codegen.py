@@ -80,7 +80,7 @@ def source(
     >>> from iomodel.counting.evaluation.integral import integral
     >>> from iomodel.nests.symbols import B, B_r, H, N_q, d
     >>> from sympy import ceiling
-    >>> print(source([integral(B * H * N_q * ceiling(N_q / B_r), {})], [B, H, N_q, B_r], [N_q]))
+    >>> print(source([integral(B * H * N_q * ceiling(N_q / B_r))], [B, H, N_q, B_r], [N_q]))
     def formulas(B, H, N_q, B_r):
         return ((B*H)*N_q*(-(-(N_q)//(B_r))),)
     """

@@ -47,10 +47,12 @@ class Compiled:
     ) -> None:
         from iomodel.counting.evaluation.integral import integral
 
-        known: dict[Expr, Expr] = {}
-        self.formulas = [integral(formula, known).xreplace(dict(same or {})) for formula in formulas]
-        found = set().union(*(formula.free_symbols for formula in self.formulas), ())
-        self.inputs = tuple(inputs) if inputs is not None else tuple(sorted(found, key=str))
+        self.formulas = [integral(formula) for formula in formulas]
+        if same:
+            self.formulas = [formula.xreplace(dict(same)) for formula in self.formulas]
+        if inputs is None:
+            inputs = sorted(set().union(*(formula.free_symbols for formula in self.formulas), ()), key=str)
+        self.inputs = tuple(inputs)
 
     def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:
         """The formulas as one function of the inputs, with these functions for extrema, sums of floors and ratios.

@@ -6,6 +6,8 @@ here do not simplify.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sympy import Expr, Function, Max, Min, ceiling, floor, fraction, together
 
 from iomodel.nests.floor_sum_node import FloorSum
@@ -38,21 +40,19 @@ class SumOfFloors(Function):  # type: ignore[misc]
 OPAQUE: dict[type, type] = {floor: FloorDiv, ceiling: CeilDiv, Max: Maximum, Min: Minimum, FloorSum: SumOfFloors}
 
 
-def integral(expr: Expr, known: dict[Expr, Expr]) -> Expr:
+@lru_cache(maxsize=65_536)
+def integral(expr: Expr) -> Expr:
     """Rewrite floors, ceilings, extrema and fractions to opaque nodes that act on integers."""
-    rewritten = known.get(expr)
-    if rewritten is None:
-        rewritten = known[expr] = _rewritten(expr, known)
-    return rewritten
-
-
-def _rewritten(expr: Expr, known: dict[Expr, Expr]) -> Expr:
+    if not expr.args and not expr.is_Rational:
+        return expr
     if expr.func in (floor, ceiling):
         numerator, denominator = fraction(together(expr.args[0]))
-        return OPAQUE[expr.func](integral(numerator, known), integral(denominator, known))
+        return OPAQUE[expr.func](integral(numerator), integral(denominator))
     if expr.is_Rational or expr.is_Mul or expr.is_Pow:
         numerator, denominator = fraction(expr)
         if denominator != 1:
-            return Ratio(integral(numerator, known), integral(denominator, known))
-    node = OPAQUE.get(expr.func, expr.func)
-    return node(*(integral(arg, known) for arg in expr.args)) if expr.args else expr
+            return Ratio(integral(numerator), integral(denominator))
+    if not expr.args:
+        return expr
+    args = tuple(map(integral, expr.args))
+    return expr if args == expr.args and expr.func not in OPAQUE else OPAQUE.get(expr.func, expr.func)(*args)
