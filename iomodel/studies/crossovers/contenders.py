@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.counting.expressions import Expressions, formulas
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, only_taken, structural
 from iomodel.counting.tiles import tile_sizes
@@ -22,6 +21,9 @@ from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
+
+if TYPE_CHECKING:
+    from iomodel.counting.expressions import Expressions
 
 MOST = 16
 """The most algorithms that one study compares."""
@@ -121,6 +123,8 @@ class Contender(Record):
 
 
 def _formulas(declaration: Algorithm, workload: Attention, options: Mapping[str, Any]) -> Expressions:
+    from iomodel.counting.expressions import formulas  # with sympy
+
     kind = kind_of(workload)
     return formulas(declaration, kind, structural(check_options(declaration, options, direction=kind.direction)))
 
