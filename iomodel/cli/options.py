@@ -6,6 +6,7 @@ All values arrive as text; the library validates them in one place.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Annotated, Any, get_args
 
@@ -18,7 +19,7 @@ from iomodel.cli.signature import option, switch
 from iomodel.common.display import escape_markup
 from iomodel.counting.options import known_options
 from iomodel.devices.device import list_hardware
-from iomodel.nests.alphabet import LAUNCH, OPTIONS, TILES, Entry
+from iomodel.nests.alphabet import LAUNCH, OPTIONS, SHIPPED, TILES, Entry
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.workloads.call import Call, Direction, DType
 from iomodel.workloads.linear import WEIGHT_QUARTERS
@@ -42,6 +43,16 @@ Algorithm = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel="Output")]
 
+
+def letters(known: Iterable[Entry]) -> list[Entry]:
+    """Select the letters of the package and of the algorithms of this command line.
+
+    A process may declare others, which no word of a command stands for.
+    """
+    announced = {entry for name in list_algorithms() for entry in algorithm(name).symbols}
+    return [entry for entry in known if entry in SHIPPED or entry in announced]
+
+
 DTYPES = get_args(DType)
 SCALES = tuple(name for part in get_args(Call.model_fields["kv_scales"].annotation) for name in get_args(part))
 LENGTHS = "LIST|@FILE"
@@ -54,7 +65,7 @@ MEANINGS = {
     "mask_pass": "add the mask to S in a separate kernel",
     "dropout_pass": "apply dropout to P in a separate kernel, which stores a mask",
     "packed": "pack the query heads that share keys into one tile",
-    **{entry.name: entry.meaning for entry in OPTIONS},
+    **{entry.name: entry.meaning for entry in letters(OPTIONS)},
     "shared": "project keys and values with one matrix",
     "carry": "load the state from HBM and store it there",
     "fixed": "use the fixed pattern instead of the strided one",
@@ -229,5 +240,5 @@ KERNELS = [
 ]
 DEVICE = option("hardware", "A device, or its YAML file (required).", "Device", "NAME|FILE", list_hardware)
 LAUNCHED = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}.", "Tiles") for e in LAUNCH]
-TILE = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles") for e in TILES]
+TILE = [option(e.name, f"{e.meaning} {escape_markup(f'[{e.unit}]')}{_follows(e)}.", "Tiles") for e in letters(TILES)]
 ALGORITHM = [_of_an_algorithm(name, default) for name, default in known_options(list_algorithms()).items()]

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sympy import Integer
 
 import iomodel
 from iomodel.algorithms import discovered
+from iomodel.cli import options
 from iomodel.cli.app import main
 from iomodel.cli.masks import BELONGS, MASKS
 from iomodel.cli.options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
@@ -22,9 +24,12 @@ from iomodel.nests.alphabet import (
     ALPHABET,
     ATTENTION_TILES,
     GEMM_TILES,
+    NUMBERS,
+    TILE_NAMES,
 )
 from iomodel.nests.features import FEATURES
 from iomodel.studies.compare import answering, compare
+from tests.support import delta_rule
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("plain_terminal")
@@ -217,6 +222,15 @@ def test_every_tile_field_option_and_mask_of_the_library_can_be_typed():
     assert {p.name for p in KIND} == {"direction", *FEATURES, "gated", "scaled"} | of_masks
     assert {"full", "causal", "window", "documents", "blocks"} == set(MASKS)
     assert of_masks == {"mask", "align"}.union(*BELONGS.values())
+
+
+def test_letters_that_a_process_declares_are_no_options():
+    chunk, tile = delta_rule.DELTA_RULE.symbols
+    assert {tile.name} <= TILE_NAMES
+    assert {chunk.name} <= NUMBERS
+    fresh = run_path(options.__file__)  # as where it is imported after the declaration
+    assert [p.name for p in fresh["TILE"]] == [p.name for p in TILE]
+    assert fresh["MEANINGS"] == MEANINGS
 
 
 def test_every_option_says_what_it_does_and_who_takes_it(answer):
