@@ -7,6 +7,7 @@ from typing import Any
 from sympy import Dummy, Expr, Max, Min, Symbol, ceiling, factor_terms, floor
 from sympy.printing.mathml import MathMLPresentationPrinter
 
+from iomodel.counting.expressions_text import quick
 from iomodel.nests.floor_sum_node import FloorSum
 
 SHORT = 40
@@ -62,7 +63,7 @@ class Typeset:
         """Return the number of the line of a formula."""
         if formula not in self._places:
             shown = formula if formula.count_ops() < SHORT else self._with_holes(formula)
-            text = self._printer.doprint(factor_terms(shown))
+            text = self._printer.doprint(factor_terms(quick(shown)))
             self.lines.append(text.replace("&InvisibleTimes;", "&#8290;"))
             self._places[formula] = len(self.lines) - 1
         return self._places[formula]

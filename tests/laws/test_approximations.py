@@ -20,7 +20,7 @@ from tests.support.strategies import APPROXIMATE, Variant, bounds, cases, fracti
 from tests.support.tile_names import tile_names
 
 NAMES = sorted({variant.algorithm for variant in APPROXIMATE})
-each_variant = pytest.mark.parametrize("variant", APPROXIMATE, ids=str)
+each_variant = pytest.mark.parametrize("variant", APPROXIMATE, ids=str, scope="module")
 CALL: dict[str, Any] = {"q_len": 64, "heads": 2, "head_dim": 8}
 LINEAR = ["linformer", "linear_transformer", "performer", "mamba1", "mamba2"]
 OPTIONS: dict[str, dict[str, int]] = {

@@ -42,7 +42,7 @@ MASKS: list[Mask] = [
 PUBLISHED = [(name, form) for name in iomodel.list_algorithms() for form in algorithm(name).published]
 TABLE = iomodel.BlockMask([[True]], block_q=1, block_kv=1)
 each_algorithm = pytest.mark.parametrize("name", iomodel.list_algorithms())
-each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
+each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str, scope="module")
 
 
 class Way(NamedTuple):

@@ -21,7 +21,7 @@ from tests.reference.masks import useful_pairs, visible
 from tests.support.enumeration import with_counts
 from tests.support.strategies import EVERY, Case, Tally, Variant, bounds, cases, fraction_of_examples, workloads
 
-each_variant = pytest.mark.parametrize("variant", EVERY, ids=str)
+each_variant = pytest.mark.parametrize("variant", EVERY, ids=str, scope="module")
 
 
 def predicted(case: Case) -> dict[str, Any]:

@@ -250,6 +250,14 @@ def declared(variant: Variant) -> Nest:
     return found.nest(variant.direction, **variant.options, **numbers)
 
 
+def edited(variant: Variant) -> list[Edit]:
+    """All edits of the plain nest."""
+    return _edits(declared(variant))
+
+
+_edits = lru_cache(maxsize=4)(lambda nest: list(edits(nest)))
+
+
 def references(variant: Variant) -> tuple[Reference, ...]:
     """The counts of the reference kernel at every shape of a variant."""
     return counted(variant.algorithm, variant.direction, tuple(variant.options.items()))
@@ -280,7 +288,8 @@ def refused(nest: Nest) -> bool:
     return False
 
 
-each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
+each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str, scope="module")
+"""Module scope runs all tests of a variant in a row, which share its counts and its edits."""
 ONE_IN = 1 if settings().max_examples >= settings.get_profile("nightly").max_examples else 10
 """Which share of the edits is judged: all of them at night, for one takes up to some tenths of a second."""
 
@@ -300,7 +309,7 @@ def test_the_declaration_itself_differs_nowhere(variant: Variant) -> None:
 def test_every_edit_is_seen(variant: Variant) -> None:
     """Of the plain nest, features put on afterwards where a shape has them: a marker shows only there."""
     kernels = references(variant)
-    assert [str(edit) for edit in some(edits(declared(variant))) if not differs(edit.nest, kernels)] == []
+    assert [str(edit) for edit in some(edited(variant)) if not differs(edit.nest, kernels)] == []
 
 
 @each_variant
@@ -309,7 +318,7 @@ def test_every_edit_of_a_feature_is_seen(variant: Variant) -> None:
     kernels: dict[tuple[str, ...], list[Reference]] = {}
     for kernel in references(variant):
         kernels.setdefault(kernel.features, []).append(kernel)
-    seen = {str(edit) for edit in edits(declared(variant))}  # in the other test
+    seen = set(map(str, edited(variant)))  # in the other test
     unseen = set()
     for features in filter(None, kernels):
         for edit in some(edits(dressed(declared(variant), features))):
@@ -322,7 +331,7 @@ def test_every_edit_of_a_feature_is_seen(variant: Variant) -> None:
 @each_variant
 def test_every_statement_is_edited(variant: Variant) -> None:
     nest = declared(variant)
-    every = list(edits(nest))
+    every = edited(variant)
     kinds = Counter(edit.kind.partition(" into ")[0] for edit in every)
     leaves: list[Any] = [leaf for leaf, _ in walk(nest)]
     moves = [(leaf, path) for leaf, path in walk(nest) if hasattr(leaf, "tensor") and not isinstance(leaf, Hold)]

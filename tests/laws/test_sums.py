@@ -24,7 +24,7 @@ from tests.support.enumeration import pages_of
 from tests.support.strategies import VARIANTS, Case, Variant, cases, fraction_of_examples
 from tests.support.tile_names import tile_names
 
-each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str)
+each_variant = pytest.mark.parametrize("variant", VARIANTS, ids=str, scope="module")
 BOTH = [variant for variant in VARIANTS if "both" in algorithm(variant.algorithm).directions]
 BOTH = [variant for variant in BOTH if variant.direction == "backward"]
 FOOTPRINTS = ("footprint_elements", "footprint_bytes")

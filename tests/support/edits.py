@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, get_args
 
 from sympy import Expr, Integer, Mul, Poly, expand
@@ -241,11 +241,13 @@ def overshadowed(nest: Nest, changed: Nest, place: Place) -> bool:
     return all(map(hidden, under))
 
 
+@lru_cache(maxsize=4096)
 def conditions(path: Path) -> set[tuple[Expr, bool]]:
     """What must hold for a body to be there at all."""
     return {(block.condition, block.unless) for block in path if isinstance(block, When)}
 
 
+@lru_cache(maxsize=4096)
 def sizes(path: Path) -> list[Expr]:
     """What is held around a statement, in elements and in bytes at each size of an element."""
     elements = size = Integer(0)
