@@ -46,7 +46,8 @@ def replaced(expr: Expr, values: Mapping[Symbol, Expr | int]) -> Expr:
         if part not in known:
             args = [visit(arg) for arg in part.args]
             changed = any(new is not old for new, old in zip(args, part.args, strict=True))
-            known[part] = REBUILT.get(part.func, part.func)(*args) if changed else part
+            build = part.func if all(arg.is_number for arg in args) else REBUILT.get(part.func, part.func)
+            known[part] = build(*args) if changed else part
         return known[part]
 
     return visit(expr)

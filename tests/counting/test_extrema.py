@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sympy import Expr, Integer, ceiling, floor
 
-from iomodel.counting.extrema import greatest, least
+from iomodel.counting.extrema import greatest, least, replaced
 from iomodel.counting.polynomials import never_below
 from iomodel.nests.symbols import B_c, B_r, N_k, N_q, W_l, s
 from tests.support.integers import integer
@@ -34,6 +34,19 @@ def test_extrema_are_those_of_the_values(parts: list[Expr], more: Expr, at: dict
     values = [integer(part, at) for part in parts]
     assert integer(least(*parts), at) == min(values)
     assert integer(greatest(*parts), at) == max(values)
+
+
+@given(parts=st.lists(terms, min_size=2, max_size=3), to=terms, at=points)
+def test_a_replacement_has_the_value_of_the_formula_at_the_replaced_point(
+    parts: list[Expr], to: Expr, at: dict[Expr, int]
+) -> None:
+    """Symbols are replaced at once: what takes the place of one may contain another."""
+    formula = greatest(*parts, least(*parts, N_q * B_r)) + least(N_q, *parts)
+    value = integer(to, at)
+    assume(value >= 1)
+    changed = replaced(formula, {N_q: to, B_r: N_q})
+    assert integer(changed, at) == integer(formula, {**at, N_q: value, B_r: at[N_q]})
+    assert replaced(formula, {symbol: Integer(n) for symbol, n in at.items()}) == integer(formula, at)
 
 
 def test_needless_arguments_are_left_out() -> None:

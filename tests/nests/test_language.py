@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -575,3 +576,18 @@ BROKEN: list[tuple[Nest, str]] = [
 def test_a_nest_that_breaks_a_rule_is_refused(nest: Nest, message: str) -> None:
     with pytest.raises(DeclarationError, match=f"^.+: .*{message}"):
         check(nest)
+
+
+def test_a_nest_is_pickled_without_its_hash() -> None:
+    """The hash of a string differs between processes, and so does that of a nest."""
+    nest = algorithm("flash2").nest()
+    kind = FormulaKind()
+    hashes = hash(nest), hash(kind)
+    text = pickle.dumps((nest, kind))
+    assert b"_hash" not in text
+    again = pickle.loads(text)
+    assert again == (nest, kind)
+    assert tuple(map(hash, again)) == hashes
+    kernel = nest[0]
+    assert hash(kernel.with_body(())) != hash(kernel)
+    assert kernel.with_body(kernel.body) == kernel
