@@ -11,7 +11,6 @@ from runpy import run_path
 
 import numpy as np
 import pytest
-from sympy import Integer
 
 import iomodel
 from iomodel.algorithms import discovered
@@ -30,6 +29,7 @@ from iomodel.nests.alphabet import (
 from iomodel.nests.features import FEATURES
 from iomodel.studies.compare import answering, compare
 from tests.support import delta_rule
+from tests.support.integers import number
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("plain_terminal")
@@ -323,13 +323,13 @@ def readable_is_exact(formulas, longest=600):
     exact = [*formulas.reads.values(), *formulas.writes.values(), *formulas.quantities.values()]
     definitions, answers = shared(exact)
     sizes = (1, 6, 3, 2, 37, 53, 5, 3, 2, 1, 16, 4, 6, 3, 2)
-    least = {entry.symbol: Integer(2 + i % 7) for i, entry in enumerate(ALPHABET)}
-    point = {**least, **{entry.symbol: Integer(size) for entry, size in zip(ALPHABET, sizes, strict=False)}}
-    values = dict(point)
+    point = {entry.symbol: 2 + i % 7 for i, entry in enumerate(ALPHABET)}
+    point |= {entry.symbol: size for entry, size in zip(ALPHABET, sizes, strict=False)}
+    named, plain, values = {}, {}, dict(point)
     for name, part in definitions.items():
-        values[name] = part.xreplace(values)
+        values[name] = number(part, values, named)
     for text, expr in zip(answers, exact, strict=True):
-        assert text.xreplace(values) == expr.xreplace(point) >= 0
+        assert number(text, values, named) == number(expr, point, plain) >= 0
     assert max(len(str(text)) for text in [*answers, *definitions.values()]) < longest
 
 

@@ -14,6 +14,7 @@ import sympy
 from sympy import Add, Expr, Max, Min, Mul, Pow
 
 from iomodel.common.floor_sum import floor_sum
+from iomodel.counting.expressions_text import EXTREMA
 from iomodel.nests.floor_sum_node import FloorSum
 
 Number = int | Fraction
@@ -25,6 +26,8 @@ FUNCTIONS: dict[type, Callable[..., Number]] = {
     Min: min,
     sympy.floor: floor,
     sympy.ceiling: ceil,
+    EXTREMA[Max]: max,
+    EXTREMA[Min]: min,
     FloorSum: floor_sum,
 }
 
@@ -34,18 +37,19 @@ def integer(formula: Expr, values: Mapping[Expr, Any], known: dict[Expr, Number]
 
     `known` holds the values of parts of formulas at the same point, and learns those of this one.
     """
-    value = _value(formula, values, {} if known is None else known)
+    value = number(formula, values, {} if known is None else known)
     if value != int(value):
         raise ArithmeticError(f"not an integer: {value}")
     return int(value)
 
 
-def _value(node: Expr, values: Mapping[Expr, Any], known: dict[Expr, Number]) -> Number:
+def number(node: Expr, values: Mapping[Expr, Any], known: dict[Expr, Number]) -> Number:
+    """Evaluate a formula whose value may be a fraction."""
     if node.is_Rational:
         return node.p if node.q == 1 else Fraction(node.p, node.q)
     value = known.get(node)
     if value is None:
         told = values.get(node)
-        arguments = (_value(part, values, known) for part in node.args) if told is None else ()
+        arguments = (number(part, values, known) for part in node.args) if told is None else ()
         value = known[node] = FUNCTIONS[node.func](*arguments) if told is None else told
     return value
