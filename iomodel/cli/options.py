@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from iomodel.algorithms import algorithm
+from iomodel.algorithms import algorithm, discovered
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.masks import MASKS
 from iomodel.cli.signature import option, switch
@@ -49,7 +49,7 @@ def letters(known: Iterable[Entry]) -> list[Entry]:
 
     A process may declare others, which no word of a command stands for.
     """
-    announced = {entry for name in list_algorithms() for entry in algorithm(name).symbols}
+    announced = {entry for name in {*list_algorithms()} - {*discovered()} for entry in algorithm(name).symbols}
     return [entry for entry in known if entry in SHIPPED or entry in announced]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sympy import Expr, Integer, Max, Min, Symbol, sympify
+from sympy import Expr, Integer, Max, Min, Symbol
 
 from iomodel.counting.polynomials import never_below
 
@@ -40,7 +40,7 @@ def replaced(expr: Expr, values: Mapping[Symbol, Expr | int]) -> Expr:
     >>> replaced(greatest(N_q, N_k), {N_k: N_q + 1})
     N_q + 1
     """
-    known: dict[Expr, Expr] = {symbol: sympify(value) for symbol, value in values.items()}
+    known: dict[Expr, Expr] = {symbol: _formula(value) for symbol, value in values.items()}
 
     def visit(part: Expr) -> Expr:
         if part not in known:
@@ -58,9 +58,11 @@ REBUILT: dict[type, Callable[..., Expr]] = {Min: least, Max: greatest}
 
 def _extremum(kind: type[Max | Min], settles: Callable[[Expr, Expr], bool], terms: tuple[Expr | int, ...]) -> Expr:
     kept: list[Expr] = []
-    for term in dict.fromkeys(
-        part for given in terms for part in kind.make_args(Integer(given) if isinstance(given, int) else given)
-    ):
+    for term in dict.fromkeys(part for value in terms for part in kind.make_args(_formula(value))):
         if not any(settles(other, term) for other in kept):
             kept = [*(other for other in kept if not settles(term, other)), term]
     return kind(*kept, evaluate=False)
+
+
+def _formula(value: Expr | int) -> Expr:
+    return Integer(value) if isinstance(value, int) else value
