@@ -426,7 +426,7 @@ def test_what_was_noted_of_a_model_is_said_of_its_plan():
         "head_dim": 16,
     }
     config |= {"intermediate_size": 128, "vocab_size": 100, "torch_dtype": "bfloat16"}
-    config["quantization_config"] = {"quant_method": "compressed-tensors"}
+    config["quantization_config"] = {"quant_method": "hqq"}
     found = plan(model(config), H100, prompt=16, output=4)
-    assert "compressed-tensors" in str(found)
-    assert any("compressed-tensors" in note for note in found.to_dict()["notes"])
+    assert "hqq" in str(found)
+    assert any("hqq" in note for note in found.to_dict()["notes"])
