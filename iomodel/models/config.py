@@ -68,7 +68,7 @@ def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = No
         "lm_head_bias": family.lm_head_bias
         if isinstance(family.lm_head_bias, bool)
         else fields.flag(family.lm_head_bias),
-        **_outside(fields, hidden, len(layers)),
+        **_outside(fields, family, hidden, len(layers)),
     }
     if kind not in FAMILIES:
         _refuse_unread(fields, kind)
@@ -149,7 +149,7 @@ def _snake(architecture: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", architecture).lower()
 
 
-def _outside(fields: Fields, hidden: int, number: int) -> dict[str, Any]:
+def _outside(fields: Fields, family: Family, hidden: int, number: int) -> dict[str, Any]:
     """Read tables and linear layers outside the decoder layers."""
     side: list[dict[str, Any]] = []
     weights = 0
@@ -166,7 +166,7 @@ def _outside(fields: Fields, hidden: int, number: int) -> dict[str, Any]:
     if streams is not None and streams > 1:
         side.append({"name": "altup", "in_features": hidden, "out_features": hidden, "times": 2 * (streams - 1)})
     streams = fields.maybe("hc_mult")
-    if streams is not None:
+    if streams is not None and family.stream_head:
         side.append({"name": "stream head", "in_features": streams * hidden, "out_features": streams})
         weights += streams + 1
     return {"side": side, "other_weights": weights}

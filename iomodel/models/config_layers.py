@@ -27,7 +27,16 @@ from iomodel.models.families import Family
 from iomodel.models.fields import Fields
 from iomodel.models.layers import DecoderLayer
 
-BY_LAYER = ("intermediate_size", "num_key_value_heads", "num_attention_heads", "head_dim", "sliding_window")
+BY_LAYER = (
+    "intermediate_size",
+    "moe_intermediate_size",
+    "num_key_value_heads",
+    "num_attention_heads",
+    "head_dim",
+    "sliding_window",
+    "moe_topk",
+    "num_shared_expert",
+)
 """Fields that may hold a list with one entry for each layer."""
 
 COMPRESSED = {0: "sliding_attention", 4: CSA, 128: HCA}
@@ -56,7 +65,7 @@ def _slots(fields: Fields, kind: str, family: Family, number: int, notes: list[s
     if family.two_in_one:
         wide = FrozenDict(intermediate_size=fields.count("ffn_hidden_size"))
         return [Slot("attention", "full", width, "", wide) for _ in range(number) for width in ("experts", "dense")]
-    single = blocks(fields, number)
+    single = blocks(fields, number) if family.single_blocks else None
     if single is not None:
         widths = {"moe": "experts", "mlp": "dense"}
         return [Slot(KINDS[name][0], "full", widths.get(name, "none"), name) for name in single]  # type: ignore[arg-type]

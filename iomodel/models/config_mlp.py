@@ -59,6 +59,9 @@ def _width(fields: Fields, kind: str, beside_experts: bool) -> int:
     """Read the width of a dense MLP."""
     if kind == "falcon":
         return fields.maybe("ffn_hidden_size") or 4 * fields.count("hidden_size")
+    alone = fields.maybe("shared_intermediate_size", least=0)
+    if alone and not beside_experts:  # shared experts without routed ones
+        return alone
     if beside_experts:
         return fields.count("dense_intermediate_size", "intermediate_size_mlp", "ffn_hidden_size", "intermediate_size")
     wide = fields.maybe("block_ff_dim") or fields.count("intermediate_size_mlp", "intermediate_size", "n_inner")

@@ -132,7 +132,7 @@ def mixers(fields: Fields, kind: str, family: Family, number: int, notes: list[s
         return [("recurrent", "full", "")] * number
     attends = family.recurrent is None
     allowed = [name for name, (mixer, _) in KINDS.items() if mixer == "attention" or not attends]
-    listed = entries(fields, "layer_types", number, allowed)
+    listed = entries(fields, "layer_types", number, allowed) or entries(fields, "layers_block_type", number, allowed)
     if listed is not None:
         return [(*KINDS[name], name) for name in listed]
     recurrent = _recurrent(fields, family, number)

@@ -39,6 +39,8 @@ class Family:
     shared_width : fields about the width of shared experts state that of "one", of the "total", or "" are ignored.
     dense_beside : layers with experts have a dense MLP too.
     router_scale : the router scales its input and its experts by weights.
+    single_blocks : a layer is one block: attention, a state, or an MLP (Nemotron-H).
+    stream_head : streams between layers (mHC) are mixed once more before the output.
     inner_norms : the outputs of attention and of the activation are normalised with weights.
     two_in_one : a layer is two of attention and MLP, the first of which has experts beside its MLP (LongCat).
     shapes : fields of `SHAPES` that the family reads, besides those of its recurrent layers.
@@ -75,6 +77,8 @@ class Family:
     dense_beside: bool = False
     router_scale: bool = False
     inner_norms: bool = False
+    single_blocks: bool = False
+    stream_head: bool = False
     shapes: frozenset[str] = frozenset()
     two_in_one: bool = False
     mlp: bool = True
@@ -319,6 +323,7 @@ FAMILIES: dict[str, Family] = {
         experts=True,
         router_bias=True,
         tied_kv=True,
+        stream_head=True,
         sinks=True,
         shapes=frozenset({"index_topk", "compress_ratios"}),
         defaults={
@@ -348,6 +353,7 @@ FAMILIES: dict[str, Family] = {
         activation="relu2",
         experts=True,
         router_bias=True,
+        single_blocks=True,
         modules={
             "attention": ("mixer",),
             "recurrent": ("mixer",),
@@ -384,7 +390,7 @@ FAMILIES: dict[str, Family] = {
     "hunyuan_v1_dense": replace(
         _llama, qk_norm="head", mlp_bias=False, qk_norm_field="use_qk_norm", qk_norm_default=True
     ),
-    "hunyuan_v1_moe": replace(_hunyuan, experts=True),
+    "hunyuan_v1_moe": replace(_hunyuan, experts=True, shared_experts=1),
     "hy_v3": replace(_plain, qk_norm="head", experts=True, router_bias=True),
     "seed_oss": replace(_llama, o_bias="attention_out_bias"),
     "dots1": replace(_llama, qk_norm="head", mlp_bias=False, experts=True, router_bias=True),
