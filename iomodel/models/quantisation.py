@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import translate
 from typing import Any, Literal
 
 from iomodel.errors import InputError, shown
@@ -37,7 +38,7 @@ ALGORITHMS = {
 
 NESTED_QUANTIFIER = re.compile(r"\((?:[^()\\]|\\.)*[*+}](?:[^()\\]|\\.)*\)\s*[*+{]")
 """Regular expressions that may take exponential time."""
-SHELL = re.compile(r"[*?]")
+SHELL = re.compile(r"[*?\[]")
 LONGEST = 500
 """Longest pattern of a list of modules [characters]."""
 
@@ -176,7 +177,7 @@ def _listed(entries: Iterable[Any] | None, anywhere: bool) -> ModuleList | None:
 
 def _shell(text: str) -> str:
     """Translate a shell pattern to a regular expression."""
-    return "".join(".*" if letter == "*" else "." if letter == "?" else re.escape(letter) for letter in text)
+    return re.sub(r"\\[Zz]$", "", translate(text))
 
 
 @dataclass(frozen=True)

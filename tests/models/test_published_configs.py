@@ -26,6 +26,34 @@ BELOW = {  # the share of the file that the model leaves out: scales of fp8 bloc
 SHARED = "nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-NVFP4"
 """Its figure has shared experts in bf16, while its hf_quant_config.json lists them as NVFP4."""
 
+SHIPPED = {  # the shipped models, by the config that is held to published figures
+    "deepseek-v3.2": "nvidia/DeepSeek-V3.2-NVFP4",
+    "deepseek-v4-flash": "deepseek-ai/DeepSeek-V4-Flash",
+    "deepseek-v4-pro": "deepseek-ai/DeepSeek-V4-Pro",
+    "gemma-3n-e4b": "google/gemma-3n-E4B",
+    "gemma-4-26b-a4b": "nvidia/Gemma-4-26B-A4B-NVFP4",
+    "glm-5": "zai-org/GLM-5",
+    "glm-5.3": "zai-org/GLM-5.3",
+    "kimi-k2.5": "moonshotai/Kimi-K2.5",
+    "kimi-k3": "moonshotai/Kimi-K3",
+    "ling-3.0-flash": "inclusionAI/Ling-3.0-Flash",
+    "mimo-v2-flash": "XiaomiMiMo/MiMo-V2-Flash",
+    "minimax-m1": "MiniMaxAI/MiniMax-M1-80k",
+    "minimax-m2.7": "MiniMaxAI/MiniMax-M2.7",
+    "minimax-m3": "MiniMaxAI/MiniMax-M3",
+    "mistral-small-4": "mistralai/Mistral-Small-4-119B-2603",
+    "nemotron-3-super": "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4",
+    "nemotron-3-ultra": "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-NVFP4",
+    "nemotron-h-56b": "nvidia/Nemotron-H-56B-Base-8K",
+    "nemotron-super-49b": "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
+    "phi-3.5-moe": "microsoft/Phi-3.5-MoE-instruct",
+    "qwen3-next-80b-a3b": "Qwen/Qwen3-Next-80B-A3B-Instruct",
+    "qwen3-vl-8b": "Qwen/Qwen3-VL-8B-Instruct",
+    "qwen3.5-122b-a10b": "nvidia/Qwen3.5-122B-A10B-NVFP4",
+    "qwen3.5-397b-a17b": "Qwen/Qwen3.5-397B-A17B",
+    "qwen3.6-35b-a3b": "nvidia/Qwen3.6-35B-A3B-NVFP4",
+}
+
 
 def numbers(text):
     for part in text.split(","):
@@ -98,6 +126,17 @@ def test_published_weights(name):
         size -= 23 * shared * 23 // 16  # two bytes less nine sixteenths of one, in each of 23 layers
     below = BELOW.get(name, 0.0003 if spec.dtype == "fp8" else 1e-6)
     assert (1 - below) * size <= spec.weight_bytes() <= size
+
+
+@pytest.mark.parametrize(("name", "key"), SHIPPED.items())
+def test_shipped_models_have_the_published_layers(name, key):
+    shipped, published = model(name), read(key)
+    shapes = [layer.model_copy(update={"dtypes": {}}) for layer in published.layers]
+    assert [layer.model_copy(update={"dtypes": {}}) for layer in shipped.layers] == shapes
+    facts = ("hidden_size", "vocab_size", "tied_embeddings", "max_positions", "side", "other_weights", "parameters")
+    assert all(getattr(shipped, fact) == getattr(published, fact) for fact in facts)
+    if "NVFP4" not in key:
+        assert shipped.weight_bytes() == published.weight_bytes()
 
 
 def test_the_recommended_type_of_the_cache():

@@ -118,8 +118,8 @@ def test_one_device_holds_the_whole_model(name):
     spec, whole = model(name), service(name, 100, 28)
     released = None if spec.dtype != "fp32" else "bf16"  # nobody serves it in fp32
     assert stage_weights(whole, spec.layers, 0) == spec.weight_bytes(released)
-    assert fit(whole, hardware(H100)).request_bytes == spec.kv_bytes(128)
-    assert fit(whole, hardware(H100)).token_bytes == spec.kv_bytes_per_token()
+    assert fit(whole, hardware(H100)).request_bytes == spec.kv_bytes(128) + spec.index_bytes(128) + spec.state_bytes()
+    assert fit(whole, hardware(H100)).token_bytes == spec.kv_bytes_per_token() + spec.index_bytes(1)
     stages = stage_layers(spec, Layout(pipeline_parallel=2))
     assert sum(stages, ()) == spec.layers
     halves = service(name, 100, 28, Layout(pipeline_parallel=2))

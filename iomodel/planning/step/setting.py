@@ -22,7 +22,10 @@ Part = tuple[str, Kind, Span]
 
 @dataclass(frozen=True)
 class StepSetting:
-    """Common settings of the kernels of all layers; `batch` is that of one group of ranks."""
+    """Common settings of the kernels of all layers; `batch` is that of one group of ranks.
+
+    `released` is True if matrices have the types of the release, `narrow` if products of fp8 matrices are in fp8.
+    """
 
     clock: LayerClock
     attention: AttentionClock
@@ -38,6 +41,7 @@ class StepSetting:
     kv_dtype: str
     page_size: int | None
     released: bool
+    narrow: bool
     routing: Sequence[int] | None
 
     @property
@@ -57,14 +61,18 @@ class StepSetting:
     ) -> Linear:
         """Build a linear layer with quantised weights."""
         weights, scales = stored(weight_dtype or self.weight_dtype)
-        wide = weights not in QUANTISED and self.weight_dtype in QUANTISED  # a matrix left out of the quantisation
+        dtype = self.linear_dtype
+        if weights != self.weight_dtype and self.weight_dtype in QUANTISED and weights not in QUANTISED:
+            dtype = self.dtype  # a matrix left out of the quantisation
+        elif weights == "fp8" and self.narrow:
+            dtype = "fp8"
         return Linear(
             rows=rows,
             in_features=width_in,
             out_features=width_out,
             groups=groups,
             bias=bias,
-            dtype=self.dtype if wide else self.linear_dtype,
+            dtype=dtype,
             weight_dtype=weights,
             out_dtype=self.dtype,
             scale_block=scales,

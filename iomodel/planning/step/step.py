@@ -117,6 +117,7 @@ def step(
         page_size=page_size,
         routing=routed,
         released=weight_dtype is None,
+        narrow=linear_dtype is None and bool(device.compute.peak.fp8),
         **types,
     )
     parts_of_layer = {layer: list(layer_parts(layer, at)) for layer in spec.counted}
