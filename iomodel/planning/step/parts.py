@@ -36,8 +36,12 @@ def layer_parts(layer: DecoderLayer, at: StepSetting) -> Iterator[Part]:
         yield from at.reduced("all-reduce")
     for side in layer.side:
         linear = at.linear(at.tokens, side.in_features, side.out_features)
+        # Streams between layers (mHC, AltUp) are read and written as a whole when they are mixed.
+        mixed = {"stream mix": side.in_features, "altup router": side.in_features * side.out_features}.get(side.name)
         for _ in range(side.times):
             yield at.product(side.name, linear)
+            if mixed is not None:
+                yield at.rowwise("mix of the streams", "norm", mixed)
 
 
 def _dense(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
