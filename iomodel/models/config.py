@@ -11,9 +11,14 @@ from iomodel.models.config_layers import layers_of
 from iomodel.models.config_quantisation import dtypes_of
 from iomodel.models.families import ALIASES, FAMILIES, NESTED, SHAPES, UNKNOWN, WITHOUT_LAYERS, Family, reads
 from iomodel.models.fields import Fields
+from iomodel.models.layers import DecoderLayer, SideLayer
 from iomodel.models.spec import ModelSpec
 
 GENERATES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
+FURTHER = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+"""Fields with the number of modules that predict further tokens."""
+MOST_FURTHER = 100
+"""Most modules of a model that predict further tokens."""
 HARMLESS = re.compile(
     r".*_token_ids?|.*_token_index|rope_.*|.*rope_theta|.*_eps|.*epsilon|.*dropout|initializer_.*|init_.*|max_.*|min_.*"
     r"|architectures|auto_map|transformers_version|model_type|torch_dtype|dtype|_name_or_path|_.*|use_cache|output_.*"
@@ -56,8 +61,7 @@ def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = No
     name = (outer.text("_name_or_path") or kind if data.get("_name_or_path") else kind).rstrip("/").split("/")[-1]
     if prefix:
         notes.append("Only the language model is counted.")
-    further = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
-    if any(fields.given(field) not in (None, 0, False) for field in further):
+    if any(fields.given(field) not in (None, 0, False) for field in FURTHER):
         notes.append("The modules that predict further tokens are not counted.")
     hidden = fields.count("hidden_size", "n_embd", "d_model")
     facts: dict[str, Any] = {
@@ -68,6 +72,7 @@ def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = No
         "lm_head_bias": family.lm_head_bias
         if isinstance(family.lm_head_bias, bool)
         else fields.flag(family.lm_head_bias),
+        "further_layers": _further(fields, family, hidden, layers),
         **_outside(fields, family, hidden, len(layers)),
     }
     if kind not in FAMILIES:
@@ -147,6 +152,17 @@ def _snake(architecture: str) -> str:
     for ending in GENERATES:
         architecture = architecture.removesuffix(ending)
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", architecture).lower()
+
+
+def _further(fields: Fields, family: Family, hidden: int, layers: tuple[DecoderLayer, ...]) -> tuple[DecoderLayer, ...]:
+    """Build the modules that predict further tokens: layers like the last with attention, after two joined rows."""
+    number = fields.maybe(*FURTHER[:2], least=0) or 0
+    last = next((layer for layer in reversed(layers) if layer.attention is not None), None)
+    if not family.further or not number or last is None:
+        return ()
+    join = SideLayer(name="join", in_features=2 * hidden, out_features=hidden)
+    module = last.model_copy(update={"norms": last.norms + 3, "side": (*last.side, join)})
+    return (module,) * min(number, MOST_FURTHER)
 
 
 def _outside(fields: Fields, family: Family, hidden: int, number: int) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class Family:
     shared_width : fields about the width of shared experts state that of "one", of the "total", or "" are ignored.
     dense_beside : layers with experts have a dense MLP too.
     router_scale : the router scales its input and its experts by weights.
+    further : modules that predict further tokens are layers like the last one with attention, beside a product that
+        joins two rows, and three norms.
     single_blocks : a layer is one block: attention, a state, or an MLP (Nemotron-H).
     stream_head : streams between layers (mHC) are mixed once more before the output.
     inner_norms : the outputs of attention and of the activation are normalised with weights.
@@ -77,6 +79,7 @@ class Family:
     dense_beside: bool = False
     router_scale: bool = False
     inner_norms: bool = False
+    further: bool = False
     single_blocks: bool = False
     stream_head: bool = False
     shapes: frozenset[str] = frozenset()
@@ -132,7 +135,7 @@ _gpt_oss = Family(
 )
 _deepseek_v2 = Family(experts=True)
 V3 = {"first_k_dense_replace": 3, "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8}
-_deepseek_v3 = replace(_deepseek_v2, router_bias=True, defaults=V3)
+_deepseek_v3 = replace(_deepseek_v2, router_bias=True, further=True, defaults=V3)
 _cohere = Family(norms=1, tied=True, qk_norm="all", qk_norm_field="use_qk_norm")
 _glm = Family(o_bias=False, defaults={"num_key_value_heads": 2})
 _starcoder2 = Family(
@@ -151,12 +154,13 @@ _neox = Family(True, True, True, norm_bias=True, gated=False, activation="gelu")
 _phi = replace(_neox, norms=1, lm_head_bias=True, activation="gelu_new")
 _falcon = Family("bias", "bias", "bias", norms=1, norm_bias=True, gated=False, activation="gelu", tied=True)
 
-_dsa = replace(_deepseek_v2, router_bias=True, shapes=frozenset({"index_topk"}))
+_dsa = replace(_deepseek_v2, router_bias=True, further=True, shapes=frozenset({"index_topk"}))
 _hybrid = replace(_plain, recurrent="mamba2", qkv_bias="attention_bias", o_bias="attention_bias", mlp_bias="mlp_bias")
 _gated_delta = replace(
     _qwen3,
     windows="none",
     out_gate="element",
+    further=True,
     recurrent="gated_deltanet",
     experts=True,
     shared_gate=True,
@@ -246,6 +250,7 @@ FAMILIES: dict[str, Family] = {
     "glm46v": replace(_glm, norms=4, qkv_bias=True),
     "glm4_moe": replace(
         _glm,
+        further=True,
         experts=True,
         router_bias=True,
         qk_norm="head",
@@ -290,7 +295,17 @@ FAMILIES: dict[str, Family] = {
     "qwen3_5_text": replace(_gated_delta, experts=False),
     "qwen3_5_moe_text": _gated_delta,
     "olmo_hybrid": replace(
-        _gated_delta, qk_norm="all", experts=False, out_gate=None, defaults={"full_attention_interval": 4}
+        _gated_delta,
+        qk_norm="all",
+        experts=False,
+        out_gate=None,
+        further=False,
+        defaults={
+            "full_attention_interval": 4,
+            "linear_conv_kernel_dim": 4,
+            "linear_key_head_dim": 96,
+            "linear_value_head_dim": 192,
+        },
     ),
     "mimo_v2_flash": replace(
         _plain,

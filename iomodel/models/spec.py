@@ -78,7 +78,8 @@ class ModelSpec(Shown, ModelFacts, NamedData):
     lm_head_bias : the output layer adds a bias.
     side, other_weights : linear layers and tables outside the layers, such as per-layer embeddings; further weights
         [elements].
-    further_layers : layers of the modules that predict further tokens (MTP), not part of `parameters`.
+    further_layers : layers of the modules that predict further tokens (MTP), where the config describes them. Neither
+        `parameters` nor the caches count them.
     sources, notes : sources of the figures; caveats.
 
     Examples

@@ -144,6 +144,16 @@ def test_the_recommended_type_of_the_cache():
     assert recommended == {name for name in PUBLISHED if "NVFP4" in name or name == "nvidia/Llama-3.1-70B-Instruct-FP8"}
 
 
+def test_modules_that_predict_further_tokens():
+    """Sizes of files: DeepSeek-V3 15.4 GB with an embedding and an output layer again; GLM-5.2 in fp8 9.3 GiB."""
+    deepseek, glm = read("deepseek-ai/DeepSeek-V3"), read("zai-org/GLM-5.3-FP8")
+    tables = 2 * 2 * deepseek.embedding_parameters
+    assert (deepseek.further_parameters + tables) / 1e9 == pytest.approx(15.4, rel=0.01)
+    assert glm.further_parameters / 2**30 == pytest.approx(9.3, rel=0.01)
+    assert [layer.attention.head_dim for layer in read("Qwen/Qwen3.5-397B-A17B").further_layers] == [256]
+    assert read("Qwen/Qwen3-8B").further_layers == ()
+
+
 def test_types_of_single_matrices():
     mixed = read("nvidia/Qwen3.6-35B-A3B-NVFP4")
     assert (mixed.dtype, mixed.expert_dtype, mixed.head_dtype) == ("fp8", "nvfp4", "nvfp4")
