@@ -157,8 +157,8 @@ def read_user(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
     return parse(data, where), where
 
 
-def read_bytes(path: str | os.PathLike[str]) -> tuple[bytes, str]:
-    """Read the bytes of a user's file; return them with its name for error messages."""
+def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> tuple[bytes, str]:
+    """Read the bytes of a user's file, at most `largest`; return them with its name for error messages."""
     try:
         name = os.fsdecode(path)
     except TypeError:
@@ -170,15 +170,15 @@ def read_bytes(path: str | os.PathLike[str]) -> tuple[bytes, str]:
             kind = "a directory" if file.is_dir() else "not a regular file"
             raise SpecError(f"{where}: {kind}, not a YAML file")
         with file.open("rb") as stream:
-            data = stream.read(LARGEST_FILE + 1)
+            data = stream.read(largest + 1)
     except OSError as error:
         raise SpecError(f"{where}: cannot be read: {error.strerror or error}") from None
     except SpecError:
         raise
     except ValueError as error:
         raise SpecError(f"{where}: cannot be read: {error}") from None
-    if len(data) > LARGEST_FILE:
-        raise SpecError(f"{where}: larger than the limit of {LARGEST_FILE} B")
+    if len(data) > largest:
+        raise SpecError(f"{where}: larger than the limit of {largest} B")
     return data, where
 
 

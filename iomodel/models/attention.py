@@ -6,16 +6,14 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from iomodel.common.validation import Count, as_integer
+from iomodel.common.validation import Count, Distance, as_integer
 from iomodel.devices.quantity import Group
 from iomodel.errors import InputError
+from iomodel.models.indexer import Compression, Indexer, Projection
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import DType, Mask, Switch
 from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.window import Window
-
-Projection = tuple[str, int, int]
-"""A linear layer: name, input width, output width [elements]."""
 
 MOST_CHUNKS = 10**6
 """Most chunks of one call; each is a document of its mask."""
@@ -37,8 +35,18 @@ class AttentionLayer(Group):
     qk_norm_weights : one weight per element of a head, shared by the heads ("head"); per element of all heads ("all");
         or no weights ("none").
     rope : rotary position embeddings are applied to Q and K.
-    q_lora_rank, kv_lora_rank : MLA: widths of the compressed Q, and of the cached latent [elements].
+    q_lora_rank, kv_lora_rank : widths of the compressed Q, and in MLA of the cached latent [elements].
     rope_dim : MLA: the rotated part of head_dim, shared by all heads and cached with the latent [elements].
+    own_kv : the layer has K and V of its own; False if it uses those that an earlier layer cached.
+    v_proj : V has a projection of its own; False if it is K before its norm and rotation. Both are cached.
+    tied_kv : one cached row is both K and V, as in DeepSeek-V4.
+    out_gate : a gate on the output, from the row between layers: one value per "element" of V, or per "head".
+    o_groups, o_lora_rank : the output projection is two products: of each group of heads to `o_lora_rank` elements,
+        and of all groups to the row between layers.
+    indexer : selection of the keys that a query sees.
+    compression : entries that summarise groups of tokens, cached beside the window.
+    input_width : width of the rows that Q, K and V are projected from; 0 for the row between layers [elements].
+    other_weights : weights that are in none of these [elements].
 
     Examples
     --------
@@ -66,7 +74,17 @@ class AttentionLayer(Group):
     rope: Switch = True
     q_lora_rank: Count | None = None
     kv_lora_rank: Count | None = None
-    rope_dim: Count | None = None
+    rope_dim: Distance | None = None
+    own_kv: Switch = True
+    v_proj: Switch = True
+    tied_kv: Switch = False
+    out_gate: Literal["element", "head"] | None = None
+    o_groups: Count | None = None
+    o_lora_rank: Count | None = None
+    indexer: Indexer | None = None
+    compression: Compression | None = None
+    input_width: Distance = 0
+    other_weights: Distance = 0
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -77,20 +95,39 @@ class AttentionLayer(Group):
             )
         if self.window is not None and self.chunk is not None:
             raise InputError(f"chunk: {self.chunk} given with window = {self.window}; allowed: one of the two")
+        self._agree_on_latent()
+        if (self.o_groups is None) != (self.o_lora_rank is None):
+            raise InputError(
+                f"o_lora_rank: {self.o_lora_rank} given with o_groups = {self.o_groups}; allowed: both, or none"
+            )
+        if self.o_groups is not None and self.heads % self.o_groups:
+            raise InputError(f"o_groups: {self.o_groups} given; allowed: a divisor of heads = {self.heads}")
+        if self.compression is not None and not self.tied_kv:
+            raise InputError(
+                "compression: given with tied_kv = False; allowed: only where a cached row is both K and V"
+            )
+        if self.tied_kv and (self.kv_lora_rank is not None or self.value_dim != self.head_dim):
+            raise InputError(
+                f"tied_kv: True given with value_dim = {self.value_dim}; allowed: with value_dim = head_dim = "
+                f"{self.head_dim}, and without kv_lora_rank"
+            )
+        return self
+
+    def _agree_on_latent(self) -> None:
         if self.kv_lora_rank is None:
-            for field in ("q_lora_rank", "rope_dim"):
+            alone = ("rope_dim",) if self.tied_kv else ("q_lora_rank", "rope_dim")
+            for field in alone:
                 if getattr(self, field) is not None:
                     raise InputError(
                         f"{field}: {getattr(self, field)} given without kv_lora_rank; allowed: only with kv_lora_rank"
                     )
         elif self.rope_dim is None or self.rope_dim >= self.head_dim:
             raise InputError(
-                f"rope_dim: {self.rope_dim} given with kv_lora_rank = {self.kv_lora_rank}; allowed: an integer from 1 "
+                f"rope_dim: {self.rope_dim} given with kv_lora_rank = {self.kv_lora_rank}; allowed: an integer from 0 "
                 f"to head_dim - 1 = {self.head_dim - 1}"
             )
         elif self.kv_heads != self.heads:
             raise InputError(f"kv_heads: {self.kv_heads} given with kv_lora_rank; allowed: heads = {self.heads}")
-        return self
 
     @property
     def latent(self) -> bool:
@@ -99,7 +136,11 @@ class AttentionLayer(Group):
 
     @property
     def kv_elements_per_token(self) -> int:
-        """Elements that one token adds to the cache of this layer [elements]."""
+        """Elements that one token adds to the cache of this layer, before its window is full [elements]."""
+        if not self.own_kv:
+            return 0
+        if self.tied_kv:
+            return self.kv_heads * self.head_dim
         if self.kv_lora_rank is not None and self.rope_dim is not None:
             return self.kv_lora_rank + self.rope_dim
         return self.kv_heads * (self.head_dim + self.value_dim)
@@ -118,24 +159,61 @@ class AttentionLayer(Group):
         page = as_integer("page_size", page_size)
         return -(-tokens // page) * page
 
+    def kv_elements(self, context: int, page_size: int | None = None) -> int:
+        """Count the cached elements after `context` tokens, compressed entries included [elements].
+
+        >>> AttentionLayer(heads=32, kv_heads=8, head_dim=128, window=100).kv_elements(1000)
+        204800
+        """
+        tokens = self.cached_tokens(context, page_size)
+        if self.compression is not None and self.own_kv:
+            tokens += self.compression.entries(context, page_size)
+        return tokens * self.kv_elements_per_token
+
+    def index_elements(self, context: int, page_size: int | None = None) -> int:
+        """Count the cached elements of the keys of the indexer after `context` tokens [elements]."""
+        return 0 if self.indexer is None else self.indexer.elements(context, page_size)
+
     def projections(self, hidden: int) -> tuple[Projection, ...]:
         """List every linear layer, from a row of `hidden` elements and back.
 
         >>> AttentionLayer(heads=32, kv_heads=8, head_dim=128).projections(4096)
         (('q', 4096, 4096), ('k', 4096, 1024), ('v', 4096, 1024), ('o', 4096, 4096))
         """
-        out: Projection = ("o", self.heads * self.value_dim, hidden)
-        queries = self.heads * self.head_dim
-        if self.kv_lora_rank is None or self.rope_dim is None:
-            keys, values = self.kv_heads * self.head_dim, self.kv_heads * self.value_dim
-            return ("q", hidden, queries), ("k", hidden, keys), ("v", hidden, values), out
-        rank = self.q_lora_rank
+        queries, rank, wide = self.heads * self.head_dim, self.q_lora_rank, self.input_width or hidden
         to_q: tuple[Projection, ...] = (
-            (("q", hidden, queries),) if rank is None else (("q_a", hidden, rank), ("q_b", rank, queries))
+            (("q", wide, queries),) if rank is None else (("q_a", wide, rank), ("q_b", rank, queries))
         )
-        expanded = self.heads * (self.head_dim - self.rope_dim + self.value_dim)
-        latent = self.kv_lora_rank
-        return *to_q, ("kv_a", hidden, latent + self.rope_dim), ("kv_b", latent, expanded), out
+        return *to_q, *self._to_kv(wide), *self._selecting(hidden), *self._gate(hidden), *self._out(hidden)
+
+    def _to_kv(self, hidden: int) -> tuple[Projection, ...]:
+        if not self.own_kv:
+            return ()
+        if self.kv_lora_rank is not None and self.rope_dim is not None:
+            expanded = self.heads * (self.head_dim - self.rope_dim + self.value_dim)
+            latent = self.kv_lora_rank
+            return ("kv_a", hidden, latent + self.rope_dim), ("kv_b", latent, expanded)
+        keys, values = self.kv_heads * self.head_dim, self.kv_heads * self.value_dim
+        if self.tied_kv:
+            return (("kv", hidden, keys),)
+        return (("k", hidden, keys), ("v", hidden, values)) if self.v_proj else (("k", hidden, keys),)
+
+    def _selecting(self, hidden: int) -> tuple[Projection, ...]:
+        """List the linear layers of the compressor and of the indexer."""
+        compressed = () if self.compression is None else self.compression.projections(hidden, self.head_dim)
+        return *compressed, *(() if self.indexer is None else self.indexer.projections(hidden, self.q_lora_rank))
+
+    def _gate(self, hidden: int) -> tuple[Projection, ...]:
+        if self.out_gate is None:
+            return ()
+        return (("out gate", hidden, self.heads * (self.value_dim if self.out_gate == "element" else 1)),)
+
+    def _out(self, hidden: int) -> tuple[Projection, ...]:
+        width = self.heads * self.value_dim
+        if self.o_groups is None or self.o_lora_rank is None:
+            return (("o", width, hidden),)
+        groups = self.o_groups * self.o_lora_rank
+        return ("o_a", width // self.o_groups, groups), ("o_b", groups, hidden)
 
     def matrices(self, hidden: int) -> int:
         """Count the weights of the linear layers [elements]."""
@@ -146,9 +224,12 @@ class AttentionLayer(Group):
         biased = {*("q", "k", "v", "q_a", "kv_a") * self.qkv_bias, *("o",) * self.o_bias}
         count = sum(columns for name, _, columns in self.projections(hidden) if name in biased)
         if self.qk_norm and self.qk_norm_weights != "none":
-            norms = 2 if self.qk_norm_weights == "head" else self.heads + self.kv_heads
-            count += norms * self.head_dim
-        return count + (self.q_lora_rank or 0) + (self.kv_lora_rank or 0) + self.heads * self.sinks
+            heads = (self.heads, self.kv_heads) if self.qk_norm_weights == "all" else (1, 1)
+            count += sum(heads[: 1 + self.own_kv]) * self.head_dim
+        count += (self.q_lora_rank or 0) + (self.kv_lora_rank or 0) + self.head_dim * self.tied_kv
+        count += 0 if self.compression is None else self.compression.vectors(self.head_dim)
+        count += 0 if self.indexer is None else self.indexer.vectors()
+        return count + self.heads * self.sinks + self.other_weights
 
     def call(
         self,

@@ -8,41 +8,40 @@ from typing import Any
 
 from iomodel.errors import InputError, shown
 from iomodel.models.config_layers import layers_of
-from iomodel.models.families import ALIASES, FAMILIES, NESTED, UNKNOWN, UNKNOWN_SHAPES, WITHOUT_ATTENTION, Family
+from iomodel.models.config_quantisation import dtypes_of
+from iomodel.models.families import ALIASES, FAMILIES, NESTED, SHAPES, UNKNOWN, WITHOUT_LAYERS, Family, reads
 from iomodel.models.fields import Fields
+from iomodel.models.layers import DecoderLayer, SideLayer
 from iomodel.models.spec import ModelSpec
 
-DTYPES = {
-    "bfloat16": "bf16",
-    "float16": "fp16",
-    "half": "fp16",
-    "float32": "fp32",
-    "float": "fp32",
-    "float8_e4m3fn": "fp8",
-}
-"""Weight types by their torch names."""
-
 GENERATES = ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")
-KNOWN_EXPERTS = frozenset(
-    {
-        "num_local_experts",
-        "num_experts",
-        "n_routed_experts",
-        "num_experts_per_tok",
-        "experts_per_token",
-        "num_experts_per_token",
-        "n_shared_experts",
-        "num_shared_experts",
-        "moe_intermediate_size",
-        "shared_expert_intermediate_size",
-        "moe_layer_freq",
-    }
+FURTHER = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+"""Fields with the number of modules that predict further tokens."""
+MOST_FURTHER = 100
+"""Most modules of a model that predict further tokens."""
+HARMLESS = re.compile(
+    r".*_token_ids?|.*_token_index|rope_.*|.*rope_theta|.*_eps|.*epsilon|.*dropout|initializer_.*|init_.*|max_.*|min_.*"
+    r"|architectures|auto_map|transformers_version|model_type|torch_dtype|dtype|_name_or_path|_.*|use_cache|output_.*"
+    r"|return_.*|.*_loss_coef|aux_loss.*|.*jitter.*|scoring_func|norm_topk_prob|n_group|topk_group|topk_method|ep_size"
+    r"|routed_scaling_factor|pretraining_tp|.*rotary.*|.*_multipliers?|logit.*|quantization_config|.*_config|id2label"
+    r"|label2id|num_logits_to_keep|bos_.*|eos_.*|pad_.*|vocab_size|num_nextn_predict_layers|mtp_.*|num_mtp_.*|tie_.*"
+    r"|num_return_sequences|num_beams?|num_beam_groups|temperature|top_k|top_p|typical_p|.*length.*|remove_invalid_values"
+    r"|hidden_act|hidden_activation|attention_softmax_in_fp32|scale_attn_weights|use_flash.*|attn_implementation|seq_aux"
+    r"|chunk_size_feed_forward|tf_legacy_loss|torchscript|use_bfloat16|.*_limit|clip_qkv|partial_rotary_factor|router_.*"
+    r"|fp32_.*|.*_in_fp32|no_repeat_ngram_size|encoder_no_repeat_ngram_size|diversity_penalty|repetition_penalty|use_rope"
 )
-"""Fields about experts that are read for every model type."""
+"""Fields that change neither the weights nor the caches."""
 
 
-def spec_of(data: Mapping[str, Any]) -> ModelSpec:
+def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = None) -> ModelSpec:
     """Build the model that a config describes.
+
+    Parameters
+    ----------
+    data : mapping
+        Contents of config.json.
+    quantisation : mapping, optional
+        Contents of hf_quant_config.json, if the checkpoint has one.
 
     Raises
     ------
@@ -54,50 +53,78 @@ def spec_of(data: Mapping[str, Any]) -> ModelSpec:
     6738415616
     """
     outer = Fields(data)
-    inner = next((name for name in NESTED if isinstance(data.get(name), dict)), None)
-    text = data if inner is None else data[inner]
-    prefix = "" if inner is None else f"{inner}."
+    text, prefix = _language_model(data)
     notes: list[str] = []
     kind, family = _family(Fields(text, prefix), outer, notes)
-    fields = Fields(text, prefix, family.defaults)
-    _refuse_unknown_shapes(fields)
-    if kind not in FAMILIES:
-        _refuse_unknown_experts(fields, kind)
+    fields = Fields(_with_shapes(text, prefix, family), prefix, family.defaults)
     layers = layers_of(fields, kind, family, notes)
     name = (outer.text("_name_or_path") or kind if data.get("_name_or_path") else kind).rstrip("/").split("/")[-1]
-    if inner is not None:
+    if prefix:
         notes.append("Only the language model is counted.")
-    if fields.maybe("num_nextn_predict_layers", least=0):
+    if any(fields.given(field) not in (None, 0, False) for field in FURTHER):
         notes.append("The modules that predict further tokens are not counted.")
+    hidden = fields.count("hidden_size", "n_embd", "d_model")
+    facts: dict[str, Any] = {
+        "hidden_size": hidden,
+        "vocab_size": fields.count("vocab_size"),
+        "tied_embeddings": _tied(fields, outer, family),
+        "max_positions": fields.maybe("max_position_embeddings", "model_max_length", "n_positions"),
+        "lm_head_bias": family.lm_head_bias
+        if isinstance(family.lm_head_bias, bool)
+        else fields.flag(family.lm_head_bias),
+        "further_layers": _further(fields, family, hidden, layers),
+        **_outside(fields, family, hidden, len(layers)),
+    }
+    if kind not in FAMILIES:
+        _refuse_unread(fields, kind)
+    layers, dtypes = dtypes_of(fields, outer, layers, quantisation, family.modules, notes)
     return ModelSpec(
         name=name or kind,
         title=name or kind,
-        hidden_size=fields.count("hidden_size"),
-        vocab_size=fields.count("vocab_size"),
-        tied_embeddings=fields.flag("tie_word_embeddings", outer.flag("tie_word_embeddings", family.tied)),
-        **_dtypes(fields, outer, any(layer.mlp.experts for layer in layers), notes),
-        max_positions=fields.maybe("max_position_embeddings"),
         layers=layers,
-        lm_head_bias=family.lm_head_bias,
         sources=({"kind": "file", "title": "config.json"},),
         notes=notes,
+        **facts,
+        **dtypes,
     )
 
 
+def _language_model(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """Find the fields of the language model, and their path in the file."""
+    prefix = ""
+    for _ in range(2):
+        inner = next((name for name in NESTED if isinstance(data.get(name), dict)), None)
+        if inner is None:
+            break
+        data, prefix = data[inner], f"{prefix}{inner}."
+    return data, prefix
+
+
+def _tied(fields: Fields, outer: Fields, family: Family) -> bool:
+    tied = outer.flag("tie_word_embeddings", family.tied)
+    return fields.flag("tie_word_embeddings", fields.flag("tie_embedding", tied))
+
+
 def _family(fields: Fields, outer: Fields, notes: list[str]) -> tuple[str, Family]:
-    """Read the model type and look up its family."""
+    """Look up the family of the model type, or of the class that the config names for an unknown type."""
     kind = fields.text("model_type") or outer.text("model_type")
     if kind is None:
         names = ", ".join(sorted(FAMILIES))
         raise InputError(f"{fields.path('model_type')}: not given, but required; allowed: {names}, or any other name")
-    kind = ALIASES.get(kind, kind)
-    if kind in FAMILIES:
-        return kind, FAMILIES[kind]
-    if any(part in kind.lower() for part in WITHOUT_ATTENTION):
+    known = _known(kind)
+    if known is not None:
+        return known, FAMILIES[known]
+    if kind in WITHOUT_LAYERS:
         raise InputError(
-            f"{fields.path('model_type')}: {shown(kind)} given; allowed: a model with softmax attention in every layer"
+            f"{fields.path('model_type')}: {shown(kind)} given; allowed: a type without {WITHOUT_LAYERS[kind]}, "
+            "which is not supported"
         )
-    architectures = outer.listed("architectures")
+    architectures = fields.listed("architectures") or outer.listed("architectures")
+    for name in architectures or ():
+        known = _known(_snake(str(name)))
+        if known is not None:
+            notes.append(f"The model_type {shown(kind, 80)} is unknown; it is read as {known}, by its architecture.")
+            return known, FAMILIES[known]
     if architectures and not any(str(name).endswith(GENERATES) for name in architectures):
         raise InputError(
             f"architectures: {shown(architectures)} given for the unknown model_type {shown(kind)}; "
@@ -107,49 +134,84 @@ def _family(fields: Fields, outer: Fields, notes: list[str]) -> tuple[str, Famil
     return kind, UNKNOWN
 
 
-def _refuse_unknown_shapes(fields: Fields) -> None:
-    for name in UNKNOWN_SHAPES:
-        if fields.given(name):
+def _known(kind: str) -> str | None:
+    """Find the family of a model type, with or without the suffix of a language model inside another model."""
+    for name in (kind, kind.removesuffix("_text"), f"{kind}_text"):
+        name = ALIASES.get(name, name)
+        if name in FAMILIES:
+            return name
+    return None
+
+
+def _snake(architecture: str) -> str:
+    """Derive the model type from the name of a class.
+
+    >>> _snake("DeepseekV4ForCausalLM"), _snake("Qwen3MoeForCausalLM")
+    ('deepseek_v4', 'qwen3_moe')
+    """
+    for ending in GENERATES:
+        architecture = architecture.removesuffix(ending)
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", architecture).lower()
+
+
+def _further(fields: Fields, family: Family, hidden: int, layers: tuple[DecoderLayer, ...]) -> tuple[DecoderLayer, ...]:
+    """Build the modules that predict further tokens: layers like the last with attention, after two joined rows."""
+    number = fields.maybe(*FURTHER[:2], least=0) or 0
+    last = next((layer for layer in reversed(layers) if layer.attention is not None), None)
+    if not family.further or not number or last is None:
+        return ()
+    join = SideLayer(name="join", in_features=2 * hidden, out_features=hidden)
+    module = last.model_copy(update={"norms": last.norms + 3, "side": (*last.side, join)})
+    return (module,) * min(number, MOST_FURTHER)
+
+
+def _outside(fields: Fields, family: Family, hidden: int, number: int) -> dict[str, Any]:
+    """Read tables and linear layers outside the decoder layers."""
+    side: list[dict[str, Any]] = []
+    weights = 0
+    narrow = fields.maybe("hidden_size_per_layer_input", least=0) or 0
+    if narrow:
+        rows = fields.count("vocab_size_per_layer_input", "vocab_size")
+        wide = narrow * number
+        side += [
+            {"name": "layer table", "in_features": rows, "out_features": wide, "lookup": True},
+            {"name": "layer inputs", "in_features": hidden, "out_features": wide},
+        ]
+        weights += narrow
+    streams = fields.maybe("altup_num_inputs")
+    if streams is not None and streams > 1:
+        side.append({"name": "altup", "in_features": hidden, "out_features": hidden, "times": 2 * (streams - 1)})
+    streams = fields.maybe("hc_mult")
+    if streams is not None and family.stream_head:
+        side.append({"name": "stream head", "in_features": streams * hidden, "out_features": streams})
+        weights += streams + 1
+    return {"side": side, "other_weights": weights}
+
+
+def _with_shapes(text: Mapping[str, Any], prefix: str, family: Family) -> dict[str, Any]:
+    """Leave out fields about layers that the model does not have, and reject those that its type does not read."""
+    for name in SHAPES:
+        if text.get(name) and not reads(family, name):
             raise InputError(
-                f"{fields.path(name)}: {shown(fields.given(name))} given; allowed: no such field, because layers "
-                "of this kind are not supported"
+                f"{prefix}{name}: {shown(text[name])} given; allowed: no such field, because layers of this kind are "
+                "not supported for this model_type"
             )
+    return {name: value for name, value in text.items() if value or name not in SHAPES}
 
 
-def _refuse_unknown_experts(fields: Fields, kind: str) -> None:
-    """Reject unread fields about experts; ignoring them would turn a mixture of experts into a dense model."""
+def _refuse_unread(fields: Fields, kind: str) -> None:
+    """Reject unread fields of an unknown model type: ignoring them would read other layers as those of Llama."""
+    activation = fields.text("hidden_act", "hidden_activation")
+    if activation not in (None, "silu", "swish"):
+        raise InputError(
+            f"{fields.path('hidden_act')}: {shown(activation)} given for the unknown model_type {shown(kind)}; "
+            "allowed: 'silu', because it is unknown whether the MLP has a gate"
+        )
     for name in fields.names():
-        value = fields.given(name)
-        if re.search("expert|moe", name, re.IGNORECASE) and name not in KNOWN_EXPERTS:
-            plain = isinstance(value, int) and not isinstance(value, bool)
-            if (plain and value) or isinstance(value, list | dict):
-                raise InputError(
-                    f"{fields.path(name)}: {shown(value)} given for the unknown model_type {shown(kind)}; "
-                    f"allowed fields about experts: {', '.join(sorted(KNOWN_EXPERTS))}"
-                )
-
-
-def _dtypes(fields: Fields, outer: Fields, experts: bool, notes: list[str]) -> dict[str, str]:
-    """Read the types of the released weights."""
-    name = fields.text("torch_dtype", "dtype") or outer.text("torch_dtype", "dtype")
-    if name is None:
-        notes.append("No torch_dtype is given; bf16 is assumed.")
-    plain = "bf16" if name is None else DTYPES.get(name.removeprefix("torch."))
-    if plain is None:
-        raise InputError(f"torch_dtype: {shown(name)} given; allowed: {', '.join(DTYPES)}")
-    holder = outer if outer.given("quantization_config") is not None else fields
-    quantisation = holder.mapping("quantization_config")
-    if quantisation is None:
-        return {"dtype": plain}
-    inside = Fields(quantisation, holder.path("quantization_config."))
-    method, bits = inside.text("quant_method"), inside.maybe("bits")
-    if method == "fp8":
-        return {"dtype": "fp8"}
-    if method == "mxfp4":
-        return {"dtype": plain, "expert_dtype": "mxfp4"} if experts else {"dtype": "mxfp4"}
-    if method in ("gptq", "awq") and bits in (4, 8):
-        return {"dtype": f"int{bits}"}
-    notes.append(
-        f"The quantization_config of {shown(method, 40)} is not supported; the weights are assumed to be {plain}."
-    )
-    return {"dtype": plain}
+        value = fields.given(name) if name not in fields.read else None
+        if isinstance(value, float) or not value or HARMLESS.fullmatch(name):
+            continue
+        raise InputError(
+            f"{fields.path(name)}: {shown(value)} given for the unknown model_type {shown(kind)}; allowed: the fields "
+            "of llama and of experts, because this one may change the layers"
+        )

@@ -2,192 +2,283 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
+from iomodel.models.config_attention import CSA, HCA, attention_of, indexer_changes
+from iomodel.models.config_mlp import ROUTED, dense_of, experts_of, routed_experts
+from iomodel.models.config_order import (
+    KINDS,
+    Reach,
+    Slot,
+    Width,
+    blocks,
+    entries,
+    mixers,
+    number_of,
+    rotated,
+    sparse,
+    switches,
+)
+from iomodel.models.config_recurrent import recurrent_of
+from iomodel.models.config_shared import shared_blocks
 from iomodel.models.families import Family
 from iomodel.models.fields import Fields
 from iomodel.models.layers import DecoderLayer
-from iomodel.models.spec import MOST_LAYERS
 
-REACHES = {"full_attention": "full", "sliding_attention": "window", "chunked_attention": "chunk"}
-"""Allowed entries of `layer_types`."""
+BY_LAYER = (
+    "intermediate_size",
+    "moe_intermediate_size",
+    "num_key_value_heads",
+    "num_attention_heads",
+    "head_dim",
+    "sliding_window",
+    "moe_topk",
+    "num_shared_expert",
+)
+"""Fields that may hold a list with one entry for each layer."""
+
+COMPRESSED = {0: "sliding_attention", 4: CSA, 128: HCA}
+"""Kinds of layers by their entry in `compress_ratios`."""
 
 
 def layers_of(fields: Fields, kind: str, family: Family, notes: list[str]) -> tuple[DecoderLayer, ...]:
     """Build every layer; equal layers are the same object."""
-    number = fields.count("num_hidden_layers")
-    if number > MOST_LAYERS:
-        raise InputError(f"{fields.path('num_hidden_layers')}: {number} given; allowed: from 1 to {MOST_LAYERS}")
-    heads = _heads(fields, kind, family)
-    rotated = _rotated(fields, number)
-    dense, experts, sparse = _mlps(fields, family, kind, number)
-    bias = {name: _switch(fields, getattr(family, name), family.bias) for name in ("qkv_bias", "o_bias", "mlp_bias")}
+    number = number_of(fields)
+    if kind == "zamba2":
+        return shared_blocks(fields, kind, family, number)
+    known: dict[tuple[Slot, bool], DecoderLayer] = {}
+    turned = rotated(fields, number) * (1 + family.two_in_one)
+    layers = []
+    for place, slot in enumerate(_slots(fields, kind, family, number, notes)):
+        rope = turned[place] and (family.rope_everywhere or slot.reach != "full")
+        key = slot, rope
+        if key not in known:
+            known[key] = _layer(fields.over(slot.changes), kind, family, slot, rope)
+        layers.append(known[key])
+    return tuple(layers)
+
+
+def _slots(fields: Fields, kind: str, family: Family, number: int, notes: list[str]) -> list[Slot]:
+    """List the layers to be built, in order."""
+    if family.two_in_one:
+        wide = FrozenDict(intermediate_size=fields.count("ffn_hidden_size"))
+        return [Slot("attention", "full", width, "", wide) for _ in range(number) for width in ("experts", "dense")]
+    single = blocks(fields, number) if family.single_blocks else None
+    if single is not None:
+        widths = {"moe": "experts", "mlp": "dense"}
+        return [Slot(KINDS[name][0], "full", widths.get(name, "none"), name) for name in single]  # type: ignore[arg-type]
+    if fields.given("block_configs") is not None:
+        return [_searched(fields, block, place) for place, block in enumerate(_listed(fields, "block_configs", number))]
+    order = _compressed(fields, number) or mixers(fields, kind, family, number, notes)
+    routed = routed_experts(fields)
+    placed = sparse(fields, number) if routed else [False] * number
+    if not routed and "sparse" in (fields.listed("mlp_layer_types") or ()):
+        raise InputError(
+            f"{fields.path('mlp_layer_types')}: {shown(fields.given('mlp_layer_types'))} given without a number of "
+            f"experts; allowed: with one of {', '.join(ROUTED)}"
+        )
+    dense: Width = "dense" if family.mlp else "none"
+    hashed = _hashed(fields, number)
+    changes = _changes(fields, family, number, [reach for _, reach, _ in order])
+    return [
+        Slot(mixer, reach, "experts" if placed[i] else dense, name, FrozenDict(changes[i]), i in hashed)
+        for i, (mixer, reach, name) in enumerate(order)
+    ]
+
+
+def _listed(fields: Fields, name: str, number: int) -> list[Any]:
+    listed = fields.listed(name) or []
+    if len(listed) != number:
+        raise InputError(f"{fields.path(name)}: {len(listed)} entries given; allowed: num_hidden_layers = {number}")
+    return listed
+
+
+def _compressed(fields: Fields, number: int) -> list[tuple[Any, Reach, str]] | None:
+    """List the kinds of layers of compressed attention; entries beyond the layers are those of further tokens."""
+    listed = fields.listed("compress_ratios")
+    if listed is None:
+        return None
+    if len(listed) < number:
+        raise InputError(
+            f"{fields.path('compress_ratios')}: {len(listed)} entries given; allowed: num_hidden_layers = {number}"
+        )
+    for place, ratio in enumerate(listed):
+        if isinstance(ratio, bool) or ratio not in COMPRESSED:
+            raise InputError(f"{fields.path(f'compress_ratios.{place}')}: {shown(ratio)} given; allowed: 0, 4, 128")
+    return [("attention", "window", COMPRESSED[ratio]) for ratio in listed[:number]]
+
+
+def _hashed(fields: Fields, number: int) -> set[int]:
+    """Return the layers that route by a table of tokens."""
+    listed = entries(fields, "mlp_layer_types", number, ("dense", "sparse", "moe", "hash_moe"))
+    if listed is not None:
+        return {place for place, name in enumerate(listed) if name == "hash_moe"}
+    return set(range(fields.maybe("num_hash_layers", least=0) or 0))
+
+
+def _changes(fields: Fields, family: Family, number: int, reaches: list[Reach]) -> list[dict[str, Any]]:
+    """List the fields of each layer that differ from those of the model."""
+    changes: list[dict[str, Any]] = [{} for _ in range(number)]
+    for name in BY_LAYER:
+        if isinstance(fields.given(name), list):
+            for place, value in enumerate(_listed(fields, name, number)):
+                changes[place][name] = value
+    for key, values in (fields.mapping("per_layer_config") or {}).items():
+        place = int(key) if str(key).isdigit() and len(str(key)) < 6 else number
+        if place >= number or not isinstance(values, dict):
+            raise InputError(
+                f"{fields.path('per_layer_config')}: {shown({key: values})} given; allowed: numbers, by layer and field"
+            )
+        for name, value in values.items():
+            inner = Fields(values, fields.path(f"per_layer_config.{key}."))
+            changes[place][str(name)] = None if value is None else inner.count(name, least=0)
+    if fields.maybe("index_topk", least=0) and not family.tied_kv:
+        for place, mode in enumerate(indexer_changes(fields, number)):
+            changes[place]["indexer_types"] = mode
+    _sparse_blocks(fields, number, changes)
+    _sharing(fields, number, reaches, changes)
+    return changes
+
+
+def _sparse_blocks(fields: Fields, number: int, changes: list[dict[str, Any]]) -> None:
+    """Add the fields of block-sparse attention to the layers that have it."""
+    names = {
+        "index_n_heads": "sparse_num_index_heads",
+        "index_head_dim": "sparse_index_dim",
+        "index_block_size": "sparse_block_size",
+        "index_topk_blocks": "sparse_topk_blocks",
+    }
+    inner = fields.inside("sparse_attention_config")
+    if inner is not None:
+        if not inner.flag("use_sparse_attention", True):
+            return
+        values = {name: inner.count(legacy) for name, legacy in names.items()}
+        placed = switches(inner, "sparse_attention_freq", number) or [1] * number
+        for place in range(number):
+            changes[place] |= values if placed[place] else {}
+    elif fields.given("index_topk_blocks") is not None:
+        for place, entry in enumerate(fields.listed("layer_types") or [""] * number):
+            changes[place] |= {} if entry == "minimax_m3_sparse" else {"index_topk_blocks": None}
+
+
+def _sharing(fields: Fields, number: int, reaches: list[Reach], changes: list[dict[str, Any]]) -> None:
+    """Mark the last layers, which use K and V of the last layer of their reach that has its own."""
+    shared = fields.maybe("num_kv_shared_layers", least=0) or 0
+    first = number - shared
+    for place in range(max(0, first), number):
+        if reaches[place] not in reaches[: max(0, first)]:
+            raise InputError(
+                f"{fields.path('num_kv_shared_layers')}: {shared} given; allowed: fewer, so that layer {place} finds "
+                "an earlier one of its kind with K and V"
+            )
+        changes[place]["own_kv"] = False
+        if fields.flag("use_double_wide_mlp"):
+            changes[place]["intermediate_size"] = 2 * fields.over(changes[place]).count("intermediate_size")
+
+
+def _searched(fields: Fields, block: Any, place: int) -> Slot:
+    """Read a block that an architecture search chose: attention and MLP, each possibly left out."""
+    if not isinstance(block, dict):
+        raise InputError(f"{fields.path(f'block_configs.{place}')}: {shown(block)} given; allowed: a mapping")
+    outer = Fields(block, fields.path(f"block_configs.{place}."))
+    changes: dict[str, Any] = {}
+    parts = {}
+    for name in ("attention", "ffn"):
+        part = outer.inside(name) or Fields({}, outer.path(f"{name}."))
+        for unread in ("replace_with_linear", "sparsify", "num_sink_tokens", "parallel_blocks", "hidden_act"):
+            if part.given(unread):
+                raise InputError(
+                    f"{part.path(unread)}: {shown(part.given(unread))} given; allowed: no such field, because blocks "
+                    "of this kind are not supported"
+                )
+        parts[name] = part
+    attention, ffn = parts["attention"], parts["ffn"]
+    attending, wide = not attention.flag("no_op"), not ffn.flag("no_op")
+    reach: Reach = "full"
+    if attending:
+        heads = fields.count("num_attention_heads")
+        if attention.given("num_key_value_heads") is not None:
+            changes["num_key_value_heads"] = attention.count("num_key_value_heads")
+        else:
+            changes["num_key_value_heads"] = max(1, heads // attention.count("n_heads_in_group"))
+        window = attention.maybe("window_length")
+        if window is not None:
+            reach, changes["sliding_window"] = "window", window
+    if wide:
+        changes["intermediate_size"] = ffn.maybe("intermediate_size") or _multiplied(fields, ffn)
+    if ffn.mapping("moe"):
+        raise InputError(f"{ffn.path('moe')}: given; allowed: no such field, because such experts are not supported")
+    return Slot("attention" if attending else "none", reach, "dense" if wide else "none", "", FrozenDict(changes))
+
+
+def _multiplied(fields: Fields, ffn: Fields) -> int:
+    """Compute the width of an MLP from a multiple of the row: two thirds, rounded up to a multiple of 256."""
+    scale = ffn.real("ffn_mult")
+    if scale is None:
+        raise InputError(f"{ffn.path('ffn_mult')}: not given, but required; allowed: a number above 0")
+    return 256 * -(-int(2 * scale * fields.count("hidden_size") / 3) // 256)
+
+
+def _layer(fields: Fields, kind: str, family: Family, slot: Slot, rope: bool) -> DecoderLayer:
+    """Build one layer."""
+    parts: dict[str, Any] = {}
+    if slot.mixer in ("attention", "both"):
+        attention = attention_of(fields, kind, family, slot, rope)
+        if fields.given("own_kv") is False:
+            attention["own_kv"] = False
+        elif fields.flag("attention_k_eq_v") and slot.reach == "full":
+            attention["v_proj"] = False
+        parts["attention"] = attention
+    if slot.mixer in ("recurrent", "both"):
+        parts["recurrent"] = recurrent_of(fields, family.recurrent)
+    routed = routed_experts(fields)
+    if slot.width == "experts":
+        parts["mlp"] = experts_of(fields, kind, family, routed, slot.hashed)
+    elif slot.width == "dense":
+        parts["mlp"] = dense_of(fields, kind, family, bool(routed) and not family.dense_beside)
     norms = family.norms
     if kind == "falcon" and (fields.flag("new_decoder_architecture") or not fields.flag("parallel_attn", True)):
         norms = 2
-
-    @cache
-    def layer(reach: str, rope: bool, with_experts: bool) -> DecoderLayer:
-        attention = {**heads, "qkv_bias": bias["qkv_bias"], "o_bias": bias["o_bias"], "rope": rope}
-        if reach != "full":
-            attention[reach] = fields.count({"window": "sliding_window", "chunk": "attention_chunk_size"}[reach])
-        mlp = {**(experts if with_experts else dense), "bias": bias["mlp_bias"]}
-        return DecoderLayer(attention=attention, mlp=mlp, norms=norms, norm_bias=family.norm_bias)
-
-    reaches = _reaches(fields, kind, family, number, notes)
-    everywhere = family.rope_everywhere and not fields.flag("alibi")
-    return tuple(
-        layer(reach, rotated(i) and (everywhere or reach != "full") and not fields.flag("alibi"), sparse(i))
-        for i, reach in enumerate(reaches)
-    )
-
-
-def _switch(fields: Fields, rule: bool | str, default: bool) -> bool:
-    return rule if isinstance(rule, bool) else fields.flag(rule, default)
-
-
-def _heads(fields: Fields, kind: str, family: Family) -> dict[str, Any]:
-    """Read heads, widths and the other properties shared by all layers."""
-    hidden, heads = fields.count("hidden_size"), fields.count("num_attention_heads")
-    shared: dict[str, Any] = {"heads": heads, "sinks": family.sinks, "softcap": fields.real("attn_logit_softcapping")}
-    switch = family.qk_norm_field
-    if family.qk_norm is not None and (switch is None or fields.flag(switch, family.qk_norm_default)):
-        shared |= {"qk_norm": True, "qk_norm_weights": family.qk_norm}
-    if fields.given("kv_lora_rank") is not None:
-        rope, plain = fields.count("qk_rope_head_dim"), fields.count("qk_nope_head_dim")
-        return shared | {
-            "head_dim": rope + plain,
-            "value_dim": fields.count("v_head_dim"),
-            "rope_dim": rope,
-            "kv_lora_rank": fields.count("kv_lora_rank"),
-            "q_lora_rank": fields.maybe("q_lora_rank", least=0) or None,
-        }
-    kv_heads = fields.maybe("num_key_value_heads", "num_kv_heads") or heads
-    if kind == "falcon" and not fields.flag("new_decoder_architecture"):
-        kv_heads = 1 if fields.flag("multi_query", True) else heads
-    if heads % kv_heads:
-        near = next(n for n in range(min(kv_heads, 10**6), 0, -1) if heads % n == 0)
-        raise InputError(
-            f"{fields.path('num_key_value_heads')}: {kv_heads} given; allowed: a divisor of num_attention_heads = "
-            f"{heads}, such as {near}"
+    if slot.width == "none" or slot.mixer == "none":
+        norms = sum(part in parts for part in ("attention", "recurrent", "mlp")) and (
+            norms if len(parts) > 1 else max(1, norms // 2)
         )
-    head_dim = fields.maybe("head_dim")
-    if head_dim is None:
-        if hidden % heads:
-            raise InputError(
-                f"{fields.path('head_dim')}: not given, and hidden_size = {hidden} does not divide by "
-                f"num_attention_heads = {heads}; allowed: the width of a head"
-            )
-        head_dim = hidden // heads
-    return shared | {"kv_heads": kv_heads, "head_dim": head_dim}
+    if family.dense_beside and slot.width == "experts":
+        norms += 3
+    beside = _beside(fields)
+    if family.inner_norms:
+        beside["other_weights"] += fields.count("hidden_size") + fields.count("intermediate_size")
+    return DecoderLayer(**parts, norms=norms, norm_bias=family.norm_bias, **beside)
 
 
-def _reaches(fields: Fields, kind: str, family: Family, number: int, notes: list[str]) -> list[str]:
-    """List the reach of each layer: "full", "window" or "chunk"."""
-    listed = fields.listed("layer_types")
-    if listed is not None:
-        if len(listed) != number:
-            raise InputError(
-                f"{fields.path('layer_types')}: {len(listed)} entries given; allowed: num_hidden_layers = {number}"
-            )
-        for place, name in enumerate(listed):
-            if not isinstance(name, str) or name not in REACHES:
-                raise InputError(
-                    f"{fields.path(f'layer_types.{place}')}: {shown(name)} given; allowed: {', '.join(REACHES)}"
-                )
-        return [REACHES[name] for name in listed]
-    if kind == "llama4_text":
-        chunked = fields.given("attention_chunk_size") is not None
-        interval = fields.count("no_rope_layer_interval")
-        rotated = fields.listed("no_rope_layers") or [int((i + 1) % interval != 0) for i in range(number)]
-        return ["chunk" if chunked and _entry(fields, rotated, number, i) else "full" for i in range(number)]
-    if fields.given("sliding_window") is None or not fields.flag("use_sliding_window", True):
-        return ["full"] * number
-    if family.windows == "none":
-        notes.append(f"The sliding_window is not used by the model_type {kind}.")
-        return ["full"] * number
-    if family.windows == "all":
-        return ["window"] * number
-    if family.windows == "late":
-        first = fields.maybe("max_window_layers", least=0)
-        return ["window" if i >= (number if first is None else first) else "full" for i in range(number)]
-    every = fields.maybe("sliding_window_pattern", "_sliding_window_pattern") or family.windows
-    return ["full" if (i + 1) % every == 0 else "window" for i in range(number)]
-
-
-def _entry(fields: Fields, rotated: list[Any], number: int, place: int) -> bool:
-    """Read one entry of `no_rope_layers`: 1 for a layer with RoPE."""
-    if len(rotated) != number:
-        raise InputError(
-            f"{fields.path('no_rope_layers')}: {len(rotated)} entries given; allowed: num_hidden_layers = {number}"
-        )
-    if rotated[place] not in (0, 1) or isinstance(rotated[place], float):
-        raise InputError(
-            f"{fields.path(f'no_rope_layers.{place}')}: {shown(rotated[place])} given; allowed: 0 or 1, 1 for RoPE"
-        )
-    return bool(rotated[place])
-
-
-def _rotated(fields: Fields, number: int) -> Callable[[int], bool]:
-    """Return a predicate on the layer number, true for layers with RoPE."""
-    listed = fields.listed("no_rope_layers")
-    return lambda i: _entry(fields, listed, number, i) if listed else True
-
-
-def _mlps(
-    fields: Fields, family: Family, kind: str, number: int
-) -> tuple[dict[str, Any], dict[str, Any], Callable[[int], bool]]:
-    """Read the dense MLP, the experts, and a predicate for the layers with experts."""
-    shared = {"gated": family.gated, "activation": fields.text("hidden_activation", "hidden_act") or family.activation}
-    routed = fields.maybe("num_local_experts", "num_experts", "n_routed_experts", least=0) or 0
-    if routed and not family.experts:
-        name = fields.first("num_local_experts", "num_experts", "n_routed_experts") or ""
-        raise InputError(
-            f"{fields.path(name)}: {routed} given; allowed: 0 or no such field, because {kind} has no experts"
-        )
-    if not routed:
-        return {**shared, "intermediate_size": _width(fields, kind)}, {}, lambda _: False
-    sparse = _sparse(fields)
-    placed = [sparse(i) for i in range(number)]
-    width = fields.count("moe_intermediate_size", "intermediate_size")
-    common = fields.maybe("n_shared_experts", "num_shared_experts", least=0) or family.shared_experts
-    wide = fields.maybe("shared_expert_intermediate_size", least=0)
-    chosen = fields.count("num_experts_per_tok", "experts_per_token", "num_experts_per_token")
-    experts = {
-        **shared,
-        "experts": routed,
-        "experts_per_token": chosen,
-        "expert_intermediate_size": width,
-        "shared_experts": common or int(bool(wide)),
-        "shared_intermediate_size": wide or width,
-        "shared_gate": family.shared_gate and bool(common or wide),
-        "router_bias": family.router_bias or fields.given("topk_method") == "noaux_tc",
-    }
-    if chosen > routed:
-        raise InputError(
-            f"{fields.path('num_experts_per_tok')}: {chosen} given; allowed: from 1 to the number of experts, {routed}"
-        )
-    dense = {} if all(placed) else {**shared, "intermediate_size": _width(fields, kind)}
-    return dense, experts, placed.__getitem__
-
-
-def _width(fields: Fields, kind: str) -> int:
-    """Read the width of a dense MLP."""
-    if kind == "falcon":
-        return fields.maybe("ffn_hidden_size") or 4 * fields.count("hidden_size")
-    return fields.count("intermediate_size_mlp", "intermediate_size")
-
-
-def _sparse(fields: Fields) -> Callable[[int], bool]:
-    """Return a predicate for the layers with experts; fields that are absent impose no restriction."""
-    listed = fields.positions("moe_layers")
-    if listed is not None:
-        return listed.__contains__
-    first = fields.maybe("first_k_dense_replace", least=0) or 0
-    every = fields.maybe("moe_layer_freq") or 1
-    steps = [fields.maybe(name) or 1 for name in ("decoder_sparse_step", "interleave_moe_layer_step")]
-    never = fields.positions("mlp_only_layers") or frozenset()
-    return lambda i: i >= first and i % every == 0 and i not in never and all((i + 1) % step == 0 for step in steps)
+def _beside(fields: Fields) -> dict[str, Any]:
+    """Read linear layers and weights beside attention and MLP."""
+    hidden = fields.count("hidden_size", "n_embd", "d_model")
+    side: list[dict[str, Any]] = []
+    weights = 0
+    narrow = fields.maybe("hidden_size_per_layer_input", least=0) or 0
+    if narrow:
+        side += [
+            {"name": "input gate", "in_features": hidden, "out_features": narrow},
+            {"name": "input up", "in_features": narrow, "out_features": hidden},
+        ]
+        weights += hidden
+    rank = fields.maybe("laurel_rank")
+    if rank is not None:
+        side += [
+            {"name": "laurel left", "in_features": hidden, "out_features": rank},
+            {"name": "laurel right", "in_features": rank, "out_features": hidden},
+        ]
+        weights += hidden
+    streams = fields.maybe("altup_num_inputs")
+    if streams is not None:
+        side.append({"name": "altup router", "in_features": hidden, "out_features": streams})
+        weights += 2 * hidden + streams**2 + streams**3
+    streams = fields.maybe("hc_mult")
+    if streams is not None:
+        mixed = (2 + streams) * streams
+        side.append({"name": "stream mix", "in_features": streams * hidden, "out_features": mixed, "times": 2})
+        weights += 2 * (mixed + 3)
+    return {"side": side, "other_weights": weights}

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Windows = Literal["none", "all", "late"] | int
+Windows = Literal["none", "all", "late", "chunks"] | int
 """Layers with the sliding window in the absence of `layer_types`: none; all; those from `max_window_layers` on;
-all but every n-th."""
+chunks instead, in layers with RoPE; all but every n-th."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,23 @@ class Family:
     rope_everywhere : global layers use RoPE too.
     experts : the MLP may consist of experts.
     shared_experts, shared_gate, router_bias : properties of the experts.
-    sinks : the attention has sinks.
+    sinks : the attention has sinks; "fields" if fields say so by reach.
+    out_gate : gate on the output of attention, if no field says otherwise.
+    tied_kv : one cached row is both K and V (DeepSeek-V4).
+    mixer : every layer has "attention", has a "recurrent" state instead, or has "both"; fields decide by layer.
+    recurrent : kind of layers with linear attention or a state; None if the fields tell.
+    shared_width : fields about the width of shared experts state that of "one", of the "total", or "" are ignored.
+    dense_beside : layers with experts have a dense MLP too.
+    router_scale : the router scales its input and its experts by weights.
+    further : modules that predict further tokens are layers like the last one with attention, beside a product that
+        joins two rows, and three norms.
+    single_blocks : a layer is one block: attention, a state, or an MLP (Nemotron-H).
+    stream_head : streams between layers (mHC) are mixed once more before the output.
+    inner_norms : the outputs of attention and of the activation are normalised with weights.
+    two_in_one : a layer is two of attention and MLP, the first of which has experts beside its MLP (LongCat).
+    shapes : fields of `SHAPES` that the family reads, besides those of its recurrent layers.
+    mlp, mlp_vectors : layers have an MLP; further weights of one.
+    modules : names of the modules of a layer in a checkpoint, by part, where they are uncommon.
     defaults : values of fields that files omit.
     """
 
@@ -47,14 +63,30 @@ class Family:
     gated: bool = True
     activation: str = "silu"
     tied: bool = False
-    lm_head_bias: bool = False
+    lm_head_bias: bool | str = False
     windows: Windows = "none"
     rope_everywhere: bool = True
     experts: bool = False
     shared_experts: int = 0
     shared_gate: bool = False
     router_bias: bool = False
-    sinks: bool = False
+    sinks: bool | Literal["fields"] = False
+    out_gate: Literal["element", "head"] | None = None
+    tied_kv: bool = False
+    mixer: Literal["attention", "recurrent", "both"] = "attention"
+    recurrent: str | None = None
+    shared_width: Literal["one", "total", ""] = "one"
+    dense_beside: bool = False
+    router_scale: bool = False
+    inner_norms: bool = False
+    further: bool = False
+    single_blocks: bool = False
+    stream_head: bool = False
+    shapes: frozenset[str] = frozenset()
+    two_in_one: bool = False
+    mlp: bool = True
+    mlp_vectors: int = 0
+    modules: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -103,7 +135,7 @@ _gpt_oss = Family(
 )
 _deepseek_v2 = Family(experts=True)
 V3 = {"first_k_dense_replace": 3, "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8}
-_deepseek_v3 = replace(_deepseek_v2, router_bias=True, defaults=V3)
+_deepseek_v3 = replace(_deepseek_v2, router_bias=True, further=True, defaults=V3)
 _cohere = Family(norms=1, tied=True, qk_norm="all", qk_norm_field="use_qk_norm")
 _glm = Family(o_bias=False, defaults={"num_key_value_heads": 2})
 _starcoder2 = Family(
@@ -121,6 +153,49 @@ _starcoder2 = Family(
 _neox = Family(True, True, True, norm_bias=True, gated=False, activation="gelu")
 _phi = replace(_neox, norms=1, lm_head_bias=True, activation="gelu_new")
 _falcon = Family("bias", "bias", "bias", norms=1, norm_bias=True, gated=False, activation="gelu", tied=True)
+
+_dsa = replace(_deepseek_v2, router_bias=True, further=True, shapes=frozenset({"index_topk"}))
+_hybrid = replace(_plain, recurrent="mamba2", qkv_bias="attention_bias", o_bias="attention_bias", mlp_bias="mlp_bias")
+_gated_delta = replace(
+    _qwen3,
+    windows="none",
+    out_gate="element",
+    further=True,
+    recurrent="gated_deltanet",
+    experts=True,
+    shared_gate=True,
+    defaults={
+        "linear_conv_kernel_dim": 4,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 32,
+        "full_attention_interval": 4,
+        "head_dim": 256,
+    },
+)
+_minimax = replace(_plain, experts=True, recurrent="lightning")
+_gemma4 = replace(
+    _gemma3,
+    dense_beside=True,
+    router_scale=True,
+    experts=True,
+    shapes=frozenset(
+        {
+            "num_kv_shared_layers",
+            "hidden_size_per_layer_input",
+            "global_head_dim",
+            "num_global_key_value_heads",
+            "attention_k_eq_v",
+        }
+    ),
+    modules={"experts": ("experts", "moe.experts"), "shared": ("mlp",)},
+)
+
+_hunyuan = replace(_llama, qk_norm="head", mlp_bias=False, qk_norm_field="use_qk_norm", qk_norm_default=True)
+_lfm2 = replace(_plain, recurrent="short_convolution", qk_norm="head", tied=True)
+_mamba = replace(_plain, mixer="recurrent", recurrent="mamba2", mlp=False, tied=True)
+_olmoe = Family(qk_norm="all", experts=True, defaults={"num_experts": 64, "num_experts_per_tok": 8})
 
 UNKNOWN = replace(_llama, windows="all", experts=True, qk_norm="head", qk_norm_field="use_qk_norm")
 """Family of an unknown model type: Llama, with the windows and experts that its fields name."""
@@ -168,16 +243,20 @@ FAMILIES: dict[str, Family] = {
     "olmo": replace(_llama, norms=0, mlp_bias=False),
     "olmo2": Family(qk_norm="all"),
     "olmo3": Family(qk_norm="all", windows=4, defaults={"sliding_window": 4096}),
-    "olmoe": Family(qk_norm="all", experts=True, defaults={"num_experts": 64, "num_experts_per_tok": 8}),
+    "olmoe": _olmoe,
     "glm": _glm,
     "glm4": replace(_glm, norms=4),
+    "glm4v": replace(_glm, norms=4, qkv_bias=True),
+    "glm46v": replace(_glm, norms=4, qkv_bias=True),
     "glm4_moe": replace(
         _glm,
+        further=True,
         experts=True,
         router_bias=True,
         qk_norm="head",
         qk_norm_field="use_qk_norm",
         defaults={
+            "head_dim": 128,
             "first_k_dense_replace": 1,
             "num_key_value_heads": 8,
             "n_routed_experts": 128,
@@ -191,6 +270,7 @@ FAMILIES: dict[str, Family] = {
         experts=True,
         shared_experts=1,
         rope_everywhere=False,
+        windows="chunks",
         defaults={
             "attention_chunk_size": 8192,
             "no_rope_layer_interval": 4,
@@ -200,48 +280,214 @@ FAMILIES: dict[str, Family] = {
             "num_experts_per_tok": 1,
         },
     ),
+    "minimax": replace(_minimax, qkv_bias=False),
+    "minimax_m2": replace(
+        _minimax, recurrent=None, qk_norm="all", router_bias=True, shapes=frozenset({"attn_type_list"})
+    ),
+    "minimax_m3": replace(
+        _minimax,
+        recurrent=None,
+        qk_norm="head",
+        router_bias=True,
+        shapes=frozenset({"attn_type_list", "sparse_attention_config", "index_topk_blocks"}),
+    ),
+    "qwen3_next": _gated_delta,
+    "qwen3_5_text": replace(_gated_delta, experts=False),
+    "qwen3_5_moe_text": _gated_delta,
+    "olmo_hybrid": replace(
+        _gated_delta,
+        qk_norm="all",
+        experts=False,
+        out_gate=None,
+        further=False,
+        defaults={
+            "full_attention_interval": 4,
+            "linear_conv_kernel_dim": 4,
+            "linear_key_head_dim": 96,
+            "linear_value_head_dim": 192,
+        },
+    ),
+    "mimo_v2_flash": replace(
+        _plain,
+        qkv_bias="attention_bias",
+        experts=True,
+        router_bias=True,
+        sinks="fields",
+        defaults={"swa_num_key_value_heads": 8},
+    ),
+    "deepseek_v32": replace(_dsa, defaults={**V3, "index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048}),
+    "glm_moe_dsa": replace(
+        _dsa,
+        defaults={
+            "first_k_dense_replace": 3,
+            "n_routed_experts": 256,
+            "n_shared_experts": 1,
+            "num_experts_per_tok": 8,
+            "index_n_heads": 32,
+            "index_head_dim": 128,
+            "index_topk": 2048,
+        },
+    ),
+    "glm5_next_text": replace(_dsa, recurrent="kda", defaults={"linear_low_rank_gates": True}),
+    "longcat_flash": replace(_plain, experts=True, router_bias=True, two_in_one=True),
+    "zamba2": replace(_plain, recurrent="mamba2", mlp=False, tied=True, activation="gelu"),
+    "glm4_moe_lite": replace(_dsa, defaults={"first_k_dense_replace": 1}),
+    "mistral4": _deepseek_v2,
+    "deepseek_v4": replace(
+        _plain,
+        experts=True,
+        router_bias=True,
+        tied_kv=True,
+        stream_head=True,
+        sinks=True,
+        shapes=frozenset({"index_topk", "compress_ratios"}),
+        defaults={
+            "num_key_value_heads": 1,
+            "head_dim": 512,
+            "n_shared_experts": 1,
+            "sliding_window": 128,
+            "num_hash_layers": 3,
+            "index_n_heads": 64,
+            "index_head_dim": 128,
+            "index_topk": 512,
+            "hc_mult": 4,
+        },
+    ),
+    "kimi_linear": replace(_dsa, recurrent="kda", defaults={"linear_low_rank_gates": True}),
+    "bailing_hybrid": replace(_dsa, recurrent="kda", out_gate="head"),
+    "gemma3n_text": replace(
+        _gemma3,
+        shapes=frozenset({"num_kv_shared_layers", "hidden_size_per_layer_input"}),
+        windows=5,
+        defaults={**_gemma3.defaults, "sliding_window": 512},
+    ),
+    "gemma4_text": replace(_gemma4, defaults={**_gemma3.defaults, "global_head_dim": 512, "sliding_window": 512}),
+    "nemotron_h": replace(
+        _hybrid,
+        gated=False,
+        activation="relu2",
+        experts=True,
+        router_bias=True,
+        single_blocks=True,
+        modules={
+            "attention": ("mixer",),
+            "recurrent": ("mixer",),
+            "mlp": ("mixer",),
+            "experts": ("mixer.experts",),
+            "shared": ("mixer.shared_experts",),
+            "latent": ("mixer",),
+        },
+    ),
+    "nemotron_nas": replace(_llama, shapes=frozenset({"block_configs"})),
+    "falcon_h1": replace(_hybrid, mixer="both", defaults={"mamba_rms_norm": False}),
+    "bamba": _hybrid,
+    "jamba": replace(_plain, recurrent="mamba1", experts=True),
+    "granitemoehybrid": replace(_hybrid, experts=True),
+    "lfm2": _lfm2,
+    "lfm2_moe": replace(_lfm2, experts=True, router_bias=True),
+    "lfm3": replace(_lfm2, norms=4, out_gate="head"),
+    "mamba": replace(_mamba, recurrent="mamba1"),
+    "falcon_mamba": replace(_mamba, recurrent="mamba1"),
+    "mamba2": _mamba,
+    "afmoe": replace(_plain, norms=4, qk_norm="head", out_gate="element", experts=True, router_bias=True, windows=4),
+    "apertus": replace(_llama, gated=False, activation="xielu", qk_norm="head", mlp_vectors=2),
+    "arcee": replace(_llama, gated=False, activation="relu2"),
+    "nemotron": replace(_llama, gated=False, activation="relu2", norm_bias=True),
+    "nanochat": replace(_llama, gated=False, activation="relu2", qk_norm="none", norms=0),
+    "cohere2_moe": replace(_cohere, qk_norm=None, windows=4, rope_everywhere=False, experts=True),
+    "exaone": _plain,
+    "exaone4": replace(_plain, qk_norm="head", windows=4, rope_everywhere=False),
+    "exaone_moe": replace(_plain, qk_norm="head", windows=4, rope_everywhere=False, experts=True, router_bias=True),
+    "stablelm": replace(_llama, qkv_bias="use_qkv_bias", o_bias=False, norm_bias=True, mlp_bias=False),
+    "minicpm": _plain,
+    "minicpm3": replace(_plain, tied=True),
+    "youtu": replace(_plain, tied=True),
+    "hunyuan_v1_dense": replace(
+        _llama, qk_norm="head", mlp_bias=False, qk_norm_field="use_qk_norm", qk_norm_default=True
+    ),
+    "hunyuan_v1_moe": replace(_hunyuan, experts=True, shared_experts=1),
+    "hy_v3": replace(_plain, qk_norm="head", experts=True, router_bias=True),
+    "seed_oss": replace(_llama, o_bias="attention_out_bias"),
+    "dots1": replace(_llama, qk_norm="head", mlp_bias=False, experts=True, router_bias=True),
+    "ernie4_5": replace(_llama, qkv_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias"),
+    "ernie4_5_moe": replace(
+        _llama, qkv_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias", experts=True, router_bias=True
+    ),
+    "helium": _llama,
+    "solar_open": replace(_llama, experts=True, router_bias=True),
+    "vaultgemma": replace(_gemma2, norms=2),
+    "granitemoe": replace(_llama, mlp_bias=False, experts=True),
+    "granitemoeshared": replace(_llama, mlp_bias=False, experts=True),
+    "flex_olmo": replace(_olmoe, experts=True),
+    "ministral3": _mistral,
+    "internlm3": _llama,
+    "bitnet": replace(_plain, activation="relu2", tied=True, inner_norms=True),
+    "phimoe": replace(_llama, experts=True, norm_bias=True, lm_head_bias="lm_head_bias"),
+    "step3p7_text": replace(_llama, experts=True, qk_norm="head", out_gate="head", router_bias=True),
     "starcoder2": _starcoder2,
     "gpt_neox": _neox,
     "falcon": _falcon,
 }
 
 ALIASES = {
-    "gemma3": "gemma3_text",
-    "llama4": "llama4_text",
     "kimi_k2": "deepseek_v3",
+    "kimi_k25": "deepseek_v3",
+    "exaone4_5": "exaone4",
+    "mistral3": "mistral",
+    "glm4v_moe": "glm4_moe",
+    "qwen3_omni_moe": "qwen3_moe",
+    "lfm2_vl": "lfm2",
+    "lfm3_vl": "lfm3",
+    "yi": "llama",
+    "internlm": "llama",
+    "hunyuan_vl": "hunyuan_v1_dense",
+    "minimax_m1": "minimax",
+    "minimax_text_01": "minimax",
+    "minimax_m3_vl": "minimax_m3",
     "qwen2_vl": "qwen2",
-    "qwen2_vl_text": "qwen2",
     "qwen2_5_vl": "qwen2",
-    "qwen2_5_vl_text": "qwen2",
-    "qwen3_vl_text": "qwen3",
-    "qwen3_vl_moe_text": "qwen3_moe",
+    "qwen3_vl": "qwen3",
+    "qwen3_vl_moe": "qwen3_moe",
+    "deci": "nemotron_nas",
+    "decilm": "nemotron_nas",
+    "nemotron-nas": "nemotron_nas",
 }
 """Model types that share the language model of another type."""
 
-NESTED = ("text_config", "language_config", "llm_config")
+NESTED = ("text_config", "language_config", "llm_config", "thinker_config")
 """Fields in which a multimodal model keeps the config of its language model."""
 
-WITHOUT_ATTENTION = (
-    "mamba",
-    "rwkv",
-    "jamba",
-    "bamba",
-    "hybrid",
-    "recurrent_gemma",
-    "falcon_h1",
-    "qwen3_next",
-    "qwen3_5",
-    "lfm2",
-    "kimi_linear",
-    "nemotron_h",
-    "minimax",
-    "plamo2",
-    "retnet",
-    "hyena",
-)
-"""Substrings of model types with layers without softmax attention."""
+WITHOUT_LAYERS = {
+    "rwkv": "RWKV",
+    "xlstm": "xLSTM",
+    "retnet": "retention",
+    "hyena": "Hyena",
+    "recurrent_gemma": "gated linear recurrences (RG-LRU)",
+    "jetmoe": "experts of the projections of attention",
+    "zamba": "blocks whose weights several layers share",
+}
+"""Model types with layers that are not supported, and the names of these layers."""
 
-UNKNOWN_SHAPES = (
+LINEAR = frozenset(
+    {
+        "linear_attn_config",
+        "linear_num_value_heads",
+        "full_attention_interval",
+        "ssm_state_size",
+        "state_size",
+        "mamba_d_state",
+        "conv_L_cache",
+        "hybrid_override_pattern",
+        "layers_block_type",
+        "attn_layer_period",
+        "attn_layer_indices",
+        "attn_type_list",
+    }
+)
+"""Fields of layers with a recurrent state, and of their order."""
+
+SHAPES = (
+    *sorted(LINEAR),
     "is_encoder_decoder",
     "add_cross_attention",
     "cross_attention_layers",
@@ -251,20 +497,16 @@ UNKNOWN_SHAPES = (
     "num_global_key_value_heads",
     "attention_k_eq_v",
     "index_topk",
+    "index_topk_blocks",
+    "sparse_attention_config",
     "compress_ratios",
-    "linear_attn_config",
-    "linear_num_value_heads",
-    "full_attention_interval",
     "ssm_cfg",
-    "ssm_state_size",
-    "state_size",
-    "mamba_d_state",
-    "conv_L_cache",
-    "hybrid_override_pattern",
-    "layers_block_type",
-    "attn_layer_period",
-    "attn_layer_indices",
-    "attn_type_list",
     "block_configs",
 )
-"""Fields that change the layers or their caches in unsupported ways."""
+"""Fields that change the layers or their caches; refused where the model type does not read them."""
+
+
+def reads(family: Family, name: str) -> bool:
+    """Check whether a family reads a field that changes layers."""
+    recurrent = family.recurrent is not None or family.mixer != "attention"
+    return name in family.shapes or (recurrent and name in LINEAR)

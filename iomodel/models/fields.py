@@ -21,8 +21,19 @@ class Fields:
     iomodel.errors.InputError: text_config.hidden_size: 'big' given; allowed: an integer from 1 to 1000000000000000000
     """
 
-    def __init__(self, data: Data, path: str = "", defaults: Data | None = None) -> None:
+    def __init__(self, data: Data, path: str = "", defaults: Data | None = None, read: set[str] | None = None) -> None:
         self._data, self.prefix, self._defaults = data, path, defaults or {}
+        self.read: set[str] = set() if read is None else read
+        """Names of the fields looked up so far."""
+
+    def over(self, changes: Data) -> Fields:
+        """Return the fields with some replaced, as in one layer that differs from the others."""
+        return Fields({**self._data, **changes}, self.prefix, self._defaults, self.read)
+
+    def inside(self, name: str) -> Fields | None:
+        """Return the fields of a nested mapping, or None."""
+        value = self.mapping(name)
+        return None if value is None else Fields(value, self.path(f"{name}."))
 
     def path(self, name: str) -> str:
         """Return the name of the field in error messages."""
@@ -30,6 +41,7 @@ class Fields:
 
     def given(self, name: str) -> Any:
         """Look up a field in the file, then in the defaults; None if absent from both, or null in the file."""
+        self.read.add(name)
         return self._data.get(name, self._defaults.get(name))
 
     def names(self) -> Iterator[str]:
@@ -74,15 +86,17 @@ class Fields:
             )
         return float(value)
 
-    def text(self, *names: str) -> str | None:
-        """Read a short printable string, or None."""
+    def text(self, *names: str, longest: int = 200) -> str | None:
+        """Read a printable string, or None."""
         name = self.first(*names)
         if name is None:
             return None
         value = self.given(name)
-        if isinstance(value, str) and value and value.isprintable() and len(value) <= 200:
+        if isinstance(value, str) and value and value.isprintable() and len(value) <= longest:
             return value
-        raise InputError(f"{self.path(name)}: {shown(value)} given; allowed: a text of up to 200 printable characters")
+        raise InputError(
+            f"{self.path(name)}: {shown(value)} given; allowed: a text of up to {longest} printable characters"
+        )
 
     def listed(self, name: str) -> list[Any] | None:
         """Read a list, or None."""
@@ -93,6 +107,11 @@ class Fields:
 
     def positions(self, name: str) -> frozenset[int] | None:
         """Read a list of layer numbers, counted from 0."""
+        if isinstance(self.given(name), str):
+            texts = [part.strip() for part in self.given(name).split(",")]
+            if not all(part.isdigit() and len(part) < 10 for part in texts):
+                raise InputError(f"{self.path(name)}: {shown(self.given(name))} given; allowed: numbers between commas")
+            return frozenset(map(int, texts))
         numbers = self.listed(name)
         if numbers is None:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -11,6 +11,7 @@ from iomodel.common.validation import Count
 from iomodel.common.yaml_files import dump
 from iomodel.devices.quantity import Group
 from iomodel.errors import InputError, UnknownNameError
+from iomodel.models.attention import AttentionLayer
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.spec import MOST_LAYERS, ModelFacts, ModelSpec
 
@@ -83,7 +84,11 @@ def _set(group: Group) -> dict[str, Any]:
     for name, field in type(group).model_fields.items():
         value = getattr(group, name)
         before = {other: getattr(group, other) for other in type(group).model_fields}
-        if field.is_required() or value != field.get_default(call_default_factory=True, validated_data=before):
+        if (
+            name == "kind"
+            or field.is_required()
+            or value != field.get_default(call_default_factory=True, validated_data=before)
+        ):
             data[name] = _plain(value)
     return data
 
@@ -91,6 +96,8 @@ def _set(group: Group) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Group):
         return _set(value)
+    if isinstance(value, Mapping):
+        return dict(value)
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
@@ -106,10 +113,28 @@ def file_of(spec: ModelSpec) -> ModelFile:
 
 
 def kind_name(layer: DecoderLayer) -> str:
-    """Name a layer by its reach and its experts."""
-    attention = layer.attention
-    reach = "window" if attention.window else "chunk" if attention.chunk else "latent" if attention.latent else "global"
-    return f"{reach}-experts" if layer.mlp.experts else reach
+    """Name a layer by its state, its reach and its experts."""
+    parts = [] if layer.recurrent is None else [layer.recurrent.kind.replace("_", "-")]
+    parts += [] if layer.attention is None else [reach_name(layer.attention)]
+    experts = layer.mlp is not None and bool(layer.mlp.experts)
+    if experts or not parts:
+        parts.append("experts" if experts else "mlp" if layer.mlp else "empty")
+    return "-".join(parts)
+
+
+def reach_name(attention: AttentionLayer) -> str:
+    """Name the reach of the attention of a layer.
+
+    >>> reach_name(AttentionLayer(heads=8, head_dim=64, window=128))
+    'window'
+    """
+    if attention.compression is not None:
+        return "compressed"
+    if attention.indexer is not None:
+        return "sparse"
+    if attention.latent:
+        return "latent"
+    return "window" if attention.window else "chunk" if attention.chunk else "global"
 
 
 def grouped(kinds: Sequence[str]) -> Iterator[tuple[tuple[str, ...], int]]:

@@ -1,122 +1,75 @@
-"""Decoder layers, and their MLPs, dense or with experts."""
+"""Decoder layers: attention, a recurrent state, an MLP, or several of these."""
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from iomodel.common.validation import Distance
-from iomodel.devices.quantity import PRINTABLE, Group
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import Count, Distance
+from iomodel.devices.quantity import Group
 from iomodel.errors import InputError
-from iomodel.models.attention import AttentionLayer, Projection
+from iomodel.models.attention import AttentionLayer
+from iomodel.models.indexer import Projection
+from iomodel.models.mlp import MLP
+from iomodel.models.recurrent_delta import GatedDeltaNet, KimiDelta, LightningAttention
+from iomodel.models.recurrent_mamba import Mamba1, Mamba2, ShortConvolution
 from iomodel.workloads.call import Switch
+from iomodel.workloads.dtypes import WeightType
 
-Activation = Annotated[str, Field(max_length=40, pattern=PRINTABLE)]
+__all__ = ["MLP", "DecoderLayer", "Matrix", "Projection", "Recurrent", "SideLayer"]
+
+Recurrent = Annotated[
+    GatedDeltaNet | KimiDelta | LightningAttention | Mamba2 | Mamba1 | ShortConvolution, Field(discriminator="kind")
+]
+"""A layer with a state of fixed size."""
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_ ]{0,39}$")]
+Types = Annotated[Mapping[Name, WeightType], AfterValidator(FrozenDict)]
 
 
-class MLP(Group):
-    """The MLP of one decoder layer: dense, or experts selected per token by a router.
+class Matrix(NamedTuple):
+    """A weight matrix of a decoder layer.
+
+    Attributes
+    ----------
+    name : name within the layer, such as "q" or "expert up".
+    in_features, out_features : input and output width [elements].
+    times, visited : number of such matrices stored with the layer, and of those that a token visits.
+    expert : the matrix is part of a routed or shared expert.
+    """
+
+    name: str
+    in_features: int
+    out_features: int
+    times: int = 1
+    visited: int = 1
+    expert: bool = False
+
+    @property
+    def elements(self) -> int:
+        """Weights of all these matrices [elements]."""
+        return self.in_features * self.out_features * self.times
+
+
+class SideLayer(Group):
+    """A linear layer beside attention and MLP, such as those of per-layer embeddings.
 
     Parameters
     ----------
-    intermediate_size : width of a dense MLP [elements]; 0 with experts.
-    gated : activation(x W_gate) * (x W_up) instead of activation(x W_up).
-    activation : name of the activation, such as silu.
-    experts, experts_per_token : number of routed experts, 0 for a dense MLP; number visited by a token.
-    expert_intermediate_size : width of one expert [elements].
-    shared_experts, shared_intermediate_size : number of experts visited by every token; width of one, by default that
-        of a routed expert [elements].
-    bias, router_bias : the projections add a bias; the router adds one, or corrects its scores by one.
-    shared_gate : a separate gate weights the output of the shared experts.
-
-    Examples
-    --------
-    >>> MLP(intermediate_size=14336).projections(4096)
-    (('gate', 4096, 14336), ('up', 4096, 14336), ('down', 14336, 4096))
-    >>> MLP(experts=8, experts_per_token=2, expert_intermediate_size=14336).parameters(4096)
-    1409318912
+    name : name within the layer, or the model.
+    in_features, out_features : input and output width [elements].
+    times : number of such layers.
+    lookup : a table, of which a token reads one row of `out_features` elements.
     """
 
-    intermediate_size: Distance = 0
-    gated: Switch = True
-    activation: Activation = "silu"
-    experts: Distance = 0
-    experts_per_token: Distance = 0
-    expert_intermediate_size: Distance = 0
-    shared_experts: Distance = 0
-    shared_intermediate_size: Distance = Field(default_factory=lambda data: data["expert_intermediate_size"])
-    bias: Switch = False
-    router_bias: Switch = False
-    shared_gate: Switch = False
-
-    @model_validator(mode="after")
-    def _dense_or_experts(self) -> Self:
-        if not self.experts:
-            for field in (
-                "experts_per_token",
-                "expert_intermediate_size",
-                "shared_experts",
-                "shared_intermediate_size",
-            ):
-                if getattr(self, field):
-                    raise InputError(f"{field}: {getattr(self, field)} given with experts = 0; allowed: 0")
-            if not self.intermediate_size:
-                raise InputError("intermediate_size: 0 given with experts = 0; allowed: at least 1")
-            return self
-        if self.intermediate_size:
-            raise InputError(
-                f"intermediate_size: {self.intermediate_size} given with experts = {self.experts}; "
-                "allowed: 0, because the width of an expert is expert_intermediate_size"
-            )
-        if not 1 <= self.experts_per_token <= self.experts:
-            raise InputError(
-                f"experts_per_token: {self.experts_per_token} given; allowed: from 1 to experts = {self.experts}"
-            )
-        if not self.expert_intermediate_size:
-            raise InputError("expert_intermediate_size: 0 given with experts; allowed: at least 1")
-        if self.shared_experts and not self.shared_intermediate_size:
-            raise InputError("shared_intermediate_size: 0 given with shared_experts; allowed: at least 1")
-        return self
-
-    def projections(self, hidden: int) -> tuple[Projection, ...]:
-        """List every linear layer of the dense MLP, or of one routed expert."""
-        return self._of(hidden, self.expert_intermediate_size if self.experts else self.intermediate_size)
-
-    def shared_projections(self, hidden: int) -> tuple[Projection, ...]:
-        """List every linear layer of one shared expert; empty without shared experts."""
-        return self._of(hidden, self.shared_intermediate_size) if self.shared_experts else ()
-
-    def _of(self, hidden: int, width: int) -> tuple[Projection, ...]:
-        gate: tuple[Projection, ...] = (("gate", hidden, width),) if self.gated else ()
-        return *gate, ("up", hidden, width), ("down", width, hidden)
-
-    def matrices(self, hidden: int, active: bool = False) -> int:
-        """Count the weights of the linear layers of all experts, or of those that a token visits [elements]."""
-        routed = self.experts_per_token if active else self.experts
-        routed_size, shared_size = _size(self.projections(hidden)), _size(self.shared_projections(hidden))
-        return routed_size * (routed if self.experts else 1) + shared_size * self.shared_experts
-
-    def vectors(self, hidden: int, active: bool = False) -> int:
-        """Count the remaining weights: biases, router, gate of the shared experts [elements]."""
-        routed = self.experts_per_token if active else self.experts
-        count = hidden * (self.experts + self.shared_gate) + self.experts * self.router_bias
-        if self.bias:
-            count += _outputs(self.projections(hidden)) * (routed if self.experts else 1)
-            count += _outputs(self.shared_projections(hidden)) * self.shared_experts
-        return count
-
-    def parameters(self, hidden: int, active: bool = False) -> int:
-        """Count the weights of the router and of all experts, or of those that a token visits [elements]."""
-        return self.matrices(hidden, active) + self.vectors(hidden, active)
-
-
-def _size(projections: tuple[Projection, ...]) -> int:
-    return sum(rows * columns for _, rows, columns in projections)
-
-
-def _outputs(projections: tuple[Projection, ...]) -> int:
-    return sum(columns for _, _, columns in projections)
+    name: Name
+    in_features: Count
+    out_features: Count
+    times: Count = 1
+    lookup: Switch = False
 
 
 class DecoderLayer(Group):
@@ -124,9 +77,13 @@ class DecoderLayer(Group):
 
     Parameters
     ----------
-    attention, mlp : the two parts of the layer.
+    attention, recurrent, mlp : the parts of the layer. Attention and a recurrent state run side by side.
     norms : number of normalisations of a whole row with weights.
     norm_bias : each normalisation adds a bias too (LayerNorm).
+    reused : attention and MLP use the weights that an earlier layer stores.
+    side : further linear layers.
+    other_weights : weights that are in none of these [elements].
+    dtypes : types of the released matrices by name, where they differ from those of the model.
 
     Examples
     --------
@@ -135,16 +92,82 @@ class DecoderLayer(Group):
     218112000
     """
 
-    attention: AttentionLayer
-    mlp: MLP
+    attention: AttentionLayer | None = None
+    recurrent: Recurrent | None = None
+    mlp: MLP | None = None
     norms: Distance = 2
     norm_bias: Switch = False
+    reused: Switch = False
+    side: tuple[SideLayer, ...] = Field(default=(), max_length=100)
+    other_weights: Distance = 0
+    dtypes: Types = Field(default_factory=FrozenDict)
+
+    @model_validator(mode="after")
+    def _known_matrices(self) -> Self:
+        if self.dtypes:
+            names = [matrix.name for matrix in self.linears(1)]
+            for name in self.dtypes:
+                if name not in names:
+                    raise InputError(f"dtypes.{name}: no such matrix; allowed: {', '.join(dict.fromkeys(names))}")
+        return self
+
+    def linears(self, hidden: int) -> tuple[Matrix, ...]:
+        """List the weight matrices of the layer, except a router.
+
+        >>> llama = DecoderLayer(attention={"heads": 2, "head_dim": 4}, mlp={"intermediate_size": 16})
+        >>> [matrix.name for matrix in llama.linears(8)]
+        ['q', 'k', 'v', 'o', 'gate', 'up', 'down']
+        """
+        return tuple(self._linears(hidden))
+
+    def _linears(self, hidden: int) -> Iterator[Matrix]:
+        stored = 0 if self.reused else 1
+        if self.attention is not None:
+            for projection in self.attention.projections(hidden):
+                yield Matrix(*projection, stored, stored)
+        if self.recurrent is not None:
+            for name, width_in, width_out in self.recurrent.projections(hidden):
+                yield Matrix(f"state {name}", width_in, width_out)
+        if self.mlp is not None:
+            for matrix in _mlp_linears(self.mlp, hidden):
+                yield matrix if stored else matrix._replace(times=0, visited=0)
+        for layer in self.side:
+            yield Matrix(layer.name, layer.in_features, layer.out_features, layer.times, layer.times)
+
+    def vectors(self, hidden: int, active: bool = False) -> int:
+        """Count the weights outside the matrices: norms, biases, routers, convolutions [elements]."""
+        count = self.norms * hidden * (1 + self.norm_bias) + self.other_weights
+        count += 0 if self.recurrent is None else self.recurrent.vectors(hidden)
+        if self.reused:
+            return count
+        count += 0 if self.attention is None else self.attention.vectors(hidden)
+        return count + (0 if self.mlp is None else self.mlp.vectors(hidden, active))
 
     def parameters(self, hidden: int, active: bool = False) -> int:
         """Count the weights of the layer, or those that a token visits [elements]."""
-        return (
-            self.attention.matrices(hidden)
-            + self.attention.vectors(hidden)
-            + self.mlp.parameters(hidden, active)
-            + self.norms * hidden * (1 + self.norm_bias)
+        matrices = sum(
+            matrix.in_features * matrix.out_features * (matrix.visited if active else matrix.times)
+            for matrix in self.linears(hidden)
         )
+        return matrices + self.vectors(hidden, active)
+
+    def dtype_of(self, matrix: Matrix, dtype: str, expert_dtype: str | None) -> str:
+        """Return the released type of a matrix, given the types of a model."""
+        return self.dtypes.get(matrix.name) or (expert_dtype if matrix.expert and expert_dtype else dtype)
+
+    @property
+    def state_bytes(self) -> int:
+        """State of one sequence [B]."""
+        return 0 if self.recurrent is None else self.recurrent.state.bytes
+
+
+def _mlp_linears(mlp: MLP, hidden: int) -> Iterator[Matrix]:
+    if not mlp.experts:
+        yield from (Matrix(*projection) for projection in mlp.projections(hidden))
+        return
+    for name, width_in, width_out in mlp.latent_projections(hidden):
+        yield Matrix(name, width_in, width_out)
+    for name, width_in, width_out in mlp.projections(hidden):
+        yield Matrix(f"expert {name}", width_in, width_out, mlp.experts, mlp.experts_per_token, True)
+    for name, width_in, width_out in mlp.shared_projections(hidden):
+        yield Matrix(f"shared {name}", width_in, width_out, mlp.shared_experts, mlp.shared_experts, True)

@@ -26,15 +26,17 @@ def overview(context: int = CONTEXT, kv_dtype: str | None = None) -> Any:
 
 def row(name: str, spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None) -> tuple[str, ...]:
     """Format the cells of one model."""
-    attention = spec.layers[0].attention
+    attention = next((layer.attention for layer in spec.layers if layer.attention is not None), None)
+    shape = ("", "", "")
+    if attention is not None:
+        kv_heads = "latent" if attention.latent else f"{attention.kv_heads}"
+        shape = f"{attention.heads}", kv_heads, f"{attention.head_dim}"
     return (
         name,
         billions(spec.parameters),
         billions(spec.active_parameters),
         f"{len(spec.layers)}",
-        f"{attention.heads}",
-        "latent" if attention.latent else f"{attention.kv_heads}",
-        f"{attention.head_dim}",
+        *shape,
         f"{spec.kv_bytes_per_token(kv_dtype):,}",
         f"{spec.kv_bytes(context, kv_dtype) / 2**20:,.0f} MiB",
     )

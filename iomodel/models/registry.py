@@ -21,6 +21,8 @@ from iomodel.models.spec import ModelSpec
 __all__ = ["MLP", "AttentionLayer", "DecoderLayer", "ModelSpec", "list_models", "model"]
 
 ENDINGS = (".yaml", ".yml", ".json")
+LARGEST_JSON = 16 * 2**20
+"""Size limit of a config, whose lists of quantised modules may be long [B]."""
 
 
 def list_models() -> list[str]:
@@ -90,20 +92,33 @@ def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
         target = str(inside) if inside.is_file() else name
     except (OSError, ValueError):  # a name too long, a null byte
         target = name
-    content, where = read_bytes(target)
     if target.lower().endswith(".json"):
-        return _from_data(parse_json(content, where), where)
+        content, where = read_bytes(target, LARGEST_JSON)
+        return _from_data(parse_json(content, where), where, _quantisation(target))
+    content, where = read_bytes(target)
     return _from_layout(parse(content, where), where, None)
 
 
-def _from_data(data: dict[str, Any], where: str) -> ModelSpec:
+def _quantisation(config: str) -> dict[str, Any] | None:
+    """Read hf_quant_config.json beside a config, if there is one."""
+    beside = Path(config).with_name("hf_quant_config.json")
+    try:
+        if Path(config).name != "config.json" or not beside.is_file():
+            return None
+    except (OSError, ValueError):
+        return None
+    content, where = read_bytes(str(beside), LARGEST_JSON)
+    return parse_json(content, where)
+
+
+def _from_data(data: dict[str, Any], where: str, quantisation: dict[str, Any] | None = None) -> ModelSpec:
     """Build a model from a mapping: a model file if it has a schema version, otherwise a config."""
     if not all(isinstance(name, str) for name in data):
         raise InputError(f"model: {shown(data)} given; allowed: a mapping with strings as keys")
     if "schema" in data:
         return _from_layout(data, where or "model", None)
     try:
-        return spec_of(data)
+        return spec_of(data, quantisation)
     except InputError as error:
         raise InputError(f"{where}: {error}" if where else str(error)) from None
 

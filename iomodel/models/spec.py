@@ -12,11 +12,11 @@ from pydantic import Field
 from iomodel.common.display import Shown, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import NamedData
-from iomodel.common.validation import Count
+from iomodel.common.validation import Count, Distance, as_integer
 from iomodel.devices.quantity import PRINTABLE, UNVERIFIED, Group, Text
 from iomodel.devices.sources import Source
-from iomodel.models.layers import DecoderLayer
-from iomodel.workloads.call import ELEMENT_SIZE, Switch
+from iomodel.models.layers import DecoderLayer, SideLayer
+from iomodel.workloads.call import ELEMENT_SIZE, DType, Switch
 from iomodel.workloads.dtypes import WIDE, WeightType, in_bytes, known_dtype, known_kv_dtype, wide
 
 if TYPE_CHECKING:
@@ -51,8 +51,13 @@ class ModelFacts(Group):
     tied_embeddings: Switch = False
     dtype: WeightType = "bf16"
     expert_dtype: WeightType | None = None
+    head_dtype: WeightType | None = None
+    kv_dtype: DType | None = None
     max_positions: Count | None = None
     lm_head_bias: Switch = False
+    side: tuple[SideLayer, ...] = Field(default=(), max_length=100)
+    other_weights: Distance = 0
+    further_layers: tuple[DecoderLayer, ...] = Field(default=(), max_length=100)
     sources: tuple[ModelSource, ...] = ()
     notes: tuple[Text, ...] = ()
 
@@ -65,10 +70,16 @@ class ModelSpec(Shown, ModelFacts, NamedData):
     name, title : identifier, and display name.
     hidden_size, vocab_size : width of a row between layers; rows of the embedding [elements].
     tied_embeddings : the output layer shares the weights of the embedding.
-    dtype, expert_dtype : type of the released matrices; of those of the experts, if different.
+    dtype, expert_dtype, head_dtype : type of the released matrices; of those of the experts, and of the output layer,
+        if different. Layers name the types of single matrices.
+    kv_dtype : type of the KV cache that the checkpoint recommends; None if it recommends none.
     max_positions : longest supported context [tokens].
     layers : every decoder layer, in order.
     lm_head_bias : the output layer adds a bias.
+    side, other_weights : linear layers and tables outside the layers, such as per-layer embeddings; further weights
+        [elements].
+    further_layers : layers of the modules that predict further tokens (MTP), where the config describes them. Neither
+        `parameters` nor the caches count them.
     sources, notes : sources of the figures; caveats.
 
     Examples
@@ -103,11 +114,17 @@ class ModelSpec(Shown, ModelFacts, NamedData):
 
     @property
     def _outside(self) -> int:
-        """Weights of embedding, output layer and last norm [elements]."""
+        """Weights of embedding, output layer, last norm, and side layers [elements]."""
+        side = sum(layer.in_features * layer.out_features * layer.times for layer in self.side)
         tables = self.embedding_parameters * (1 if self.tied_embeddings else 2)
         last = self.layers[-1]
         norm = self.hidden_size * (1 + last.norm_bias) if last.norms else 0
-        return tables + self.vocab_size * self.lm_head_bias + norm
+        return tables + side + self.other_weights + self.vocab_size * self.lm_head_bias + norm
+
+    @property
+    def further_parameters(self) -> int:
+        """Number of weights of the modules that predict further tokens, not part of `parameters` [elements]."""
+        return sum(layer.parameters(self.hidden_size) for layer in self.further_layers)
 
     def weight_bytes(self, dtype: str | None = None) -> int:
         """Compute the size of the weights [B].
@@ -131,14 +148,14 @@ class ModelSpec(Shown, ModelFacts, NamedData):
         """
         if dtype is not None:
             return in_bytes(self.parameters, known_dtype(dtype))
-        dense = experts = 0
+        by_type: Counter[str] = Counter()
         for layer, times in self.counted.items():
-            mlp = times * layer.mlp.matrices(self.hidden_size)
-            dense += times * layer.attention.matrices(self.hidden_size) + mlp * (not layer.mlp.experts)
-            experts += mlp * bool(layer.mlp.experts)
-        rest = self.parameters - dense - experts
-        matrices = in_bytes(dense, self.dtype) + in_bytes(experts, self.expert_dtype or self.dtype)
-        return matrices + in_bytes(rest, wide(self.dtype))
+            for matrix in layer.linears(self.hidden_size):
+                by_type[layer.dtype_of(matrix, self.dtype, self.expert_dtype)] += times * matrix.elements
+        if self.head_dtype is not None:
+            by_type[self.head_dtype] += self.embedding_parameters
+        by_type[wide(self.dtype)] += self.parameters - by_type.total()
+        return sum(in_bytes(elements, name) for name, elements in by_type.items())
 
     def kv_bytes_per_token(self, kv_dtype: str | None = None) -> int:
         """Compute the bytes that one token adds to the KV cache, before any window is full [B].
@@ -173,10 +190,69 @@ class ModelSpec(Shown, ModelFacts, NamedData):
         10656
         """
         elements = sum(
-            times * layer.attention.cached_tokens(context, page_size) * layer.attention.kv_elements_per_token
+            times * layer.attention.kv_elements(context, page_size)
             for layer, times in self.counted.items()
+            if layer.attention is not None
         )
+        if not any(layer.attention for layer in self.counted):
+            as_integer("context", context, least=0)
         return elements * ELEMENT_SIZE[known_kv_dtype(WIDE if kv_dtype is None else kv_dtype)]
+
+    def state_bytes(self) -> int:
+        """Compute the states of one request, whatever its length: recurrences in fp32, convolutions in bf16 [B].
+
+        >>> from iomodel.models.registry import model
+        >>> model("llama-3-8b").state_bytes()
+        0
+        """
+        return sum(times * layer.state_bytes for layer, times in self.counted.items())
+
+    def index_bytes_per_token(self, dtype: str | None = None) -> int:
+        """Compute the bytes that one token adds to the keys of indexers [B].
+
+        A key that pools several tokens counts in full; `index_bytes` counts finished keys.
+
+        >>> from iomodel.models.registry import model
+        >>> model("llama-3-8b").index_bytes_per_token()
+        0
+        """
+        elements = sum(
+            times * layer.attention.indexer.head_dim
+            for layer, times in self.counted.items()
+            if layer.attention is not None and layer.attention.indexer is not None and layer.attention.indexer.keys
+        )
+        return elements * ELEMENT_SIZE[known_kv_dtype(WIDE if dtype is None else dtype)]
+
+    def index_bytes(self, context: int, dtype: str | None = None, page_size: int | None = None) -> int:
+        """Compute the keys of indexers of one request after `context` tokens [B].
+
+        Parameters
+        ----------
+        context : int
+            Tokens so far.
+        dtype : str, optional
+            Type of the keys; bf16 by default.
+        page_size : int, optional
+            Tokens per page; a layer holds whole pages.
+
+        Raises
+        ------
+        InputError, UnknownNameError
+            A count is not a positive integer; the type does not exist.
+
+        Examples
+        --------
+        >>> from iomodel.models.registry import model
+        >>> model("llama-3-8b").index_bytes(8192)
+        0
+        """
+        as_integer("context", context, least=0)
+        elements = sum(
+            times * layer.attention.index_elements(context, page_size)
+            for layer, times in self.counted.items()
+            if layer.attention is not None
+        )
+        return elements * ELEMENT_SIZE[known_kv_dtype(WIDE if dtype is None else dtype, "dtype")]
 
     @property
     def unverified(self) -> list[str]:

@@ -8,7 +8,8 @@ from iomodel.common.display import Table
 
 if TYPE_CHECKING:
     from iomodel.models.attention import AttentionLayer
-    from iomodel.models.layers import MLP
+    from iomodel.models.layers import MLP, DecoderLayer
+    from iomodel.models.recurrent import RecurrentLayer
     from iomodel.models.spec import ModelSpec
 
 CONTEXT = 8192
@@ -25,6 +26,8 @@ def summary(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None
         "kv_bytes_per_token": spec.kv_bytes_per_token(kv_dtype),
         "context": context,
         "kv_bytes": spec.kv_bytes(context, kv_dtype),
+        "index_bytes": spec.index_bytes(context, kv_dtype),
+        "state_bytes": spec.state_bytes(),
         "unverified": spec.unverified,
     }
 
@@ -42,11 +45,18 @@ def model_table(spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = 
         ("layers", f"{counts['layers']:,}", "-"),
     ]
     for layer, times in spec.counted.items():
-        rows += [(f"  {heads(layer.attention)}", f"{times:,}", "layers"), (f"    {width(layer.mlp)}", "", "")]
+        first, *others = parts(layer) or ["nothing"]
+        rows += [(f"  {first}", f"{times:,}", "layers"), *((f"    {part}", "", "") for part in others)]
     rows += [
         ("KV cache per token", f"{counts['kv_bytes_per_token']:,}", "B"),
         (f"KV cache of {context:,} tokens", f"{counts['kv_bytes']:,}", "B"),
     ]
+    if counts["index_bytes"]:
+        rows.append((f"keys of indexers of {context:,} tokens", f"{counts['index_bytes']:,}", "B"))
+    if counts["state_bytes"]:
+        rows.append(("state of a sequence", f"{counts['state_bytes']:,}", "B"))
+    if spec.kv_dtype is not None:
+        rows.append(("recommended type of the cache", spec.kv_dtype, ""))
     rows += [("note", note, "") for note in spec.notes]
     rows += [("unverified", ", ".join(spec.unverified), "")] if spec.unverified else []
     return Table(spec.title, ("", ">value", "unit"), rows)
@@ -56,6 +66,24 @@ def dtypes(spec: ModelSpec) -> str:
     """Format the types of the released weights."""
     other = spec.expert_dtype
     return spec.dtype if other in (None, spec.dtype) else f"{spec.dtype}, experts {other}"
+
+
+def parts(layer: DecoderLayer) -> list[str]:
+    """Describe the parts of a layer, each in a few words."""
+    described = [] if layer.attention is None else [heads(layer.attention)]
+    described += [] if layer.recurrent is None else [state(layer.recurrent)]
+    return described + ([] if layer.mlp is None else [width(layer.mlp)])
+
+
+def state(recurrent: RecurrentLayer) -> str:
+    """Describe a recurrent layer in a few words.
+
+    >>> from iomodel.models.recurrent_delta import LightningAttention
+    >>> state(LightningAttention(heads=64, head_dim=128))
+    'lightning, state of 4,194,304 B'
+    """
+    kind = getattr(recurrent, "kind", "state").replace("_", " ")
+    return f"{kind}, state of {recurrent.state.bytes:,} B"
 
 
 def heads(attention: AttentionLayer) -> str:
@@ -75,6 +103,11 @@ def heads(attention: AttentionLayer) -> str:
     for name in ("window", "chunk"):
         size = getattr(attention, name)
         text += f", {name} {size:,}" if size is not None else ""
+    if attention.compression is not None:
+        text += f", an entry for {attention.compression.ratio}"
+    if attention.indexer is not None:
+        text += f", {attention.indexer.topk:,} selected"
+    text += "" if attention.own_kv else ", K and V of an earlier layer"
     text += "" if attention.softcap is None else f", softcap {attention.softcap:g}"
     return text + ", sinks" * attention.sinks
 

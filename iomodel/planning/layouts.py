@@ -63,13 +63,14 @@ def _holds(service: Service, device: Hardware) -> bool:
 
 def _has_experts(model: ModelSpec) -> bool:
     """Check for experts that the devices of a server can divide."""
-    experts = [layer.mlp.experts for layer in model.counted if layer.mlp.experts]
+    experts = [layer.mlp.experts for layer in model.counted if layer.mlp is not None and layer.mlp.experts]
     return bool(experts) and not any(many % SERVER for many in experts)
 
 
 def least_layout(service: Service, device: Hardware, count: int) -> Layout:
     """Find the least tensor parallelism that divides the devices and the heads, and leaves room for a request."""
-    most = min(count, *(layer.attention.heads for layer in service.model.counted))  # at most one rank per head
+    heads = [layer.attention.heads for layer in service.model.counted if layer.attention is not None]
+    most = min([count, *heads])  # at most one rank per head
     ranks = degrees(service.model, (n for n in range(1, most + 1) if count % n == 0))
     layouts = [Layout(tensor_parallel=n) for n in ranks]
     return next((layout for layout in layouts if fit(service.laid_out(layout), device).fits), layouts[-1])

@@ -11,6 +11,7 @@ from iomodel.devices.edits import capacity
 from iomodel.errors import InfeasibleError
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.service import Service
+from iomodel.planning.step.layout import Layout
 from iomodel.planning.text import gigabytes, layout_text
 from iomodel.planning.weights import stage_layers, stage_weights
 from iomodel.workloads.call import ELEMENT_SIZE
@@ -28,8 +29,8 @@ class Fit(Record):
     weights, overhead : int
         Weights on the device; memory for anything but weights and cache [B].
     token_bytes, request_bytes : int
-        KV cache of the first token, and of a complete request; windows hold at most their width, in whole
-        pages [B].
+        KV cache and keys of indexers of the first token, and of a complete request; windows hold at most their
+        width, in whole pages. A request also holds its recurrent states [B].
     groups : int
         Data-parallel groups of ranks, each with separate requests [-].
     """
@@ -78,7 +79,7 @@ def fit(service: Service, device: Hardware) -> Fit:
     stages = []
     for place, layers in enumerate(stage_layers(service.model, service.layout)):
         token = sum(kv_bytes(layer, 1, service, paged=False) for layer in layers)
-        request = sum(kv_bytes(layer, service.tokens, service) for layer in layers)
+        request = sum(kv_bytes(layer, service.tokens, service) + state_bytes(layer, service.layout) for layer in layers)
         weights = stage_weights(service, layers, place)
         groups = service.layout.data_parallel
         stages.append(Fit(total, usable, weights, service.overhead_bytes, token, request, groups))
@@ -86,18 +87,33 @@ def fit(service: Service, device: Hardware) -> Fit:
 
 
 def kv_bytes(layer: DecoderLayer, tokens: int, service: Service, paged: bool = True) -> int:
-    """Compute the KV cache of one layer on one rank [B]; every rank holds at least one head, or the entire latent."""
+    """Compute the KV cache and the keys of the indexer of one layer on one rank [B].
+
+    Every rank holds at least one head, or the entire latent; keys of an indexer are on every rank.
+    """
     attention, ranks = layer.attention, service.layout.tensor_parallel
-    cached = attention.cached_tokens(tokens, service.types.get("page_size") if paged else None)
-    elements = attention.kv_elements_per_token
+    if attention is None:
+        return 0
+    page = service.types.get("page_size") if paged else None
+    elements = attention.kv_elements(tokens, page)
     if not attention.latent:
         elements = elements // attention.kv_heads * -(-attention.kv_heads // ranks)
-    return cached * elements * ELEMENT_SIZE[kv_dtype(service)]
+    return (elements + attention.index_elements(tokens, page)) * ELEMENT_SIZE[kv_dtype(service)]
+
+
+def state_bytes(layer: DecoderLayer, layout: Layout) -> int:
+    """Compute the recurrent state of one layer and sequence on one rank [B]."""
+    return layer.state_bytes // layout.tensor_parallel
 
 
 def kv_dtype(service: Service) -> str:
     """Return the dtype of the KV cache."""
-    return known_kv_dtype(service.types.get("kv_dtype") or service.types.get("dtype") or served(service.model.dtype))
+    return known_kv_dtype(
+        service.types.get("kv_dtype")
+        or service.model.kv_dtype
+        or service.types.get("dtype")
+        or served(service.model.dtype)
+    )
 
 
 def too_large(service: Service, device: Hardware, memory: Fit, batch: int) -> InfeasibleError:

@@ -96,7 +96,11 @@ class ReplicaSteps:
         first, last = self.service.contexts
         cuts: set[int] = set()
         for layer in self.service.model.counted:
+            if layer.attention is None:
+                continue
             window, chunk = layer.attention.window, layer.attention.chunk
+            kept = layer.attention.indexer
+            cuts |= {kept.topk} if kept is not None else set()
             cuts |= {window} if window else set()
             cuts |= set(range(-(-first // chunk) * chunk, last, chunk)) if chunk else set()
         ends = sorted(cut for cut in cuts if first <= cut < last)[:CUTS]

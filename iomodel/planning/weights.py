@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from iomodel.models.registry import DecoderLayer, ModelSpec
 from iomodel.planning.service import Service
-from iomodel.planning.step.layout import Layout, LinearLayer, attention_linears, mlp_linears
+from iomodel.planning.step.layout import Layout, layer_linears
 from iomodel.workloads.dtypes import QUANTISED, in_bytes, known_dtype, served
 
 STORED = {"tf32": "fp32"}
 """Compute types with a different storage type."""
 
 
-@dataclass(frozen=True)
-class Elements:
-    """Weights by storage: dense matrices, those of experts, and those never quantised [elements]."""
+class Elements(Counter[str]):
+    """Numbers of weights by the type in which they are stored [elements]."""
 
-    dense: int = 0
-    experts: int = 0
-    rest: int = 0
-
-    def __add__(self, other: Elements) -> Elements:
-        return Elements(self.dense + other.dense, self.experts + other.experts, self.rest + other.rest)
-
-    def __mul__(self, times: int) -> Elements:
-        return Elements(times * self.dense, times * self.experts, times * self.rest)
-
-    def in_bytes(self, types: WeightTypes) -> int:
-        """Compute the size of the weights, each in its type [B]."""
-        return (
-            in_bytes(self.dense, types.dense) + in_bytes(self.experts, types.experts) + in_bytes(self.rest, types.rest)
-        )
+    @property
+    def bytes(self) -> int:
+        """Size of the weights, each in its type [B]."""
+        return sum(in_bytes(elements, dtype) for dtype, elements in self.items())
 
 
 class WeightTypes(NamedTuple):
@@ -70,40 +57,53 @@ def stage_layers(model: ModelSpec, layout: Layout) -> list[tuple[DecoderLayer, .
 
 def stage_weights(service: Service, layers: Sequence[DecoderLayer], place: int) -> int:
     """Compute the weights of the fullest rank of a stage [B]."""
-    model, layout = service.model, service.layout
-    total = _outside(model, layout, first=place == 0, last=place == layout.pipeline_parallel - 1)
+    model, layout, types = service.model, service.layout, weight_types(service)
+    total = _outside(service, types, first=place == 0, last=place == layout.pipeline_parallel - 1)
     for layer, times in Counter(layers).items():
-        total += layer_weights(layer, model.hidden_size, layout) * times
-    return total.in_bytes(weight_types(service))
+        by_type = layer_weights(layer, model.hidden_size, layout, types, service.types.get("weight_dtype") is None)
+        total.update({dtype: times * elements for dtype, elements in by_type.items()})
+    return total.bytes
 
 
-def layer_weights(layer: DecoderLayer, hidden: int, layout: Layout) -> Elements:
+def layer_weights(
+    layer: DecoderLayer, hidden: int, layout: Layout, types: WeightTypes, released: bool = True
+) -> Elements:
     """Count the weights of one layer on a rank; biases, norms and the router are replicated.
 
     >>> from iomodel.models.registry import model
     >>> llama = model("llama-3-70b")
-    >>> layer_weights(llama.layers[0], 8192, Layout(tensor_parallel=16)).dense  # 8 KV heads: each of 16 ranks holds one
-    54525952
+    >>> types = WeightTypes("bf16", "bf16", "bf16")
+    >>> layer_weights(llama.layers[0], 8192, Layout(tensor_parallel=16), types)  # each rank has a KV head
+    Elements({'bf16': 54542336})
     """
-    attention, mlp = layer.attention, layer.mlp
-    dense = _matrices(attention_linears(attention, hidden, layout))
-    routed = _matrices(linear for linear in mlp_linears(mlp, hidden, layout) if "router" not in linear.name)
-    rest = attention.vectors(hidden) + mlp.vectors(hidden) + layer.norms * hidden * (1 + layer.norm_bias)
-    return Elements(dense, routed, rest) if mlp.experts else Elements(dense + routed, 0, rest)
+    experts = {matrix.name: matrix for matrix in layer.linears(hidden)}
+    weights = Elements()
+    for linear in layer_linears(layer, hidden, layout):
+        matrix = experts.get(linear.name)
+        if matrix is None or not matrix.times:  # a router, which is never quantised, or the weights of another layer
+            continue
+        own = layer.dtypes.get(linear.name) if released else None
+        dtype = own or (types.experts if matrix.expert else types.dense)
+        weights[STORED.get(dtype, dtype)] += linear.times * linear.in_features * linear.out_features
+    weights[types.rest] += layer.vectors(hidden)
+    return weights
 
 
-def _matrices(layers: Iterable[LinearLayer]) -> int:
-    return sum(layer.times * layer.in_features * layer.out_features for layer in layers)
-
-
-def _outside(model: ModelSpec, layout: Layout, first: bool, last: bool) -> Elements:
-    """Count embedding, last norm and output layer on the first and last stage, with rows divided among ranks."""
+def _outside(service: Service, types: WeightTypes, first: bool, last: bool) -> Elements:
+    """Count weights outside the layers on the first and last stage, rows of tables divided among ranks."""
+    model, layout = service.model, service.layout
     table = _share(model.vocab_size, layout.tensor_parallel) * model.hidden_size
-    tables = int(first) + int(last) - int(first and last and model.tied_embeddings)
+    weights = Elements()
+    weights[types.rest] += int(first) * table
+    if last and not (first and model.tied_embeddings):
+        chosen = service.types.get("weight_dtype") is not None
+        weights[types.rest if chosen or model.head_dtype is None else model.head_dtype] += table
     final = model.layers[-1]
     norm = model.hidden_size * (1 + final.norm_bias) if final.norms else 0
     bias = _share(model.vocab_size, layout.tensor_parallel) * model.lm_head_bias
-    return Elements(rest=tables * table + (norm + bias) * last)
+    weights[types.rest] += (norm + bias) * last + model.other_weights * first
+    weights[types.rest] += sum(side.in_features * side.out_features * side.times for side in model.side) * first
+    return weights
 
 
 def _share(size: int, ranks: int) -> int:

@@ -19,11 +19,18 @@ WEIGHT_SIZE: dict[str, Fraction] = {
     "int4": Fraction(1, 2),
     "mxfp4": Fraction(17, 32),
     "nvfp4": Fraction(9, 16),
+    "mxfp8": Fraction(33, 32),
+    "int4-g32": Fraction(9, 16),
+    "int4-g64": Fraction(17, 32),
+    "int4-g128": Fraction(33, 64),
+    "nf4": Fraction(9, 16),
+    "nf4-double": Fraction(2113, 4096),
 }
-"""Size of a weight [B]. The scales of mxfp4 (a byte for 32 weights) and nvfp4 (a byte for 16) are counted; those of
-fp8, int8 and int4 are not: their blocks differ, and are large."""
+"""Size of a weight [B]. The small scales are counted: of mxfp4 and mxfp8 (a byte for 32 weights), nvfp4 (a byte for
+16), int4-gN (two bytes for N), and nf4 (four bytes for 64, or with double quantisation a byte for 64 and four for
+16,384). Those of fp8, int8 and int4 are not: their blocks differ, and are large. Zero points are not counted."""
 
-QUANTISED = frozenset({"fp8", "int8", "int4", "mxfp4", "nvfp4"})
+QUANTISED = frozenset(set(WEIGHT_SIZE) - {"fp32", "fp16", "bf16"})
 """Types of matrices only; embeddings, norms, biases, routers and the cache keep a wide type."""
 
 WIDE = "bf16"
@@ -43,11 +50,11 @@ def known_dtype(name: object, field: str = "dtype") -> str:
     raise UnknownNameError(field, name, WEIGHT_SIZE)
 
 
-def known_kv_dtype(name: object) -> str:
-    """Validate a type of the KV cache."""
+def known_kv_dtype(name: object, field: str = "kv_dtype") -> str:
+    """Validate a type of the KV cache, or of another cache."""
     if isinstance(name, str) and name in ELEMENT_SIZE:
         return name
-    raise UnknownNameError("kv_dtype", name, ELEMENT_SIZE)
+    raise UnknownNameError(field, name, ELEMENT_SIZE)
 
 
 def wide(dtype: str) -> str:

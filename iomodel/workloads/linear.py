@@ -17,9 +17,10 @@ from iomodel.workloads.workload import Shape, one_of
 
 WEIGHT_QUARTERS: dict[str, int] = {
     **{name: 32 * size for name, size in ELEMENT_SIZE.items()},
-    **{name: int(32 * size) for name, size in WEIGHT_SIZE.items()},
+    **{name: int(32 * size) for name, size in WEIGHT_SIZE.items() if (32 * size).denominator == 1},
 }
-"""Size of a weight in HBM, in quarters of a bit: 16 are half a byte, 17 include the share of a scale."""
+"""Size of a weight in HBM, in quarters of a bit: 16 are half a byte, 17 include the share of a scale. Types with a
+smaller share of a scale are left out: `scale_block` counts scales of any block."""
 
 
 class Linear(Shape):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel.errors import InputError, IOModelError, SpecError
-from iomodel.models.families import FAMILIES, UNKNOWN_SHAPES
+from iomodel.models.families import FAMILIES, SHAPES
 from iomodel.models.registry import model
 
 LLAMA_3_8B = """{
@@ -304,8 +304,13 @@ def test_a_type_that_is_not_known_is_said_to_be():
 BAD = [
     (small(model_type=...), "model_type: not given, but required"),
     (small(model_type=5), "model_type: 5 given; allowed: a text"),
-    (small("mamba2"), "model_type: 'mamba2' given; allowed: a model with softmax attention in every layer"),
-    (small("qwen3_next"), "model_type: 'qwen3_next' given"),
+    (small("rwkv"), "model_type: 'rwkv' given; allowed: a type without RWKV, which is not supported"),
+    (small("mamba2"), "mamba_num_heads: not given, but required"),
+    (small(layer_types=["linear_attention"] * 6), "layer_types.0: 'linear_attention' given; allowed: full_attention"),
+    (small(mlp_layer_types=["sparse"] * 6), "mlp_layer_types: ['sparse', "),
+    (small("somebodys", hidden_act="relu2"), "hidden_act: 'relu2' given for the unknown model_type 'somebodys'"),
+    (small("somebodys", attention_sparsity=4), "attention_sparsity: 4 given for the unknown model_type 'somebodys'"),
+    (small("somebodys", sandwich=True), "sandwich: True given for the unknown model_type 'somebodys'; allowed: the"),
     (small("bert", architectures=["BertForMaskedLM"]), "architectures: ['BertForMaskedLM'] given"),
     (small(hidden_size=...), "hidden_size: not given, but required; allowed: an integer from 1"),
     (small(hidden_size=None), "hidden_size: not given, but required"),
@@ -321,13 +326,22 @@ BAD = [
         small(num_key_value_heads=3),
         "num_key_value_heads: 3 given; allowed: a divisor of num_attention_heads = 4, such as 2",
     ),
-    (small(intermediate_size=[1, 2]), "intermediate_size: [1, 2] given"),
+    (small(intermediate_size=[1, 2]), "intermediate_size: 2 entries given; allowed: num_hidden_layers = 6"),
     (small(tie_word_embeddings="no"), "tie_word_embeddings: 'no' given; allowed: true or false"),
     (small(attention_bias=1), "attention_bias: 1 given; allowed: true or false"),
     (small(hidden_act=None, hidden_activation=7), "hidden_activation: 7 given; allowed: a text"),
     (small(torch_dtype="int3"), "torch_dtype: 'int3' given; allowed: bfloat16"),
     (small(quantization_config=4), "quantization_config: 4 given; allowed: a mapping"),
-    (small(quantization_config={"bits": "4"}), "quantization_config.bits: '4' given"),
+    (small(quantization_config={"quant_method": "gptq", "bits": "4"}), "quantization_config.bits: '4' given"),
+    (small(quantization_config={"quant_method": "gptq", "bits": 3}), "quantization_config.bits: 3 bits given"),
+    (
+        small(quantization_config={"quant_method": "modelopt", "quant_algo": "FP5"}),
+        "quantization_config.quant_algo: 'FP5' given; allowed: FP8,",
+    ),
+    (
+        small(quantization_config={"quant_method": "fp8", "modules_to_not_convert": [3]}),
+        "quantization_config: 3 given in a list of modules",
+    ),
     (
         small(num_local_experts=8),
         "num_local_experts: 8 given; allowed: 0 or no such field, because llama has no experts",
@@ -342,7 +356,11 @@ BAD = [
     ),
     (small("qwen3_moe", **EXPERTS, mlp_only_layers=[-1]), "mlp_only_layers.0: -1 given"),
     (small("qwen3_moe", **EXPERTS, mlp_only_layers=3), "mlp_only_layers: 3 given; allowed: a list"),
-    (small("ernie4_5_moe", moe_num_experts=64), "moe_num_experts: 64 given for the unknown model_type 'ernie4_5_moe'"),
+    (small("ernie4_5_moe", moe_num_experts=64), "num_experts_per_tok: not given, but required"),
+    (
+        small("ernie4_5_moe", moe_num_experts=[64, 64]),
+        "moe_num_experts: [64, 64] given; allowed: one number of experts",
+    ),
     (small("mistral", sliding_window=-1), "sliding_window: -1 given"),
     (small("mistral", sliding_window=0), "sliding_window: 0 given"),
     (small("gemma2", attn_logit_softcapping=-5), "attn_logit_softcapping: -5 given; allowed: a number above 0"),
@@ -378,7 +396,7 @@ def test_bad_configs(config, message, tmp_path):
         assert str(again.value) == f"{path}: {error.value}"
 
 
-@pytest.mark.parametrize("field", UNKNOWN_SHAPES)
+@pytest.mark.parametrize("field", SHAPES)
 @pytest.mark.parametrize("kind", ["llama", "somebodys"])
 def test_fields_that_change_what_layers_are(field, kind):
     with pytest.raises(InputError, match=f"{field}: 7 given; allowed: no such field"):
@@ -397,7 +415,7 @@ def test_fields_that_change_what_layers_are(field, kind):
         (b'{"hidden_size": 1' + b"0" * 5000 + b"}", "config.json: "),
         (b"\xff\xfe", "not a UTF-8 text file"),
         (b"[" * 100_000, "config.json: "),
-        (b" " * (2**20 + 1), "larger than"),
+        (b" " * (2**24 + 1), "larger than"),
     ],
 )
 def test_files_that_are_no_config(content, message, tmp_path):
@@ -418,7 +436,7 @@ plain = st.none() | st.booleans() | st.integers(-3, 10**4) | st.integers() | st.
 nested = st.recursive(plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=2))
 fields = st.sampled_from(
     sorted(
-        {*SMALL, *EXPERTS, *LATENT, *json.loads(DEEPSEEK_V3), *json.loads(GEMMA_3_27B)["text_config"], *UNKNOWN_SHAPES}
+        {*SMALL, *EXPERTS, *LATENT, *json.loads(DEEPSEEK_V3), *json.loads(GEMMA_3_27B)["text_config"], *SHAPES}
         | {"layer_types", "no_rope_layers", "moe_layers", "mlp_only_layers", "alibi", "text_config", "dtype"}
     )
 )
@@ -440,9 +458,50 @@ def test_any_change_is_read_or_refused_in_one_line(kind, change, base):
     assert found.parameters > 0
 
 
+STATES = {
+    "gated_deltanet": {"linear_num_key_heads": 2, "linear_num_value_heads": 4},
+    "kda": {
+        "linear_num_heads": 2,
+        "linear_head_dim": 8,
+        "linear_conv_kernel_dim": 4,
+        "layer_types": ["linear_attention", "full_attention"] * 6,
+        **LATENT,
+    },
+    "lightning": {"attn_type_list": [0, 1] * 6},
+    "mamba1": {"mamba_d_state": 4, "mamba_d_conv": 4, "attn_layer_period": 2},
+    "mamba2": {
+        "mamba_num_heads": 4,
+        "mamba_head_dim": 8,
+        "ssm_state_size": 16,
+        "n_groups": 2,
+        "conv_kernel": 4,
+        "layers_block_type": ["linear_attention"] * 12,
+    },
+    "short_convolution": {"conv_L_cache": 3, "full_attn_idxs": [0]},
+}
+NEEDED = {
+    "deepseek_v4": {"q_lora_rank": 8, "o_groups": 1, "o_lora_rank": 8, "compress_ratios": [0, 4, 128] * 4},
+    "longcat_flash": {"ffn_hidden_size": 96},
+    "mamba": {"state_size": 4, "conv_kernel": 4},
+    "falcon_mamba": {"state_size": 4, "conv_kernel": 4},
+}
+
+
+def least(kind):
+    """The fields of layers and experts that a family needs besides those of llama."""
+    family = FAMILIES[kind]
+    fields = {**EXPERTS, "num_experts": 8} if family.experts else {}
+    return {**fields, **STATES.get(family.recurrent, {}), **NEEDED.get(kind, {})}
+
+
 @given(st.sampled_from(sorted(FAMILIES)), st.integers(1, 12), st.integers(1, 8), st.integers(1, 4), st.integers(1, 64))
 def test_every_family_reads_the_least_config(kind, number, kv_heads, group, width):
-    extra = {**EXPERTS, "num_experts": 8} if FAMILIES[kind].experts else {}
+    extra = least(kind)
+    if "layers_block_type" in extra:
+        extra["layers_block_type"] = extra["layers_block_type"][:number]
+    for name in ("attn_type_list", "layer_types", "compress_ratios"):
+        if name in extra:
+            extra[name] = extra[name][:number]
     found = model(
         small(
             kind,
@@ -453,11 +512,13 @@ def test_every_family_reads_the_least_config(kind, number, kv_heads, group, widt
             **extra,
         )
     )
-    assert len(found.layers) == number
-    heads = {layer.attention.heads for layer in found.layers}
-    assert heads == {kv_heads * group}
-    for layer in found.layers:
-        assert layer.attention.call(1, 1, 77).kv_len <= 77
+    assert len(found.layers) == number * (1 + FAMILIES[kind].two_in_one)
+    attending = [layer.attention for layer in found.layers if layer.attention is not None]
+    assert {attention.heads for attention in attending} <= {kv_heads * group}
+    assert attending or found.state_bytes() > 0
+    for attention in attending:
+        assert attention.call(1, 1, 77).kv_len <= 77
+    assert model(found.to_dict()) == found
 
 
 @pytest.mark.parametrize(

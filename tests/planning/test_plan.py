@@ -118,8 +118,8 @@ def test_one_device_holds_the_whole_model(name):
     spec, whole = model(name), service(name, 100, 28)
     released = None if spec.dtype != "fp32" else "bf16"  # nobody serves it in fp32
     assert stage_weights(whole, spec.layers, 0) == spec.weight_bytes(released)
-    assert fit(whole, hardware(H100)).request_bytes == spec.kv_bytes(128)
-    assert fit(whole, hardware(H100)).token_bytes == spec.kv_bytes_per_token()
+    assert fit(whole, hardware(H100)).request_bytes == spec.kv_bytes(128) + spec.index_bytes(128) + spec.state_bytes()
+    assert fit(whole, hardware(H100)).token_bytes == spec.kv_bytes_per_token() + spec.index_bytes(1)
     stages = stage_layers(spec, Layout(pipeline_parallel=2))
     assert sum(stages, ()) == spec.layers
     halves = service(name, 100, 28, Layout(pipeline_parallel=2))
@@ -426,7 +426,7 @@ def test_what_was_noted_of_a_model_is_said_of_its_plan():
         "head_dim": 16,
     }
     config |= {"intermediate_size": 128, "vocab_size": 100, "torch_dtype": "bfloat16"}
-    config["quantization_config"] = {"quant_method": "compressed-tensors"}
+    config["quantization_config"] = {"quant_method": "hqq"}
     found = plan(model(config), H100, prompt=16, output=4)
-    assert "compressed-tensors" in str(found)
-    assert any("compressed-tensors" in note for note in found.to_dict()["notes"])
+    assert "hqq" in str(found)
+    assert any("hqq" in note for note in found.to_dict()["notes"])

@@ -54,13 +54,9 @@ def parts(found: StepTime, name: str) -> list[Any]:
 def norms(spec: ModelSpec) -> int:
     """Weights that no linear layer has: norms, biases, sinks, embedding."""
     hidden = spec.hidden_size
-    vectors = sum(
-        layer.attention.vectors(hidden)
-        + layer.mlp.vectors(hidden)
-        - hidden * (layer.mlp.experts + layer.mlp.shared_gate)
-        + layer.norms * hidden * (1 + layer.norm_bias)
-        for layer in spec.layers
-    )
+    routers = sum(hidden * (layer.mlp.routes + layer.mlp.shared_gate) for layer in spec.layers if layer.mlp)
+    vectors = sum(layer.vectors(hidden) for layer in spec.layers) - routers
+    vectors += spec.other_weights + sum(side.in_features * side.out_features * side.times for side in spec.side)
     head = spec.layers[-1].norms and hidden * (1 + spec.layers[-1].norm_bias)
     tables = 0 if spec.tied_embeddings else spec.vocab_size * hidden
     return vectors + head + tables + spec.vocab_size * spec.lm_head_bias

@@ -86,7 +86,7 @@ def types_of(
         "linear_dtype": multiplied,
         "weight_dtype": weights,
         "expert_dtype": weight_dtype or spec.expert_dtype or weights,
-        "kv_dtype": kv_dtype or activations,
+        "kv_dtype": kv_dtype or spec.kv_dtype or activations,
     }
 
 
@@ -99,6 +99,8 @@ def check_routing(spec: ModelSpec, routing: object, tokens: int) -> tuple[int, .
     counts = tuple(as_integer("routing", count, least=0) for count in routing)
     for layer in spec.counted:
         mlp = layer.mlp
+        if mlp is None:
+            continue
         expected = (mlp.experts, mlp.experts_per_token * tokens)
         if mlp.experts and (len(counts), sum(counts)) != expected:
             raise InputError(

@@ -10,6 +10,7 @@ from iomodel.common.validation import Count, Model
 from iomodel.errors import InputError, shown
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.models.recurrent import RecurrentLayer
 
 if TYPE_CHECKING:
     from iomodel.models.registry import ModelSpec
@@ -87,8 +88,12 @@ class Layout(Model):
                 f"model: {shown(model)} given; allowed: an iomodel.ModelSpec, such as the result of iomodel.model"
             )
         for layer in dict.fromkeys(model.layers):
-            _check_attention(layer.attention, self.tensor_parallel)
-            _check_mlp(layer.mlp, self)
+            if layer.attention is not None:
+                _check_attention(layer.attention, self.tensor_parallel)
+            if layer.recurrent is not None:
+                _check_recurrent(layer.recurrent, self.tensor_parallel)
+            if layer.mlp is not None:
+                _check_mlp(layer.mlp, self)
         if self.pipeline_parallel > len(model.layers):
             raise InputError(
                 f"pipeline_parallel: {self.pipeline_parallel} given; allowed: up to {len(model.layers)}, the layers"
@@ -97,6 +102,8 @@ class Layout(Model):
 
 def _check_attention(attention: AttentionLayer, ranks: int) -> None:
     kv_heads = 1 if attention.latent else attention.kv_heads
+    if attention.o_groups is not None:
+        _divides("o_groups", attention.o_groups, "tensor_parallel", ranks)
     if attention.heads % ranks or (kv_heads % ranks and ranks % kv_heads):
         near = [n for n in range(1, min(ranks, attention.heads) + 1) if not attention.heads % n]
         near = [n for n in near if not kv_heads % n or not n % kv_heads]
@@ -104,6 +111,12 @@ def _check_attention(attention: AttentionLayer, ranks: int) -> None:
             f"tensor_parallel: {ranks} given; allowed: a number that heads = {attention.heads} and kv_heads = "
             f"{attention.kv_heads} divide among, such as {near[-1]}"
         )
+
+
+def _check_recurrent(recurrent: RecurrentLayer, ranks: int) -> None:
+    """Raise InputError unless the heads of a recurrent layer, and what they share, divide among ranks."""
+    for field, size in recurrent.divided:
+        _divides(field, size, "tensor_parallel", ranks)
 
 
 def _check_mlp(mlp: MLP, layout: Layout) -> None:
@@ -141,7 +154,14 @@ ATTENTION: dict[str, Sharing] = {
     "kv_a": "replicated",
     "kv_b": "columns",
     "o": "rows",
+    "kv": "replicated",
+    "o_a": "columns",
+    "o_b": "rows",
+    "out gate": "columns",
 }
+"""Sharding of the projections of attention; those of compressors and indexers are replicated."""
+RECURRENT: dict[str, Sharing] = {"f_a": "replicated", "g_a": "replicated", "out": "rows", "x": "rows"}
+"""Sharding of the linear layers of a recurrent layer; those not named are divided by columns."""
 MLPS: dict[str, Sharing] = {"gate": "columns", "up": "columns", "down": "rows"}
 
 
@@ -160,7 +180,7 @@ def attention_linears(attention: AttentionLayer, hidden: int, layout: Layout) ->
     shards = []
     for name, width_in, width_out in attention.projections(hidden):
         among = min(ranks, attention.kv_heads) if name in ("k", "v") else ranks
-        shards.append(shared(name, width_in, width_out, ATTENTION[name], among))
+        shards.append(shared(name, width_in, width_out, ATTENTION.get(name, "replicated"), among))
     return tuple(shards)
 
 
@@ -169,7 +189,8 @@ def mlp_linears(mlp: MLP, hidden: int, layout: Layout) -> tuple[LinearLayer, ...
     tensor = layout.tensor_parallel
     if not mlp.experts:
         return tuple(shared(name, a, b, MLPS[name], tensor) for name, a, b in mlp.projections(hidden))
-    linears = [LinearLayer("router", hidden, mlp.experts, 1, "replicated")]
+    linears = [LinearLayer("router", hidden, mlp.routes, 1, "replicated")]
+    linears += [LinearLayer(name, a, b, 1, "replicated") for name, a, b in mlp.latent_projections(hidden)]
     local_experts = mlp.experts // layout.expert_parallel
     for name, width_in, width_out in mlp.projections(hidden):
         shard = shared(name, width_in, width_out, MLPS[name], layout.expert_width, local_experts)
@@ -182,6 +203,23 @@ def mlp_linears(mlp: MLP, hidden: int, layout: Layout) -> tuple[LinearLayer, ...
     return tuple(linears)
 
 
+def recurrent_linears(recurrent: RecurrentLayer, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
+    """List the linear layers of a recurrent layer on one rank."""
+    ranks = layout.tensor_parallel
+    return tuple(
+        shared(f"state {name}", width_in, width_out, RECURRENT.get(name, "columns"), ranks)
+        for name, width_in, width_out in recurrent.projections(hidden)
+    )
+
+
 def layer_linears(layer: DecoderLayer, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
     """List all linear layers of one decoder layer on one rank."""
-    return attention_linears(layer.attention, hidden, layout) + mlp_linears(layer.mlp, hidden, layout)
+    linears: tuple[LinearLayer, ...] = ()
+    if layer.attention is not None:
+        linears += attention_linears(layer.attention, hidden, layout)
+    if layer.recurrent is not None:
+        linears += recurrent_linears(layer.recurrent, hidden, layout)
+    if layer.mlp is not None:
+        linears += mlp_linears(layer.mlp, hidden, layout)
+    side = (LinearLayer(one.name, one.in_features, one.out_features, one.times, "replicated") for one in layer.side)
+    return (*linears, *side)

@@ -31,7 +31,7 @@ class StepPart(Record):
     hbm_bytes, requested_bytes : int
         DRAM traffic behind the time; bytes requested by the thread blocks, counted exactly [B].
     flops : int
-        Useful FLOPs of matrix products [FLOP].
+        Useful FLOPs of matrix products, recurrences and indexers [FLOP].
     bound : str
         Limiting resource.
     tiles : tuple of (name, size)

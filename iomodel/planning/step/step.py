@@ -66,7 +66,7 @@ def step(
     linear_dtype : str, optional
         Compute type of linear layers; by default fp8 for fp8 weights on a device with fp8 products, else `dtype`.
     kv_dtype : str, optional
-        Type of the cache; `dtype` by default.
+        Type of the cache, and of the keys of indexers; by default that which the checkpoint recommends, or `dtype`.
     page_size : int, optional
         Tokens per page of the cache [tokens].
     attention_algorithm : str, optional
@@ -116,10 +116,12 @@ def step(
         kv_len=keys,
         page_size=page_size,
         routing=routed,
+        released=weight_dtype is None,
+        narrow=linear_dtype is None and bool(device.compute.peak.fp8),
         **types,
     )
     parts_of_layer = {layer: list(layer_parts(layer, at)) for layer in spec.counted}
-    first, last = list(_before(at)), list(_after(spec, at, logits))
+    first, last = list(_before(spec, at)), list(_after(spec, at, logits))
     sent: list[Part] = []
     if shared.pipeline_parallel > 1:
         size = at.tokens * at.hidden * ELEMENT_SIZE[at.dtype]
@@ -157,8 +159,15 @@ def _algorithm(name: object) -> str | None:
     return None if name is None else find_algorithm(name).name  # type: ignore[arg-type]
 
 
-def _before(at: StepSetting) -> Iterator[Part]:
+def _before(spec: ModelSpec, at: StepSetting) -> Iterator[Part]:
+    """List the embedding, and the tables and linear layers beside it."""
     yield at.rowwise("embedding", "embedding", at.hidden)
+    for side in spec.side:
+        if side.lookup:
+            yield at.rowwise(side.name, "embedding", side.out_features)
+            continue
+        for _ in range(side.times):
+            yield at.product(side.name, at.wide(at.tokens, side.in_features, side.out_features))
 
 
 def _after(spec: ModelSpec, at: StepSetting, logits: Logits) -> Iterator[Part]:
@@ -169,7 +178,10 @@ def _after(spec: ModelSpec, at: StepSetting, logits: Logits) -> Iterator[Part]:
     ranks = at.layout.tensor_parallel
     yield at.rowwise("norm of the last layer", "add_norm", at.hidden, rows=rows)
     vocabulary = -(-spec.vocab_size // ranks)
-    yield at.product("output", at.wide(rows, at.hidden, vocabulary))
+    if spec.head_dtype is not None and at.released:
+        yield at.product("output", at.linear(rows, at.hidden, vocabulary, weight_dtype=spec.head_dtype))
+    else:
+        yield at.product("output", at.wide(rows, at.hidden, vocabulary))
     if ranks > 1:
         size = ranks * rows * vocabulary * ELEMENT_SIZE[at.dtype]
         yield "gather logits", "communication", all_to_all(at.clock.device, ranks, size)

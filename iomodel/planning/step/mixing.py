@@ -1,0 +1,144 @@
+"""Kernels of the attention of one decoder layer on one rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iomodel.errors import InfeasibleError
+from iomodel.models.attention import AttentionLayer
+from iomodel.models.layers import DecoderLayer
+from iomodel.planning.step.layout import LinearLayer, attention_linears
+from iomodel.planning.step.setting import Part, StepSetting
+from iomodel.planning.step.sparse import selected_parts, selecting_parts
+
+FIRST = ("q", "k", "v", "q_a", "kv_a", "kv", "out gate")
+"""Projections of the row between layers, in one kernel."""
+
+
+def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSetting) -> Iterator[Part]:
+    """List the kernels of attention, from the projections to the output."""
+    linears = {linear.name: linear for linear in attention_linears(attention, at.hidden, at.layout)}
+    first = [linear for name, linear in linears.items() if name in FIRST]
+    outputs = sum(linear.out_features for linear in first)
+    shape = at.linear(
+        at.tokens,
+        attention.input_width or at.hidden,
+        outputs,
+        bias=attention.qkv_bias,
+        weight_dtype=at.type_of(layer, first[0].name),
+    )
+    yield at.product(" ".join(linear.name for linear in first), shape)
+    heads = attention.heads // at.layout.tensor_parallel
+    if attention.latent:
+        yield from _before_latent(layer, attention, linears, at, heads)
+    else:
+        yield from _before(layer, attention, linears, at, heads)
+    yield from selecting_parts(layer, attention, linears, at)
+    if attention.indexer is not None or attention.tied_kv:
+        yield from selected_parts(attention, at, heads)
+    elif attention.latent:
+        yield from _latent(attention, at, linears["kv_b"], heads)
+    else:
+        call = attention.call(at.batch, at.q_len, at.kv_len, at.dtype, at.kv_dtype, at.page_size)  # type: ignore[arg-type]
+        name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
+        yield f"attention ({name})", "attention", span
+    yield from _after(layer, attention, linears, at, heads)
+
+
+def _before_latent(
+    layer: DecoderLayer, attention: AttentionLayer, linears: dict[str, LinearLayer], at: StepSetting, heads: int
+) -> Iterator[Part]:
+    """List the kernels between the first projection and attention on latents."""
+    assert attention.kv_lora_rank is not None
+    assert attention.rope_dim is not None
+    yield at.rowwise("norm of the latent", "norm", attention.kv_lora_rank)
+    if attention.q_lora_rank is not None:
+        yield at.rowwise("norm of the latent of q", "norm", attention.q_lora_rank)
+        yield _single(layer, at, linears["q_b"])
+    if attention.rope_dim:
+        yield at.rowwise("rotary", "rotary", (heads + 1) * attention.rope_dim, attention.rope_dim)
+    yield at.rowwise("append to the cache", "append_latent", attention.kv_lora_rank + attention.rope_dim)
+
+
+def _before(
+    layer: DecoderLayer, attention: AttentionLayer, linears: dict[str, LinearLayer], at: StepSetting, heads: int
+) -> Iterator[Part]:
+    """List the kernels between the first projection and attention on K and V."""
+    if attention.q_lora_rank is not None:
+        yield at.rowwise("norm of the latent of q", "norm", attention.q_lora_rank)
+        yield _single(layer, at, linears["q_b"])
+    kv_heads = max(1, attention.kv_heads // at.layout.tensor_parallel)
+    both = (heads + kv_heads * attention.own_kv) * attention.head_dim
+    if attention.qk_norm:
+        yield at.rowwise("norm of q and k", "norm", both)
+    if attention.rope:
+        yield at.rowwise("rotary", "rotary", both, attention.head_dim)
+    if attention.tied_kv:
+        yield at.rowwise("append to the cache", "append_latent", kv_heads * attention.head_dim)
+    elif attention.own_kv:
+        yield at.rowwise("append to the cache", "append", kv_heads * attention.head_dim, kv_heads * attention.value_dim)
+
+
+def _after(
+    layer: DecoderLayer, attention: AttentionLayer, linears: dict[str, LinearLayer], at: StepSetting, heads: int
+) -> Iterator[Part]:
+    """List the kernels after attention: the gate, and the output projection."""
+    if attention.out_gate is not None:
+        kernel = "gated_activation" if attention.out_gate == "element" else "activation"
+        yield at.rowwise("gate of the output", kernel, heads * attention.value_dim)
+    if "o" in linears:
+        yield _single(layer, at, linears["o"], attention.o_bias)
+        return
+    groups = max(1, (attention.o_groups or 1) // at.layout.tensor_parallel)
+    wide = linears["o_a"]
+    each = wide.out_features // groups
+    dtype = at.type_of(layer, "o_a")
+    yield at.product("o_a", at.linear(at.tokens, wide.in_features, each, groups=groups, weight_dtype=dtype))
+    yield _single(layer, at, linears["o_b"], attention.o_bias)
+
+
+def _single(layer: DecoderLayer, at: StepSetting, linear: LinearLayer, bias: bool = False) -> Part:
+    """Time one linear layer on all tokens."""
+    dtype = at.type_of(layer, linear.name)
+    shape = at.linear(at.tokens, linear.in_features, linear.out_features, bias=bias, weight_dtype=dtype)
+    return at.product(linear.name, shape)
+
+
+def _seconds(parts: Sequence[Part]) -> float:
+    return sum(span.seconds for _, _, span in parts)
+
+
+def _latent(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads: int) -> list[Part]:
+    """Choose the faster form of MLA; a prefill falls back to the expanded form if the absorbed one does not fit."""
+    expanded = list(_expanded(layer, at, kv_b))
+    try:
+        absorbed = list(_absorbed(layer, at, heads))
+    except InfeasibleError as error:
+        if at.q_len < at.kv_len:  # decoding never expands the entire cache
+            message = f"attention on latents (MLA), which decoding needs: {error}"
+            raise InfeasibleError(message, least=error.least, unit=error.unit) from None
+        return expanded
+    return min(expanded, absorbed, key=_seconds)
+
+
+def _expanded(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer) -> Iterator[Part]:
+    """List the kernels of MLA with keys and values expanded from the latents of all tokens."""
+    rows = at.batch * at.kv_len
+    yield at.product("kv_b", at.linear(rows, kv_b.in_features, kv_b.out_features))
+    call = layer.call(at.batch, at.q_len, at.kv_len, at.dtype)  # type: ignore[arg-type]
+    name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
+    yield f"attention ({name})", "attention", span
+
+
+def _absorbed(layer: AttentionLayer, at: StepSetting, heads: int) -> Iterator[Part]:
+    """List the kernels of MLA on the latents; the expansion is absorbed into queries and outputs, per head."""
+    assert layer.kv_lora_rank is not None
+    assert layer.rope_dim is not None
+    latent = layer.kv_lora_rank
+    yield at.product(
+        "kv_b of keys, absorbed", at.linear(at.tokens, layer.head_dim - layer.rope_dim, latent, groups=heads)
+    )
+    call = layer.call(at.batch, at.q_len, at.kv_len, at.dtype, at.kv_dtype, at.page_size, absorbed=True)  # type: ignore[arg-type]
+    name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
+    yield f"attention ({name}, absorbed)", "attention", span
+    yield at.product("kv_b of values, absorbed", at.linear(at.tokens, latent, layer.value_dim, groups=heads))

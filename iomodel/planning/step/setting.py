@@ -1,0 +1,118 @@
+"""Settings common to the kernels of a step, and the kernels built from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from iomodel.models.layers import DecoderLayer
+from iomodel.planning.step.attention import AttentionClock
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.links import all_reduce
+from iomodel.planning.step.result import Kind
+from iomodel.timing.layer_clock import LayerClock
+from iomodel.timing.span import Span
+from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.dtypes import QUANTISED
+from iomodel.workloads.elementwise import Elementwise
+from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
+
+Part = tuple[str, Kind, Span]
+
+
+@dataclass(frozen=True)
+class StepSetting:
+    """Common settings of the kernels of all layers; `batch` is that of one group of ranks.
+
+    `released` is True if matrices have the types of the release, `narrow` if products of fp8 matrices are in fp8.
+    """
+
+    clock: LayerClock
+    attention: AttentionClock
+    layout: Layout
+    hidden: int
+    batch: int
+    q_len: int
+    kv_len: int
+    dtype: str
+    linear_dtype: str
+    weight_dtype: str
+    expert_dtype: str
+    kv_dtype: str
+    page_size: int | None
+    released: bool
+    narrow: bool
+    routing: Sequence[int] | None
+
+    @property
+    def tokens(self) -> int:
+        """Number of rows of the activations [rows]."""
+        return self.batch * self.q_len
+
+    def linear(
+        self,
+        rows: int,
+        width_in: int,
+        width_out: int,
+        *,
+        groups: int = 1,
+        bias: bool = False,
+        weight_dtype: str | None = None,
+    ) -> Linear:
+        """Build a linear layer with quantised weights."""
+        weights, scales = stored(weight_dtype or self.weight_dtype)
+        dtype = self.linear_dtype
+        if weights != self.weight_dtype and self.weight_dtype in QUANTISED and weights not in QUANTISED:
+            dtype = self.dtype  # a matrix left out of the quantisation
+        elif weights == "fp8" and self.narrow:
+            dtype = "fp8"
+        return Linear(
+            rows=rows,
+            in_features=width_in,
+            out_features=width_out,
+            groups=groups,
+            bias=bias,
+            dtype=dtype,
+            weight_dtype=weights,
+            out_dtype=self.dtype,
+            scale_block=scales,
+        )
+
+    def type_of(self, layer: DecoderLayer, name: str) -> str:
+        """Return the type of a matrix: that of the release, unless the step names one for all."""
+        default = self.expert_dtype if name.startswith(("expert ", "shared ")) else self.weight_dtype
+        return (layer.dtypes.get(name) if self.released else None) or default
+
+    def wide(self, rows: int, width_in: int, width_out: int) -> Linear:
+        """Build a linear layer that is never quantised: a router, or the output layer."""
+        return Linear(rows=rows, in_features=width_in, out_features=width_out, dtype=self.dtype)
+
+    def product(self, name: str, *layers: Linear) -> Part:
+        """Time linear layers as one part."""
+        return name, "linear", self.clock.linear(*layers)
+
+    def rowwise(self, name: str, kernel: str, channels: int, others: int = 1, rows: int | None = None) -> Part:
+        """Time an elementwise kernel as one part."""
+        tokens = self.tokens if rows is None else rows
+        shape = Elementwise(rows=tokens, channels=channels, others=others, dtype=self.dtype, kv_dtype=self.kv_dtype)
+        return name, "other", self.clock.elementwise(kernel, shape)
+
+    def reduced(self, name: str) -> Iterator[Part]:
+        """Time the sum of a row-parallel layer over its ranks."""
+        if self.layout.tensor_parallel > 1:
+            size = self.tokens * self.hidden * ELEMENT_SIZE[self.dtype]
+            yield name, "communication", all_reduce(self.clock.device, self.layout.tensor_parallel, size)
+
+
+def stored(dtype: str) -> tuple[str, int | None]:
+    """Split a type of weights into that of the numbers, and the weights per scale of two bytes.
+
+    >>> stored("int4-g128"), stored("nvfp4")
+    (('int4', 128), ('nvfp4', None))
+    """
+    if dtype in WEIGHT_QUARTERS:
+        return dtype, None
+    if dtype == "nf4-double":  # a byte for 64 weights, and four bytes for 16,384
+        return "int4", 128
+    name, _, group = dtype.partition("-g")
+    return name, int(group)
