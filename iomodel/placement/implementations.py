@@ -10,7 +10,7 @@ from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.implementation_file import is_file, read_implementation
-from iomodel.placement.placement import CallKind, layouts_for
+from iomodel.placement.placement import KernelKey, layouts_for
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.workload import Workload
 
@@ -67,7 +67,7 @@ def list_implementations(
         return [known.name for known in (*declaration.implementations, TEXTBOOK)]
     device = as_device(hardware)
     call = Attention(q_len=1, head_dim=128) if workload is None else as_attention(workload)
-    return [*(known.name for known in _able(device, declaration, CallKind.of(call))), TEXTBOOK.name]
+    return [*(known.name for known in _able(device, declaration, KernelKey.of(call))), TEXTBOOK.name]
 
 
 def refusal(
@@ -93,7 +93,7 @@ def implementations_for(
     if chosen is None:
         if not isinstance(longest, Attention):
             return []
-        return list(_able(hardware, declaration, CallKind.of(longest)))
+        return list(_able(hardware, declaration, KernelKey.of(longest)))
     if not chosen.residency:
         return []
     if not isinstance(longest, Attention):
@@ -106,7 +106,7 @@ def implementations_for(
 
 
 @per_device
-def _able(hardware: Hardware, algorithm: Algorithm, asked: CallKind) -> tuple[Implementation, ...]:
+def _able(hardware: Hardware, algorithm: Algorithm, asked: KernelKey) -> tuple[Implementation, ...]:
     """Return the implementations that run a kind of call on a device."""
     known = algorithm.implementations
     return tuple(able for able in known if refusal(algorithm, asked.example, hardware, able) is None)

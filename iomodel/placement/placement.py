@@ -248,15 +248,15 @@ def layouts_for(
     algorithm: Algorithm, workload: Attention, hardware: Hardware, implementation: Implementation
 ) -> list[Residency]:
     """Select the layouts of an implementation that run a workload on a device; raise InputError if there are none."""
-    found = _selected(hardware, algorithm, implementation, CallKind.of(workload))
+    found = _selected(hardware, algorithm, implementation, KernelKey.of(workload))
     if isinstance(found, Exception):
         raise found.with_traceback(None)
     return found
 
 
 @dataclass(frozen=True)
-class CallKind:
-    """What the choice of a kernel depends on: the kind of a call, its dtype and the widths of its rows."""
+class KernelKey:
+    """Kind, dtype and widths of a call, on which the choice of a kernel depends."""
 
     kind: FormulaKind
     dtype: str
@@ -264,14 +264,14 @@ class CallKind:
     example: Attention = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, workload: Attention) -> CallKind:
+    def of(cls, workload: Attention) -> KernelKey:
         """Return the kind of a call."""
         return cls(kind_of(workload), workload.dtype, (workload.head_dim, workload.value_dim), workload)
 
 
 @per_device
 def _selected(
-    hardware: Hardware, algorithm: Algorithm, implementation: Implementation, asked: CallKind
+    hardware: Hardware, algorithm: Algorithm, implementation: Implementation, asked: KernelKey
 ) -> list[Residency] | InputError | SpecError:
     """Select the layouts of a kind of call, or return the reason for which there are none."""
     try:

@@ -38,7 +38,7 @@ ROWS = 128
 
 
 @dataclass(frozen=True)
-class Question:
+class TileSearch:
     """A call on a device by an implementation, with the given options and the assumptions of the time model."""
 
     algorithm: AlgorithmLike
@@ -65,7 +65,7 @@ class Question:
 class Setting:
     """The launch configurations of a call under one choice of the searched options, with their timer."""
 
-    question: Question
+    question: TileSearch
     searched: Mapping[str, Any]
     variants: LaunchProblems
 
@@ -86,7 +86,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Family:
+class SettingGroup:
     """Settings that differ in numbers alone, such as the number of splits: one layout, and arrays of the numbers."""
 
     setting: Setting
@@ -154,7 +154,7 @@ class Candidates:
     Faster tiles come first; then those with less traffic, the larger key tile, less shared memory, fewer warps.
     """
 
-    families: tuple[Family, ...]
+    families: tuple[SettingGroup, ...]
     ways: tuple[LaunchProblem, ...]
     columns: Mapping[str, Any]
 
@@ -174,7 +174,7 @@ class Candidates:
         return tuple(self.columns[name][place] for name in names)
 
 
-def candidates(question: Question) -> Candidates:
+def candidates(question: TileSearch) -> Candidates:
     """Time every tile that fits; raise InfeasibleError if no tile fits, InputError if no option is allowed."""
     found = families(question)
     ways = [(number, way) for number, family in enumerate(found) for way in family.setting.variants.ways]
@@ -194,7 +194,7 @@ def candidates(question: Question) -> Candidates:
     )
 
 
-def _timed(family: Family, number: int, alike: Sequence[tuple[int, Fitting]]) -> dict[str, Any]:
+def _timed(family: SettingGroup, number: int, alike: Sequence[tuple[int, Fitting]]) -> dict[str, Any]:
     """Time the tiles of the launch configurations of one kernel."""
     first, clock = alike[0][1].variant, family.setting.clock
     lengths = [len(fitting.outer) for _, fitting in alike]
@@ -237,12 +237,12 @@ COLUMNS = ("outer", "inner", "shared", "blocks")
 """Columns of the tiles of a launch configuration."""
 
 
-def families(question: Question) -> list[Family]:
+def families(question: TileSearch) -> list[SettingGroup]:
     """Build the settings of every choice of the searched options; raise the first error if every choice is refused."""
     taken = find_algorithm(question.algorithm).takes(question.call.direction)
     free = _free(question.implementation, question.call, taken, question.options)
     numeric = [name for name in free if name in NUMBERS]
-    found: list[Family] = []
+    found: list[SettingGroup] = []
     failure: InputError | InfeasibleError | None = None
     for words in _products({name: values for name, values in free.items() if name not in numeric}):
         base: Setting | None = None
@@ -260,7 +260,7 @@ def families(question: Question) -> list[Family]:
             numbers.append(chosen)
             most.append(limit)
         if base is not None:
-            found.append(Family(base, tuple(numbers), tuple(most)))
+            found.append(SettingGroup(base, tuple(numbers), tuple(most)))
     if not found:
         assert failure is not None  # every choice was refused
         raise failure

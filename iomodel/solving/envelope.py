@@ -5,7 +5,7 @@ A tile is on the envelope if no tile of at most its footprint moves as little. T
 - *Separable*: the cost is a sum of products of trip counts with weights of at least 0, so of all tiles with equal trip
   counts the smallest pair alone matters, and a tile that changes no cost beside the most trips of the other changes
   none at all.
-- *Staircase*: a lower bound on the cost beside an outer tile u holds for all inner tiles (the first fact of
+- *Stationary*: a lower bound on the cost beside an outer tile u holds for all inner tiles (the first fact of
   :mod:`iomodel.solving.search`). Some tiles that fit a memory reach it; from there on no other inner tile beside u is
   on the envelope. Where the least inner tile reaches the bound itself, none but this one is. Every u is evaluated,
   for the cost may fall and rise with it.
@@ -23,7 +23,7 @@ import numpy as np
 
 from iomodel.solving.exhaustive import costs_of, every
 from iomodel.solving.problem import LIMIT, Problem, Tile, TileRange
-from iomodel.solving.strategies import Staircase
+from iomodel.solving.strategies import Stationary
 
 BATCH = 1 << 16
 """Number of tiles evaluated together."""
@@ -50,7 +50,7 @@ def lower_envelope(problem: Problem) -> list[Stair]:
         return _lowest(problem, *every(problem))
     if problem.base is None:
         return _lowest(problem, *_classes(problem))
-    walk = Staircase(problem)
+    walk = Stationary(problem)
     if walk.first_is_least:
         return _beside(problem, problem.inner.first)
     return _bounded(problem, walk)
@@ -76,7 +76,7 @@ def _batches(problem: Problem) -> Iterator[range]:
     return (sizes[start : start + BATCH] for start in range(0, len(sizes), BATCH))
 
 
-def _bounded(problem: Problem, walk: Staircase) -> list[Stair]:
+def _bounded(problem: Problem, walk: Stationary) -> list[Stair]:
     """Return the stairs of a cost that has a lower bound beside every outer tile."""
     inner, sizes = problem.inner, [problem.inner.first]
     while sizes[-1] < inner.last:

@@ -12,7 +12,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bounds import lower_bounds
 from iomodel.devices.device import Hardware
 from iomodel.nests.implementation import Implementation
-from iomodel.solving.candidates import Candidates, Question, candidates
+from iomodel.solving.candidates import Candidates, TileSearch, candidates
 from iomodel.solving.certificate import RunnerUp
 from iomodel.solving.on_device import Timed, binding_of
 from iomodel.solving.solution import Solution
@@ -34,7 +34,7 @@ def solve_fastest(
     top: int = 1,
 ) -> Solution:
     """Solve for the least time, as :func:`iomodel.solve` with ``objective="time"``."""
-    question = Question(algorithm, call, device, implementation, min_block_kv, min_blocks_per_sm, options, parameters)
+    question = TileSearch(algorithm, call, device, implementation, min_block_kv, min_blocks_per_sm, options, parameters)
     ranked = candidates(question)
     setting, way, tile, seconds = ranked.of(0)
     sizes = way.sizes(tile)

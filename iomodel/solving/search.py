@@ -8,7 +8,7 @@ the cheapest, only the smallest outer tile of the same trip counts matters, and
 cost(u, whole axis) is a lower bound on every cost at u; it falls as u grows. If the outer trip count does not affect
 the cost, the smallest outer tile leaves the most room and no other tile is examined.
 
-*Staircase* (a mask, one stationary and one streamed axis): the cost is base + stream, where the streamed rows visited
+*Stationary* (a mask, one stationary and one streamed axis): the cost is base + stream, where the streamed rows visited
 at (u, v) are
 
 - at least those at (u, a) for every v that is a multiple of a, since each visited tile of a rows lies in a visited
@@ -33,7 +33,7 @@ from math import floor, inf
 
 from iomodel.solving.exhaustive import search_all
 from iomodel.solving.problem import Problem, SearchResult, Tile
-from iomodel.solving.strategies import Separable, Staircase, Strategy
+from iomodel.solving.strategies import Separable, Stationary, Strategy
 
 
 def search(problem: Problem, epsilon: Fraction = Fraction(0), at_most: int | None = None) -> SearchResult | None:
@@ -43,7 +43,7 @@ def search(problem: Problem, epsilon: Fraction = Fraction(0), at_most: int | Non
     """
     if problem.irregular:
         return search_all(problem, epsilon, at_most)
-    walk: Strategy = Staircase(problem) if problem.base is not None else Separable(problem)
+    walk: Strategy = Stationary(problem) if problem.base is not None else Separable(problem)
     top = problem.outer.largest(lambda u: problem.footprint(u, problem.inner.first), problem.budget)
     if top is None:
         return None

@@ -90,7 +90,7 @@ class Separable(Strategy):
             yield v
 
 
-class Staircase(Strategy):
+class Stationary(Strategy):
     """A search over a cost under a mask."""
 
     def __init__(self, problem: Problem) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import iomodel
@@ -235,11 +235,14 @@ def test_logits_are_of_the_rows_wanted() -> None:
 lengths, batches = st.integers(1, 3000), st.integers(1, 300)
 
 
+@example(641, 897, 1)  # 6 and 8 key tiles, in 6 and 8 splits
+@example(896, 897, 1)  # 7 key tiles have no seven splits among the candidates
 @given(lengths, lengths, batches)
-def test_a_longer_context_is_never_faster(one: int, other: int, batch: int) -> None:
+def test_a_longer_context_is_hardly_faster(one: int, other: int, batch: int) -> None:
+    """Keys are dealt out in whole tiles to the blocks of a few numbers of splits."""
     short, long = sorted((one, other))
     times = [step(TINY, H100, batch=batch, q_len=1, kv_len=n).seconds for n in (short, long)]
-    assert times[0] <= times[1] * 1.01  # keys are dealt out in whole tiles, to so many blocks or twice as many
+    assert times[0] <= times[1] * 1.03
 
 
 @given(batches, batches, lengths)

@@ -18,7 +18,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import implementation_for
 from iomodel.placement.placement import Launch, Placement
-from iomodel.solving.candidates import Family, Fitting, Question, families, underfilled
+from iomodel.solving.candidates import Fitting, SettingGroup, TileSearch, families, underfilled
 from iomodel.timing.balance import GridRows
 from iomodel.timing.clock import SCHEDULERS, Clock
 from iomodel.timing.clock_points import PointCalls
@@ -82,7 +82,7 @@ class FastestSearch:
     def _column(self, name: str) -> Any:
         return np.broadcast_to(self.numbers[name], self.size)
 
-    def _question(self, calls: Any) -> Question:
+    def _question(self, calls: Any) -> TileSearch:
         """Ask for the longest of some calls, in which every tile of the others competes."""
         own = {name: self._column(name)[calls] for name in self.called.numeric}
         fields = {name: int(values[0]) for name, values in own.items()}
@@ -93,13 +93,13 @@ class FastestSearch:
             obstacle = f"no implementation of {name_of(self.algorithm)}"
             raise InputError(f"objective: 'time' given with {obstacle}; allowed: with an implementation")
         given = {name: self._first(value) for name, value in self.options.items()}
-        return Question(self.algorithm, call, self.device, kernels, self.min_block_kv, 1, given, DEFAULT)
+        return TileSearch(self.algorithm, call, self.device, kernels, self.min_block_kv, 1, given, DEFAULT)
 
     @staticmethod
     def _first(value: Any) -> Any:
         return int(value[0]) if isinstance(value, np.ndarray) else value
 
-    def _search(self, best: Best, calls: Any, family: Family) -> None:
+    def _search(self, best: Best, calls: Any, family: SettingGroup) -> None:
         """Time every tile of a family at some calls."""
         kernels: dict[int, list[Fitting]] = {}
         for way in family.setting.variants.ways:
@@ -112,7 +112,7 @@ class FastestSearch:
             for start in range(0, len(calls), many):
                 self._offer(best, calls[start : start + many], tiles, family)
 
-    def _offer(self, best: Best, calls: Any, tiles: Tiles, family: Family) -> None:
+    def _offer(self, best: Best, calls: Any, tiles: Tiles, family: SettingGroup) -> None:
         """Time some tiles at some calls, and take the best of each call."""
         clock, size = family.setting.clock, len(calls)
 
@@ -162,7 +162,7 @@ class Tiles:
     launch: Launch
 
     @classmethod
-    def of(cls, alike: Sequence[Fitting], family: Family) -> Tiles:
+    def of(cls, alike: Sequence[Fitting], family: SettingGroup) -> Tiles:
         """Lay the tiles of all launch configurations out, once for each choice of the numbers."""
         first, lengths = alike[0].variant, [len(fitting.outer) for fitting in alike]
         launches, choices = [fitting.variant.launch for fitting in alike], len(family.numbers)
