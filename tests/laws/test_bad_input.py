@@ -20,6 +20,7 @@ from tests.support.public_types import timed_device
 W = iomodel.Attention(q_len=20, head_dim=4, mask="causal")
 BACKWARD = iomodel.Attention(q_len=20, head_dim=4, direction="backward")
 TILES = {"block_q": 4, "block_kv": 4}
+FITTING = {"block_q": 64, "block_kv": 64}
 GPU = "h100-sxm5"
 GEMM = ("block_m", "block_n", "block_k")
 COUNTS = iomodel.expressions("flash2")
@@ -106,6 +107,34 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "estimate": (
         iomodel.estimate,
         {"algorithm": "flash2", "workload": W, "hardware": GPU, "tiles": TILES, "parameters": iomodel.Parameters()},
+    ),
+    "estimate_array": (
+        iomodel.estimate_array,
+        {
+            "algorithm": "flash2",
+            "hardware": GPU,
+            "q_len": [64, 65],
+            "head_dim": 64,
+            **FITTING,
+            "warps": 4,
+            "parameters": iomodel.Parameters(),
+            "infeasible": "mark",
+            "implementation": "flash-attention-2",
+        },
+    ),
+    "fastest of many": (
+        iomodel.solve_many,
+        {
+            "algorithm": "flash2",
+            "hardware": GPU,
+            "q_len": [64, 65],
+            "head_dim": 64,
+            "objective": "time",
+            "min_block_kv": 16,
+            "implementation": "flash-attention-2",
+            "epsilon": 0.0,
+            "infeasible": "mark",
+        },
     ),
     "diagnose": (
         iomodel.diagnose,
