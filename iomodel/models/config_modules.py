@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 
 from iomodel.models.layers import DecoderLayer
 
@@ -105,7 +105,7 @@ def matrix_names(
     return tuple(f"{prefix}.{place}.{module}" for prefix in paths for module in inner)
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _inside(name: str, attends: bool, modules: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
     return tuple(_inner(name, attends, {**MODULES, **dict(modules)}))
 

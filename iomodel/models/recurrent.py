@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from iomodel.devices.quantity import Group
@@ -27,56 +28,56 @@ class State(NamedTuple):
         return STATE_BYTES * self.recurrent + CONVOLUTION_BYTES * self.convolution
 
 
-class RecurrentLayer(Group):
+class RecurrentLayer(Group, ABC):
     """The part of a decoder layer that mixes tokens through a state.
 
     A kind of layer states its linear layers, its other weights, its state, and the FLOPs besides the linear layers.
     """
 
+    @abstractmethod
     def projections(self, hidden: int) -> tuple[Projection, ...]:
         """List every linear layer, from a row of `hidden` elements and back."""
-        raise NotImplementedError
 
+    @abstractmethod
     def vectors(self, hidden: int) -> int:
         """Count the remaining weights: convolutions, decays, biases, norms [elements]."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def state(self) -> State:
         """State of one sequence [elements]."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def divided(self) -> tuple[tuple[str, int], ...]:
         """Heads and groups that ranks divide, by the names of their fields."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def inputs(self) -> int:
         """Elements that a token hands to the recurrence: the channels of its convolution, or Q, K and V."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def blocks(self) -> int:
         """Number of heads or groups of channels of a sequence that are computed in parallel."""
-        raise NotImplementedError
 
     def chunks(self, tokens: int) -> int:  # noqa: ARG002 - not used by layers without chunks
         """Count the chunks of a prompt that are computed in parallel; the state of each is stored."""
         return 1
 
     @property
+    @abstractmethod
     def outputs(self) -> int:
         """Elements of the output of a token, before the output projection."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode_flops(self) -> int:
         """Count the FLOPs of one token besides the linear layers, with the state updated once [FLOP]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def prefill_flops(self, tokens: int) -> int:
         """Count the FLOPs of a prompt besides the linear layers, in chunks [FLOP]."""
-        raise NotImplementedError
 
     def matrices(self, hidden: int) -> int:
         """Count the weights of the linear layers [elements]."""

@@ -8,7 +8,7 @@ kernels choose per call.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -28,7 +28,8 @@ from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.on_device import LaunchProblem, LaunchProblems, nothing_fits, ways_for
 from iomodel.solving.parts import most_kv
 from iomodel.solving.problem import Tile
-from iomodel.timing.clock import SCHEDULERS, Clock, clock_for
+from iomodel.solving.tile_table import Fitting, TileTable
+from iomodel.timing.clock import Clock, clock_for
 from iomodel.timing.parameters import Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
@@ -112,42 +113,6 @@ class SettingGroup:
 
 
 @dataclass(frozen=True)
-class Fitting:
-    """The tiles that fit in one launch configuration, with the shared memory of a block [B] and blocks per SM."""
-
-    variant: LaunchProblem
-    outer: Any
-    inner: Any
-    shared: Any
-    blocks: Any
-
-    @classmethod
-    def of(cls, variant: LaunchProblem) -> Fitting | None:
-        """Find the tiles that fit; None if there are none."""
-        problem, placement, launch = variant.problem, variant.placement, variant.launch
-        outer, inner, budget = problem.outer, problem.inner, problem.budget
-        if (outer.first, inner.first) == (outer.last, inner.last):  # a size that the kernel is compiled for
-            most, widest = outer.first, inner.first
-        else:
-            found = outer.largest(lambda u: problem.footprint(u, inner.first), budget)
-            if found is None:
-                return None
-            most, widest = found, inner.largest(lambda v: problem.footprint(outer.first, v), budget) or inner.first
-        sizes = (
-            np.arange(side.first, last + 1, side.step, dtype=np.int64)
-            for side, last in ((outer, most), (inner, widest))
-        )
-        u, v = (size.ravel() for size in np.meshgrid(*sizes, indexing="ij"))
-        query, key = variant.sizes((u, v)).values()
-        shared, columns = placement.memory(query, key, launch.stages, launch.warps)
-        registers = placement.registers_of(query, key, launch.warps)
-        blocks = placement.room(shared, registers, launch.warps, columns)
-        fits = (shared <= budget) & (registers <= placement.registers_limit(launch.warps))
-        fits &= blocks >= variant.least_blocks
-        return cls(variant, u[fits], v[fits], *(np.broadcast_to(value, u.shape)[fits] for value in (shared, blocks)))
-
-
-@dataclass(frozen=True)
 class Candidates:
     """Every tile that fits at every launch configuration, as columns in the order of preference.
 
@@ -196,45 +161,16 @@ def candidates(question: TileSearch) -> Candidates:
 
 def _timed(family: SettingGroup, number: int, alike: Sequence[tuple[int, Fitting]]) -> dict[str, Any]:
     """Time the tiles of the launch configurations of one kernel."""
-    first, clock = alike[0][1].variant, family.setting.clock
-    lengths = [len(fitting.outer) for _, fitting in alike]
-    tiles = {name: np.concatenate([getattr(fitting, name) for _, fitting in alike]) for name in COLUMNS}
-    launches = [fitting.variant.launch for _, fitting in alike]
-    layouts = list(dict.fromkeys(launch.along for launch in launches))
-    tiles["way"] = np.repeat([place for place, _ in alike], lengths)
-    tiles["stages"] = np.repeat([launch.stages for launch in launches], lengths)
-    tiles["warps"] = np.repeat([launch.warps for launch in launches], lengths)
-    tiles["layout"] = np.repeat([layouts.index(launch.along) for launch in launches], lengths)
-    key = first.sizes((tiles["outer"], tiles["inner"]))[first.placement.tiles[1]]
-    tiles["less_keys"] = -key
-    allowed = [np.flatnonzero(key <= (key if most is None else most)) for most in family.most]
-    places = np.concatenate(allowed)
-    columns = {name: column[places] for name, column in tiles.items()}
-    columns["number"] = np.repeat(np.arange(len(allowed)), [len(each) for each in allowed])
-    columns["family"] = np.full(len(places), number)
-    options = {
-        name: np.array([numbers[name] for numbers in family.numbers])[columns["number"]] for name in family.numbers[0]
-    }
-    sizes = first.sizes((columns["outer"], columns["inner"]))
+    clock, every = family.setting.clock, TileTable.of([fitting for _, fitting in alike], family.numbers)
+    most = np.array([np.inf if limit is None else limit for limit in family.most])[every.columns["number"]]
+    tiles = every.at(np.flatnonzero(every.sizes[every.placement.tiles[1]] <= most))
     names = family.setting.variants.ask.compiled.tiles
-    work = clock.over(first.placement.widths, {name: sizes[name] for name in names}, options)
-    launched = [clock.launched(replace(first.launch, along=along)) for along in layouts]
-    together = replace(
-        launched[0],
-        layouts=tuple((columns["layout"] == number, launch.layout) for number, launch in enumerate(launched)),
-        stages=columns["stages"],
-        warps=np.maximum(1, columns["warps"] // SCHEDULERS),
-        blocks_per_sm=columns["blocks"],
-    )
-    seconds = clock.seconds_over(work, together)
+    work = clock.over(tiles.placement.widths, {name: tiles.sizes[name] for name in names}, tiles.numbers)
+    seconds = clock.seconds_over(work, tiles.launched(clock))
     requested = sum(demand.requested_bytes for demand in work)
-    for name, values in (("seconds", seconds), ("requested", requested)):
-        columns[name] = np.broadcast_to(values, places.shape)
-    return columns
-
-
-COLUMNS = ("outer", "inner", "shared", "blocks")
-"""Columns of the tiles of a launch configuration."""
+    way = np.array([place for place, _ in alike])[tiles.columns["fitting"]]
+    columns = {"seconds": seconds, "requested": requested, "family": number, "way": way, **tiles.columns}
+    return {name: np.broadcast_to(values, len(tiles)) for name, values in columns.items()}
 
 
 def families(question: TileSearch) -> list[SettingGroup]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,10 @@ from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import implementation_for
-from iomodel.placement.placement import Launch, Placement
-from iomodel.solving.candidates import Fitting, SettingGroup, TileSearch, families, underfilled
+from iomodel.solving.candidates import SettingGroup, TileSearch, families, underfilled
+from iomodel.solving.tile_table import Fitting, TileTable
 from iomodel.timing.balance import GridRows
-from iomodel.timing.clock import SCHEDULERS, Clock
 from iomodel.timing.clock_points import PointCalls
-from iomodel.timing.kernel_time import Launched
 from iomodel.timing.parameters import DEFAULT
 from iomodel.workloads.attention import Attention
 
@@ -107,12 +105,12 @@ class FastestSearch:
             if fitting is not None:
                 kernels.setdefault(id(way.placement), []).append(fitting)
         for alike in kernels.values():
-            tiles = Tiles.of(alike, family)
+            tiles = TileTable.of(alike, family.numbers)
             many = max(1, POINTS // max(1, len(tiles)))
             for start in range(0, len(calls), many):
                 self._offer(best, calls[start : start + many], tiles, family)
 
-    def _offer(self, best: Best, calls: Any, tiles: Tiles, family: SettingGroup) -> None:
+    def _offer(self, best: Best, calls: Any, tiles: TileTable, family: SettingGroup) -> None:
         """Time some tiles at some calls, and take the best of each call."""
         clock, size = family.setting.clock, len(calls)
 
@@ -137,7 +135,8 @@ class FastestSearch:
         launched, seconds = tiles.launched(clock, size), np.zeros(fits.shape)
         for demand in work:
             seconds += clock.elapsed(demand, rows, launched).seconds * (demand.requested_bytes > 0)
-        columns = {**of_tiles(tiles.columns), **sizes, **numbers}
+        kept = {name: tiles.columns[name] for name in ("shared", "less_keys", "warps", "stages")}
+        columns = {**of_tiles(kept), **sizes, **numbers}
         columns["seconds"] = np.where(fits, seconds, np.inf)
         columns["requested"] = np.broadcast_to(sum(demand.requested_bytes for demand in work), fits.shape)
         words = {name: value for name, value in family.setting.searched.items() if name not in NUMBERS}
@@ -145,87 +144,6 @@ class FastestSearch:
         table = {name: np.asarray(values).reshape(size, -1) for name, values in columns.items()}
         places = _preferred([table[name] for name in PREFERENCE])
         best.offer(calls, {name: values[np.arange(size), places] for name, values in table.items()})
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """The tiles of the launch configurations of one kernel, under each choice of the numbers that it searches."""
-
-    placement: Placement
-    sizes: Mapping[str, Any]
-    numbers: Mapping[str, Any]
-    columns: Mapping[str, Any]
-    steps: Mapping[str, Any]
-    layouts: tuple[tuple[int, int], ...]
-    layout: Any
-    blocks: Any
-    launch: Launch
-
-    @classmethod
-    def of(cls, alike: Sequence[Fitting], family: SettingGroup) -> Tiles:
-        """Lay the tiles of all launch configurations out, once for each choice of the numbers."""
-        first, lengths = alike[0].variant, [len(fitting.outer) for fitting in alike]
-        launches, choices = [fitting.variant.launch for fitting in alike], len(family.numbers)
-        layouts = tuple(dict.fromkeys(launch.along for launch in launches))
-
-        def joined(values: Iterable[Any]) -> Any:
-            return np.tile(np.concatenate([np.asarray(value) for value in values]), choices)
-
-        def each(values: Iterable[Any]) -> Any:
-            return np.tile(np.repeat(np.array(list(values)), lengths), choices)
-
-        sizes = first.sizes((joined(one.outer for one in alike), joined(one.inner for one in alike)))
-        columns = {
-            "shared": joined(fitting.shared for fitting in alike),
-            "warps": each(launch.warps for launch in launches),
-            "stages": each(launch.stages for launch in launches),
-            "less_keys": -sizes[first.placement.tiles[1]],
-        }
-        numbers = {
-            name: np.repeat(np.array([chosen[name] for chosen in family.numbers]), sum(lengths))
-            for name in family.numbers[0]
-        }
-        # A size that is compiled for competes at any length; 0 marks it.
-        steps = {
-            name: each(0 if fixed else fitting.variant.ranges[name].step for fitting in alike)
-            for name, fixed in zip(first.placement.tiles, first.placement.residency.sizes, strict=True)
-        }
-        return cls(
-            first.placement, sizes, numbers, columns, steps, layouts,
-            each(layouts.index(launch.along) for launch in launches), joined(one.blocks for one in alike), first.launch,
-        )  # fmt: skip
-
-    def __len__(self) -> int:
-        return len(self.blocks)
-
-    def allowed(
-        self, point: Mapping[str, Any], sizes: Mapping[str, Any], options: Mapping[str, Any], least_keys: int, size: int
-    ) -> Any:
-        """Check that tiles are no longer than their axis, the key tile as long as wanted, and no split empty."""
-        query, key = self.placement.tiles
-        group = point["group"] if options["packed"] else 1
-        fits = np.full(len(self) * size, True)
-        for name, rows, least in ((query, point["q_len"] * group, 1), (key, point["kv_len"], least_keys)):
-            step = np.tile(self.steps[name], size)
-            on_grid = np.maximum(step, 1)
-            first = np.ceil(np.minimum(least, rows) / on_grid) * on_grid
-            fits &= (sizes[name] >= first) & ((step == 0) | (sizes[name] <= np.ceil(rows / on_grid) * on_grid))
-        splits = options.get("splits", 1)
-        most = (point["kv_len"] - 1) // np.maximum(np.asarray(splits) - 1, 1)
-        coarsest = max(step for step in (int(self.steps[key].max()), 1))
-        return fits & ((np.asarray(splits) == 1) | ((sizes[key] <= most) & (most >= coarsest)))
-
-    def launched(self, clock: Clock, size: int) -> Launched:
-        """Describe the launch configurations to the time model."""
-        each = [clock.launched(replace(self.launch, along=along)) for along in self.layouts]
-        layout = np.tile(self.layout, size)
-        return replace(
-            each[0],
-            layouts=tuple((layout == number, launch.layout) for number, launch in enumerate(each)),
-            stages=np.tile(self.columns["stages"], size),
-            warps=np.maximum(1, np.tile(self.columns["warps"], size) // SCHEDULERS),
-            blocks_per_sm=np.tile(self.blocks, size),
-        )
 
 
 def _preferred(columns: Sequence[Any]) -> Any:
