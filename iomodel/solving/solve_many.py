@@ -12,7 +12,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.arrays.calls import SIDES, Calls, calls
-from iomodel.counting.arrays.integers import as_integers
+from iomodel.counting.arrays.integers import as_integers, frozen
 from iomodel.counting.arrays.layers import Layers, layers, not_default
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, structural
@@ -180,10 +180,10 @@ def solve_many(
         )
     return Solutions(
         name_of(declaration),
-        FrozenDict({name: _shaped(sizes, shape) for name, sizes in results.tiles.items()}),
-        _shaped(results.bytes, shape),
-        _shaped(results.least, shape),
-        _shaped(feasible, shape),
+        FrozenDict({name: frozen(sizes, shape) for name, sizes in results.tiles.items()}),
+        frozen(results.bytes, shape),
+        frozen(results.least, shape),
+        frozen(feasible, shape),
         amount,
         budget.unit,
         called,
@@ -196,12 +196,6 @@ def _laid_out(value: Any, shape: tuple[int, ...]) -> Any:
     if not isinstance(value, np.ndarray) or value.size == 1:
         return int(np.asarray(value).item())
     return np.ascontiguousarray(np.broadcast_to(value, shape), dtype=np.int64).reshape(-1)
-
-
-def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
-    shaped = values.reshape(shape)
-    shaped.setflags(write=False)
-    return shaped
 
 
 def _one_by_one(

@@ -13,7 +13,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.arrays.calls import Calls
-from iomodel.counting.arrays.integers import as_integers, common_shape
+from iomodel.counting.arrays.integers import as_integers, common_shape, frozen
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost_array import CostArray, cost_array
 from iomodel.counting.options import NUMBERS
@@ -102,15 +102,15 @@ def estimate_array(
     seconds = np.concatenate([part.seconds for part in parts]) if parts else np.zeros(0)
     misfits = np.flatnonzero(np.isinf(seconds))
     seconds[misfits] = np.nan
-    shaped = {name: _shaped(column, shape) for name, column in columns.items()}
+    shaped = {name: frozen(column, shape) for name, column in columns.items()}
     streamed = shaped.pop("streamed", np.zeros(shape))
     chosen = {
-        name: _shaped(shaped.pop(name).astype(np.int64), shape) for name in [*shaped] if name in (*LAUNCH_NAMES, *taken)
+        name: frozen(shaped.pop(name).astype(np.int64), shape) for name in [*shaped] if name in (*LAUNCH_NAMES, *taken)
     }
     known = {**costs.arguments, **launch}
     given = FrozenDict({name: _frozen(known.get(name, value)) for name, value in arguments.items()})
     found = EstimateArray(
-        name_of(declaration), device, costs, _shaped(seconds, shape), FrozenDict(shaped), streamed, FrozenDict(chosen),
+        name_of(declaration), device, costs, frozen(seconds, shape), FrozenDict(shaped), streamed, FrozenDict(chosen),
         rates(device, called.first.dtype), parameters, implementation, given,
     )  # fmt: skip
     if len(misfits) and infeasible == "raise":
@@ -228,12 +228,6 @@ def _flat(value: Any, shape: tuple[int, ...]) -> Any:
 
 def _part(value: Any, where: Any) -> Any:
     return value[where] if isinstance(value, np.ndarray) else value
-
-
-def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
-    shaped = values.reshape(shape)
-    shaped.setflags(write=False)
-    return shaped
 
 
 def _frozen(value: Any) -> Any:

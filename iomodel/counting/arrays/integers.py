@@ -94,3 +94,10 @@ def common_shape(arguments: Mapping[str, Any]) -> tuple[int, ...]:
 def at_place(value: Any, place: tuple[int, ...], shape: tuple[int, ...]) -> Any:
     """Return the value of an argument at an index of the common shape."""
     return np.broadcast_to(value, shape)[place].item() if isinstance(value, np.ndarray) else value
+
+
+def frozen(values: Any, shape: tuple[int, ...]) -> Any:
+    """Return values in a shape, as an array that cannot be changed."""
+    shaped = values.reshape(shape)
+    shaped.setflags(write=False)
+    return shaped

@@ -12,6 +12,7 @@ from iomodel.algorithms import name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.arrays.calls import Calls
+from iomodel.counting.arrays.integers import frozen
 from iomodel.counting.arrays.layers import Layers
 from iomodel.counting.cost_array import cost_array
 from iomodel.counting.kinds import check_kind, kind_of
@@ -92,12 +93,12 @@ def solve_many_fastest(
     }
     requested = _exact_bytes(algorithm, called, flat, options, columns, feasible)
     names = sorted(columns.keys() - {*INTERNAL}, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
-    chosen = {name: _shaped(columns[name], shape) for name in names}
+    chosen = {name: frozen(columns[name], shape) for name in names}
     searched = {name: chosen.pop(name) for name in [*chosen] if name in (*NUMBERS, "packed")}
-    requested = _shaped(requested, shape)
-    seconds = _shaped(np.where(feasible, columns["seconds"], np.nan), shape)
+    requested = frozen(requested, shape)
+    seconds = frozen(np.where(feasible, columns["seconds"], np.nan), shape)
     return Solutions(
-        name_of(algorithm), FrozenDict(chosen), requested, requested, _shaped(feasible, shape), device.sram_per_block,
+        name_of(algorithm), FrozenDict(chosen), requested, requested, frozen(feasible, shape), device.sram_per_block,
         "B", called, arguments, seconds, FrozenDict(searched),
     )  # fmt: skip
 
@@ -127,9 +128,3 @@ def _exact_bytes(
             found = found.astype(counted.dtype)  # Python integers beyond 64 bits
             found[where] = counted
     return found
-
-
-def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
-    shaped = values.reshape(shape)
-    shaped.setflags(write=False)
-    return shaped
