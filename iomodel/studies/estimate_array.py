@@ -150,20 +150,15 @@ class _Points:
     given: Mapping[str, Any]
     numbers: Mapping[str, Any]
     options: Mapping[str, Any]
-    clocks: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+    clocks: dict[Any, list[tuple[dict[str, Any], Clock]]] = field(default_factory=dict)
 
     def fastest(self, part: slice) -> Fastest:
         """Time a block of points, split into those of one layout."""
         size = part.stop - part.start
         numbers = {name: _part(value, part) for name, value in self.numbers.items()}
         options = {name: _part(value, part) for name, value in self.options.items()}
-        kinds = np.stack(
-            [
-                np.broadcast_to(numbers[name], size)
-                for name in ("head_dim", "value_dim")
-            ]
-            + [np.broadcast_to(underfilled(numbers["q_len"], numbers["group"]) & (numbers["group"] != 1), size)]
-        )  # fmt: skip
+        packs = underfilled(numbers["q_len"], numbers["group"]) & (numbers["group"] != 1)
+        kinds = np.stack([np.broadcast_to(one, size) for one in (numbers["head_dim"], numbers["value_dim"], packs)])
         if (kinds == kinds[:, :1]).all():
             return self._alike(kinds[:, 0].tolist(), numbers, options, size)
         found = Fastest.none(size)
@@ -178,8 +173,7 @@ class _Points:
     def _alike(self, kind: list[int], numbers: Mapping[str, Any], options: Mapping[str, Any], size: int) -> Fastest:
         """Time points whose rows have the same widths and whose tiles are filled alike."""
         found = Fastest.none(size)
-        names = self.called.first.numbers.keys()
-        point = {name: numbers[name] for name in names}
+        point = {name: numbers[name] for name in self.called.first.numbers}
         for searched, clock in self._clocks(kind, numbers):
             chosen = {**clock.options, **options, **searched}
             tiles = {name: numbers[name] for name in clock.demands.tiles}
@@ -201,7 +195,7 @@ class _Points:
             fields = {name: int(np.ravel(numbers[name])[0]) for name in self.called.numeric}
             call = Attention(**{**self.called.fields, **fields})
             kernels = implementation_for(self.algorithm, call, self.device, self.implementation)
-            found: dict[Any, tuple[dict[str, Any], Clock]] = {}
+            found: list[tuple[dict[str, Any], Clock]] = []
             known = rates(self.device, call.dtype)
             first = {name: int(np.ravel(value)[0]) if name in NUMBERS else value for name, value in self.given.items()}
             for searched in choices(kernels, call, self.algorithm.takes(call.direction), first):
@@ -210,9 +204,9 @@ class _Points:
                 clock = clock_for(
                     self.algorithm, call, self.device, bound.options, self.parameters, known, self.implementation
                 )
-                found[tuple(searched.items())] = searched, clock
-            self.clocks[key] = tuple(found.values())
-        return list(self.clocks[key])
+                found.append((searched, clock))
+            self.clocks[key] = found
+        return self.clocks[key]
 
     @property
     def _tiles(self) -> set[str]:
