@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from typing import Any
 
@@ -45,6 +46,23 @@ def ceil_div(value: Any, by: Any) -> Any:
 def floor_div(value: Any, by: Any) -> Any:
     """Divide and round down; exact for floats below 2**53."""
     return np.floor(value / by) if _any_array((value, by)) else value // by
+
+
+def floor(value: Any) -> Any:
+    """Round down."""
+    return np.floor(value) if isinstance(value, np.ndarray) else math.floor(value)
+
+
+def ceil(value: Any) -> Any:
+    """Round up."""
+    return np.ceil(value) if isinstance(value, np.ndarray) else math.ceil(value)
+
+
+def gcd(a: Any, b: Any) -> Any:
+    """Return the greatest common divisor of whole numbers, which may be floats."""
+    if _any_array((a, b)):
+        return np.gcd(np.asarray(a).astype(np.int64), np.asarray(b).astype(np.int64))
+    return math.gcd(int(a), int(b))
 
 
 def ratio(value: Any, by: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from iomodel.common.band import Band
-from iomodel.common.elementwise import ceil_div, floor_div, larger, pick, smaller
+from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.nests.execution import Order
 from iomodel.timing.edge_visits import EdgeVisits
 from iomodel.workloads.masks.spans import band_of
@@ -163,11 +163,12 @@ class Grid:
                 taken = np.where(deep >= many, alone * shares[many - 1], taken)
             forced = ((taken + block) * deep).max(axis=0)
             work = (tiles.total * visit * shares[many - 1] + tiles.blocks * block) * self.copies / self.units
-            low = np.maximum(work, forced)
+            low = larger(work, forced)
             if order == "grid":
                 waits = tiles.blocks * self.copies > self.units * many
-                low = np.where(waits, self._in_order(many, visit, block, shares, low), low)
-            end = np.where((many == 1) | (many <= np.minimum(most, deep[-1])), np.minimum(end, low), end)
+                if anywhere(waits):
+                    low = pick(waits, self._in_order(many, visit, block, shares, low), low)
+            end = pick((many == 1) | (many <= smaller(most, deep[-1])), smaller(end, low), end)
         return end if np.ndim(end) else float(end)
 
     @cached_property
@@ -184,7 +185,7 @@ class Grid:
         slow = visit * (shares[0] + many * shares[many - 1]) / 2
         high = low
         for start, visits in self._queued(visit * shares[many - 1], block):
-            high = np.maximum(high, start + visits * slow + block * (1 + many) / 2)
+            high = larger(high, start + visits * slow + block * (1 + many) / 2)
         return (low + 2 * high) / 3  # as for lengths spread evenly from 0, of which an SM has many
 
     @cached_property
@@ -195,7 +196,7 @@ class Grid:
         blocks, found = tiles.blocks * self.copies, []
         for visits, place in ((last, blocks), (first, blocks - tiles.blocks + 1)):
             waits = (place - self.units) / self.units
-            found.append((visits, waits, tiles.at_share(1 - np.minimum(np.maximum(waits, 0), 1))))
+            found.append((visits, waits, tiles.at_share(1 - smaller(larger(waits, 0), 1))))
         return found
 
     def _queued(self, visit: Any, block: Any) -> Iterator[tuple[Any, Any]]:
@@ -208,8 +209,8 @@ class Grid:
         work = (tiles.total * visit + tiles.blocks * block) * copies
         for number, (visits, waits, ended) in enumerate(self._last):
             done = work * (copies - 1) / copies if number else work - visits * visit - block
-            start = np.where(waits < 1, np.minimum(done / self.units, ended * visit + block), done / self.units)
-            yield np.where(waits <= 0, 0.0, start), visits
+            start = pick(waits < 1, smaller(done / self.units, ended * visit + block), done / self.units)
+            yield pick(waits <= 0, 0.0, start), visits
 
 
 def equal(deep: Any, lengths: Sequence[Any], most: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.common.band import Band
+from iomodel.common.elementwise import ceil, floor, gcd, larger, pick, smaller
 
 LEVELS = 8
 """Numbers of blocks on an SM that are all looked at; with more, no single block decides [-]."""
@@ -54,37 +55,36 @@ class EdgeVisits:
             return None
         rising = band.last is not None
         numbers = (rows, inner, u, v, group, inner_group, band.last + 1 if band.last is not None else band.first)
-        as_float: list[Any] = [np.asarray(number, dtype=np.float64) for number in numbers]
-        return cls(rising, *as_float)
+        return cls(rising, *(n.astype(np.float64) if isinstance(n, np.ndarray) else float(n) for n in numbers))
 
     @cached_property
     def blocks(self) -> Any:
         """Number of outer tiles [-]."""
-        return np.ceil(self.rows / self.u)
+        return ceil(self.rows / self.u)
 
     @cached_property
     def all_inner(self) -> Any:
         """Number of inner tiles [-]."""
-        return np.ceil(self.inner * self.inner_group / self.v)
+        return ceil(self.inner * self.inner_group / self.v)
 
     def visits(self, tile: Any) -> Any:
         """Count the inner tiles that an outer tile visits."""
         if self.rising:
-            rows = np.minimum((tile + 1) * self.u, self.rows) - 1
-            seen = np.minimum(np.maximum(self._position(rows) + self.shift, 0), self.inner)
-            return np.ceil(self._inner_tiles(seen))
-        before = np.maximum(self._position(tile * self.u) + self.shift, 0)
-        return np.where(before >= self.inner, 0.0, self.all_inner - np.floor(self._inner_tiles(before)))
+            rows = smaller((tile + 1) * self.u, self.rows) - 1
+            seen = smaller(larger(self._position(rows) + self.shift, 0), self.inner)
+            return ceil(self._inner_tiles(seen))
+        before = larger(self._position(tile * self.u) + self.shift, 0)
+        return pick(before >= self.inner, 0.0, self.all_inner - floor(self._inner_tiles(before)))
 
     def _position(self, rows: Any) -> Any:
-        return rows if self._single(self.group) else np.floor(rows / self.group)
+        return rows if self._single(self.group) else floor(rows / self.group)
 
     def _inner_tiles(self, positions: Any) -> Any:
         return (positions if self._single(self.inner_group) else positions * self.inner_group) / self.v
 
     @staticmethod
     def _single(group: Any) -> bool:
-        return group.ndim == 0 and bool(group == 1)
+        return not isinstance(group, np.ndarray) and bool(group == 1)
 
     def ranked(self, rank: Any) -> Any:
         """Count the visits of the tile with so many longer ones before it."""
@@ -105,28 +105,28 @@ class EdgeVisits:
         """The first tiles past which the edge has entered, and left, the inner rows."""
         edge, leaving = 1 - self.shift, self.inner - self.shift
         if self.rising:  # a tile is as long as its last row sees
-            found = [np.ceil((place * self.group + 1) / self.u) - 1 for place in (edge, leaving)]
+            found = [ceil((place * self.group + 1) / self.u) - 1 for place in (edge, leaving)]
         else:
-            found = [np.ceil(place * self.group / self.u) for place in (edge, leaving)]
-        entered, left = (np.minimum(np.maximum(place, 0), self.blocks) for place in found)
+            found = [ceil(place * self.group / self.u) for place in (edge, leaving)]
+        entered, left = (smaller(larger(place, 0), self.blocks) for place in found)
         if self.rising:  # a ragged last tile may end before the edge
-            entered = np.where(self.visits(self.blocks - 1) == 0, self.blocks, entered)
-        return entered, np.maximum(entered, left)
+            entered = pick(self.visits(self.blocks - 1) == 0, self.blocks, entered)
+        return entered, larger(entered, left)
 
     @cached_property
     def total(self) -> Any:
         """Visits of all outer tiles [-]; where tiles of the two axes do not divide each other, nearly."""
         alike = self.blocks - self.rising  # all tiles of u rows; a last one may be ragged
-        entered, left = (np.minimum(tile, alike) for tile in self._zones)
+        entered, left = (smaller(tile, alike) for tile in self._zones)
         first, last = self._edge(entered), self._edge(left - 1)
         step = self.u * self.inner_group / self.group
-        common = np.gcd(np.where(step % 1, self.inner_group, step).astype(np.int64), self.v.astype(np.int64))
-        lost = (self.v - common) / 2 + np.mod(-first if self.rising else first, common)
+        common = gcd(pick(step % 1 != 0, self.inner_group, step), self.v)
+        lost = (self.v - common) / 2 + (-first if self.rising else first) % common
         middle = (first + last) / 2
         mean = (middle + lost) / self.v if self.rising else self.all_inner - (middle - lost) / self.v
         many, full = left - entered, alike - left if self.rising else entered
-        between = np.maximum(many - 2, 0) * mean  # the tiles at the two ends of the edge are counted one by one
-        beside = np.where(many > 0, self.visits(entered), 0.0) + np.where(many > 1, self.visits(left - 1), 0.0)
+        between = larger(many - 2, 0) * mean  # the tiles at the two ends of the edge are counted one by one
+        beside = pick(many > 0, self.visits(entered), 0.0) + pick(many > 1, self.visits(left - 1), 0.0)
         ragged = self.visits(alike) if self.rising else 0.0
         return between + beside + full * self.all_inner + ragged
 
@@ -143,14 +143,14 @@ class EdgeVisits:
 
     def levels(self, copies: Any, units: int) -> tuple[Any, Any]:
         """Return numbers of blocks that some SM has, and the visits that each of these has at least [-]."""
-        deepest = np.ceil(self.blocks * copies / units)
+        deepest = ceil(self.blocks * copies / units)
         entered, left = self._zones
         level = (self.blocks - left if self.rising else entered) * copies
-        full = np.maximum(np.floor((level - 1) / units) + 1, 1)
+        full = larger(floor((level - 1) / units) + 1, 1)
         few = np.arange(1.0, LEVELS + 1).reshape(-1, *(1,) * np.ndim(deepest))
-        deep = np.concatenate([np.minimum(few, deepest), [full], [deepest]])
-        return deep, self.ranked(np.floor((deep - 1) * units / copies))
+        deep = np.concatenate([smaller(few, deepest), [full], [deepest]])
+        return deep, self.ranked(floor((deep - 1) * units / copies))
 
     def at_share(self, share: Any) -> Any:
         """Count the visits that this share of the outer tiles reach or exceed."""
-        return self.ranked(np.maximum(np.ceil(share * self.blocks) - 1, 0))
+        return self.ranked(larger(ceil(share * self.blocks) - 1, 0))
