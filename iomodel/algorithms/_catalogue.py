@@ -3,6 +3,75 @@
 from typing import Any
 
 CATALOGUE: dict[str, dict[str, Any]] = {
+    "eager": {
+        "module": "eager",
+        "name": "eager",
+        "title": "Eager attention",
+        "cite": "Dao, Fu, Ermon, Rudra and Re, arXiv:2205.14135 (2022), "
+        "Algorithms 0 and 3, by the operations that PyTorch 2 "
+        "(github.com/pytorch/pytorch) launches for "
+        "attention_pytorch in github.com/Dao-AILab/flash-attention, "
+        "benchmarks/benchmark_flash_attention.py",
+        "answers": "attention",
+        "features": (),
+        "options": {"dropout_pass": False},
+        "saved": {},
+        "classes": frozenset({"exact"}),
+        "without": {
+            "forward": frozenset({"head_scales", "kv_dtype", "latent", "paged", "token_scales"}),
+            "backward": frozenset({"head_scales", "kv_dtype", "latent", "paged", "softcap", "token_scales"}),
+        },
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "as_written": (),
+        "taken": {"forward": ("dropout_pass",), "backward": ("dropout_pass",), "both": ("dropout_pass",)},
+        "written_in": {"forward": ("bias_vector",), "backward": (), "both": ("bias_vector",)},
+        "residencies": {},
+        "executions": {
+            "forward": {
+                "cite": "github.com/pytorch/pytorch, "
+                "aten/src/ATen/native/cuda: "
+                "softmax_backward_cuda_out "
+                "multiplies gradient and output "
+                "in a kernel before that of the "
+                "softmax; the elementwise kernel "
+                "of tensors with different "
+                "shapes computes the address of "
+                "each element. Both costs were "
+                "read off rows in sight: see "
+                "docs/accuracy.md",
+                "phases": (("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
+                "address_clocks": 0.25,
+                "host_launch": 3.5e-05,
+                "axes": False,
+            },
+            "backward": {
+                "cite": "github.com/pytorch/pytorch, "
+                "aten/src/ATen/native/cuda: "
+                "softmax_backward_cuda_out "
+                "multiplies gradient and output "
+                "in a kernel before that of the "
+                "softmax; the elementwise "
+                "kernel of tensors with "
+                "different shapes computes the "
+                "address of each element. Both "
+                "costs were read off rows in "
+                "sight: see docs/accuracy.md",
+                "phases": (("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
+                "address_clocks": 0.25,
+                "host_launch": 3.5e-05,
+                "axes": False,
+            },
+        },
+        "kernels": (),
+    },
     "norm": {
         "module": "elementwise",
         "name": "norm",
@@ -250,7 +319,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query", "value"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
@@ -321,7 +390,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
             ),
         },
@@ -337,6 +406,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": True,
             },
             "backward": {
@@ -350,6 +421,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": True,
             },
         },
@@ -393,6 +466,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
                         "axes": False,
                     },
                     "backward": {
@@ -417,6 +492,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
                         "axes": False,
                     },
                 },
@@ -1219,7 +1296,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
@@ -1245,7 +1322,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
@@ -1271,7 +1348,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1297,7 +1374,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1323,7 +1400,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1349,7 +1426,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
                 },
                 {
                     "title": "Triton attention on CDNA 3: K and V in LDS; Q, S and O in registers",
@@ -1386,10 +1463,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"depth", "query"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"key", "query"}),
                             frozenset({"key", "value"}),
+                            frozenset({"depth", "key"}),
+                            frozenset({"depth", "query"}),
                         }
                     ),
                 },
@@ -1428,10 +1505,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"depth", "query"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"key", "query"}),
                             frozenset({"key", "value"}),
+                            frozenset({"depth", "key"}),
+                            frozenset({"depth", "query"}),
                         }
                     ),
                 },
@@ -1467,7 +1544,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"key", "query"}), "io"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "Triton attention by wgmma: Q, K, V in shared memory; S and O in registers",
@@ -1500,7 +1577,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
@@ -1534,7 +1611,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "Triton attention by "
@@ -1571,7 +1648,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
             ),
             "backward": (
@@ -1662,6 +1739,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
             "backward": {
@@ -1675,6 +1754,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
         },
@@ -1707,6 +1788,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "longest first",
                         "in_flight": None,
                         "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
                         "axes": False,
                     }
                 },
@@ -2161,7 +2244,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "query"}), "io"),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "FlashAttention-3 backward, "
@@ -2301,6 +2384,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "longest first",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
             "backward": {
@@ -2316,6 +2401,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
         },
@@ -2356,6 +2443,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
                         "axes": False,
                     },
                     "backward": {
@@ -2374,6 +2463,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
                         "axes": False,
                     },
                 },
@@ -2660,6 +2751,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             }
         },
@@ -2701,7 +2794,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"splits": 1, "lse": True},
         "saved": {},
-        "classes": frozenset({"exact", "row-atomic", "fixed-split"}),
+        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -3145,6 +3238,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": True,
             }
         },
@@ -3221,6 +3316,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
             "backward": {
@@ -3235,6 +3332,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
         },
@@ -3274,6 +3373,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             }
         },
@@ -3323,6 +3424,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             }
         },

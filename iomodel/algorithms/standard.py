@@ -10,113 +10,50 @@ dropped P and the mask stay in HBM. The option is independent of the call: the p
 element of P, even if the call has no dropout; otherwise it is that dropout, and no random state is stored.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
-from sympy import Expr, Integer, ceiling
+from sympy import ceiling
 
 from iomodel.algorithms._gradients import stores, summed
+from iomodel.algorithms._products import BACKWARD, DROPPED_BACKWARD, DROPPED_OUTPUT, OUTPUT, SCORES, elementwise, gemm
 from iomodel.nests.algorithm import Algorithm, Published
 from iomodel.nests.execution import UNFUSED
 from iomodel.nests.language import (
-    Axis,
     Drop,
     Exp,
     Hold,
     Kernel,
     Load,
-    Loop,
-    MatMul,
     Random,
     Scores,
     Sink,
     Statement,
     Store,
-    Tensor,
 )
-from iomodel.nests.symbols import N_k, N_q, d, d_v, m_1, m_2, m_3, m_4, m_5, m_6, n_1, n_2, n_3, n_4, n_5, n_6
+from iomodel.nests.symbols import N_k, N_q, d, d_v, m_1, m_2, n_1, n_2
 from iomodel.nests.tensors import (
-    K,
-    O,
     P,
     P_drop,
-    Q,
     S,
-    V,
-    depth,
     dK,
-    dO,
     dP,
     dP_drop,
-    dQ,
     dropout_mask,
     dS,
     dV,
     key,
     query,
-    value,
 )
-
-ONE = Integer(1)
-
-
-class TiledProduct(NamedTuple):
-    """The product C = A B with C over (m, n) and A, B sharing the axis k, in tiles of m_tile x n_tile."""
-
-    title: str
-    result: Tensor
-    operands: tuple[Tensor, Tensor]
-    m: Axis
-    n: Axis
-    k: Axis
-    m_tile: Expr
-    n_tile: Expr
-
-
-SCORES = TiledProduct("S = Q K^T", S, (Q, K), query, key, depth, m_1, n_1)
-OUTPUT = TiledProduct("O = P V", O, (P, V), query, value, key, m_2, n_2)
-DROPPED_OUTPUT = OUTPUT._replace(title="O = P_drop V", operands=(P_drop, V))
-BACKWARD = (
-    TiledProduct("dV = P^T dO", dV, (P, dO), key, value, query, m_3, n_3),
-    TiledProduct("dP = dO V^T", dP, (dO, V), query, key, value, m_4, n_4),
-    TiledProduct("dQ = dS K", dQ, (dS, K), query, depth, key, m_5, n_5),
-    TiledProduct("dK = dS^T Q", dK, (dS, Q), key, depth, query, m_6, n_6),
-)
-
-
-DROPPED_BACKWARD = (
-    BACKWARD[0]._replace(title="dV = P_drop^T dO", operands=(P_drop, dO)),
-    BACKWARD[1]._replace(title="dP_drop = dO V^T", result=dP_drop),
-    *BACKWARD[2:],
-)
-
-
-def _gemm(
-    product: TiledProduct, tiled: bool, done: Sequence[Statement] | None = None, each: Sequence[Statement] = ()
-) -> Kernel:
-    """Declare the kernel of a product; `each` applies to loaded operands, `done` to the result."""
-    done = [Store(product.result)] if done is None else done
-    first, second = product.operands
-    inner = [Load(first), Load(second), *each, MatMul(product.m, product.n, product.k)]
-    if not tiled:
-        return Kernel(product.title, [Hold(product.result, "fp32"), *inner, *done])
-    tile = [Hold(product.result, "fp32"), Loop(product.k, ONE, inner), *done]
-    return Kernel(product.title, [Loop(product.m, product.m_tile, [Loop(product.n, product.n_tile, tile)])])
-
-
-def _rows(title: str, body: Sequence[Statement], tiled: bool) -> Kernel:
-    """Declare a kernel over rows of queries, one by one if the other kernels are tiled."""
-    return Kernel(title, [Loop(query, ONE, body)] if tiled else body)
 
 
 def declare(tiled: bool, mask_pass: bool, dropout_pass: bool) -> Iterator[Kernel]:
     """Declare lines 1 to 3 of Algorithm 0, with optional passes; the traffic does not depend on the mask."""
-    yield _gemm(SCORES, tiled, [Scores(query, key), Store(S)])
+    yield gemm(SCORES, tiled, [Scores(query, key), Store(S)])
     if mask_pass:
-        yield _rows("S = S + mask", [Load(S), Store(S)], tiled)
+        yield elementwise("S = S + mask", [Load(S), Store(S)], tiled)
     softmax: list[Statement] = [Hold(S, "fp32"), Load(S), Exp(query, key), Sink(query), Store(P, held=S)]
-    yield _rows("P = softmax(S)", softmax, tiled)
+    yield elementwise("P = softmax(S)", softmax, tiled)
     if dropout_pass:
         drop: list[Statement] = [
             Load(P),
@@ -125,25 +62,29 @@ def declare(tiled: bool, mask_pass: bool, dropout_pass: bool) -> Iterator[Kernel
             Store(dropout_mask),
             Store(P_drop, held=P),
         ]
-        yield _rows("P_drop = dropout(P)", drop, tiled)
-        yield replace(_gemm(DROPPED_OUTPUT, tiled), keeps=(P,))  # used by the gradient of the softmax
+        yield elementwise("P_drop = dropout(P)", drop, tiled)
+        yield replace(gemm(DROPPED_OUTPUT, tiled), keeps=(P,))  # used by the gradient of the softmax
     else:
-        yield _gemm(OUTPUT, tiled, each=[Drop(query, key)])  # P is kept for the backward pass
+        yield gemm(OUTPUT, tiled, each=[Drop(query, key)])  # P is kept for the backward pass
 
 
 def backward(tiled: bool, dropout_pass: bool) -> Iterator[Kernel]:
     """Declare lines 1 to 5 of Algorithm 3, from the P of the forward pass; a constant mask has no gradient."""
     dv, dp, dq, dk = DROPPED_BACKWARD if dropout_pass else BACKWARD
     if dropout_pass:
-        yield _gemm(dv, tiled, list(stores(dV)))
-        yield _gemm(dp, tiled)
-        yield _rows("dP = dropout mask o dP_drop", [Load(dP_drop), Load(dropout_mask), Store(dP, held=dP_drop)], tiled)
+        yield gemm(dv, tiled, list(stores(dV)))
+        yield gemm(dp, tiled)
+        yield elementwise(
+            "dP = dropout mask o dP_drop", [Load(dP_drop), Load(dropout_mask), Store(dP, held=dP_drop)], tiled
+        )
     else:
-        yield _gemm(dv, tiled, list(stores(dV)), [Drop(query, key)])
-        yield _gemm(dp, tiled, [Drop(query, key), Store(dP)])
-    yield _rows("dS = P o (dP - rowsum(P o dP))", [Load(P), Hold(dP, "fp32"), Load(dP), Store(dS, held=dP)], tiled)
-    yield _gemm(dq, tiled)
-    yield _gemm(dk, tiled, list(stores(dK)))
+        yield gemm(dv, tiled, list(stores(dV)), [Drop(query, key)])
+        yield gemm(dp, tiled, [Drop(query, key), Store(dP)])
+    yield elementwise(
+        "dS = P o (dP - rowsum(P o dP))", [Load(P), Hold(dP, "fp32"), Load(dP), Store(dS, held=dP)], tiled
+    )
+    yield gemm(dq, tiled)
+    yield gemm(dk, tiled, list(stores(dK)))
     yield from summed()
 
 

@@ -207,7 +207,9 @@ def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, An
             f"{name}: True given for a mask given by data; allowed: False, or a full mask, causal, a window"
         )
     passes = [
-        as_written(dressed(declaration.nest(way, causal, **switches, **symbols), kind.features), written)
+        as_written(
+            dressed(declaration.nest(way, causal, kind.mask.hides, **switches, **symbols), kind.features), written
+        )
         for way in passes_of(kind.direction)
     ]
     if len(passes) == 1:

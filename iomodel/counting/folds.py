@@ -273,10 +273,11 @@ def allocations(nest: Nest, view: View, weight: Weight = elements, per: Iterable
 
 @lru_cache(maxsize=64)
 def _allocations(nest: Nest, view: View, weight: Weight, per: tuple[Per, ...]) -> list[Expr]:
-    return by_condition(nest, view, lambda decided: _allocated(decided, view, weight, per))
+    stored = {statement.tensor for statement, _ in walk(nest) if isinstance(statement, WRITES)}
+    return by_condition(nest, view, lambda decided: _allocated(decided, stored, view, weight, per))
 
 
-def _allocated(nest: Nest, view: View, weight: Weight, per: tuple[Per, ...]) -> list[Expr]:
+def _allocated(nest: Nest, stored: set[Tensor], view: View, weight: Weight, per: tuple[Per, ...]) -> list[Expr]:
     touched: dict[Tensor, list[tuple[int, bool]]] = {}
     padded: dict[Tensor, list[Expr]] = {}
     whole = {tensor.name: tensor for tensor in _in_hbm(nest) if not tensor.inside}
@@ -292,13 +293,14 @@ def _allocated(nest: Nest, view: View, weight: Weight, per: tuple[Per, ...]) -> 
                 if ends and not getattr(statement, "wraps", False):
                     padded.setdefault(tensor, []).append(view.stored(tensor, ends))
         for tensor in kernel.keeps:
-            touched.setdefault(tensor, []).append((number, False))
+            if tensor in touched or tensor not in stored:  # a result of another condition does not exist
+                touched.setdefault(tensor, []).append((number, False))
     end = len(nest) - 1
     live: list[list[Expr]] = [[] for _ in nest]
     for tensor, uses in touched.items():
         if tensor.inside or tensor.per not in per:
             continue
-        stores = [number for number, stored in uses if stored]
+        stores = [number for number, written in uses if written]
         first = uses[0][0] if uses[0][1] else 0  # a tensor loaded before any store is an input
         last = uses[-1][0] if stores and stores[-1] < uses[-1][0] else end
         size = weight(tensor.dtype) * largest([view.stored(tensor), *padded.get(tensor, ())])

@@ -18,6 +18,11 @@ class MaskKind:
     top_left: bool = False
     tabulated: bool = False
 
+    @property
+    def hides(self) -> bool:
+        """True unless every query sees every key."""
+        return self.left or self.right or self.tabulated
+
 
 FULL = MaskKind()
 CAUSAL = MaskKind(right=True, causal=True)

@@ -68,11 +68,12 @@ class Algorithm:
     """A named algorithm: declarations of its nests, sources, and applicable bounds.
 
     `declare` and `backward` take the options that they name by keyword, and return the nest of a direction; None if the
-    algorithm does not have this direction. The keyword `causal` is True for the causal mask. `saved` are the options
-    that the forward pass needs before a backward pass. `classes` names the classes of its nests in
-    :mod:`iomodel.counting.bounds`. `without` names the features of a call (:mod:`iomodel.nests.features`) that a
-    direction does not support. `tiled_by` names the option that is switched on by giving tiles, for an algorithm that
-    also has a form without tiles. `requires` lists the conditions on its numbers.
+    algorithm does not have this direction. The keyword `causal` is True for the causal mask, `masked` for any but a
+    full mask. `saved` are the options that the forward pass needs before a backward pass. `classes` names the classes
+    of its nests in :mod:`iomodel.counting.bounds`. `without` names the features of a call
+    (:mod:`iomodel.nests.features`) that a direction does not support. `tiled_by` names the option that is switched on
+    by giving tiles, for an algorithm that also has a form without tiles. `requires` lists the conditions on its
+    numbers.
 
     `as_written` names the switches of `declare` and `backward` that count what the source of a kernel does instead of
     the algorithm's own steps; they are off by default, and absent from results unless on. Those of any nest
@@ -211,12 +212,15 @@ class Algorithm:
         """Options common to all algorithms of attention, which change the reading of packed rows."""
         return {"packed": False} if self.answers == "attention" else {}
 
-    def nest(self, direction: str = "forward", causal: bool = False, **options: Any) -> Nest:
+    def nest(
+        self, direction: str = "forward", causal: bool = False, masked: bool | None = None, **options: Any
+    ) -> Nest:
         """The declaration of the forward or backward pass under these options, checked."""
         from iomodel.nests.rules import check, check_symbols
 
         declare = self.declare if direction == "forward" else self.backward
         chosen = {**self.options, **dict.fromkeys(self.as_written, False), **options, "causal": causal}
+        chosen["masked"] = causal if masked is None else masked
         nest: Nest = tuple(declare(**{name: chosen[name] for name in signature(declare).parameters}))
         check(nest)
         check_symbols(nest)

@@ -6,6 +6,7 @@ within a phase its resources work in parallel, so the slowest determines the tim
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -13,9 +14,11 @@ from iomodel.common.results import Record
 from iomodel.errors import InputError, shown
 from iomodel.nests.axes import Axis
 
-Resource = Literal["matrix", "shared memory", "exp", "softmax", "gradient", "random", "atomics", "l2", "hbm"]
+Resource = Literal[
+    "matrix", "shared memory", "exp", "softmax", "gradient", "random", "addresses", "atomics", "l2", "hbm"
+]
 """Matrix units; shared memory; special functions; fp32 work of the softmax, of its gradient and of random numbers;
-atomic additions; requests to the L2; DRAM."""
+addresses of single elements; atomic additions; requests to the L2; DRAM."""
 
 
 Order = Literal["grid", "longest first"]
@@ -44,6 +47,10 @@ class Execution(Record):
     waiting : int
         Most stages with which a block waits for each streamed tile before it uses it; with more, loads overlap with
         products. Triton's pipeline waits with one stage [-].
+    address_clocks : float
+        Time of an SM per element that a strided kernel loads or stores [clk].
+    host_launch : float
+        Least host time per kernel launch [s].
     """
 
     cite: str
@@ -53,6 +60,8 @@ class Execution(Record):
     order: Order = "grid"
     in_flight: int | None = None
     waiting: int = 0
+    address_clocks: float = 0.0
+    host_launch: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.cite, str):
@@ -73,6 +82,10 @@ class Execution(Record):
             raise InputError(f"in_flight: {shown(self.in_flight)} given; allowed: a positive number of bytes, or None")
         if type(self.waiting) is not int or self.waiting < 0:
             raise InputError(f"waiting: {shown(self.waiting)} given; allowed: a number of stages from 0 up")
+        for name in ("address_clocks", "host_launch"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise InputError(f"{name}: {shown(value)} given; allowed: a number from 0 up")
 
 
 def _all(kind: type, value: object) -> bool:

@@ -3,9 +3,10 @@
 The grammar::
 
     algorithm ::= [Kernel(title, [statement ...], per="head",       kernels run in sequence, once per query head,
-                          keeps=()) ...]                            a key/value head ("kv_head"), a sequence ("batch")
+                          keeps=(), strided=False) ...]             a key/value head ("kv_head"), a sequence ("batch")
                                                                     or a "call"; `keeps`: tensors that stay in HBM,
-                                                                    for a later pass
+                                                                    for a later pass; `strided`: its tensors differ in
+                                                                    layout
     statement ::= Loop(axis, tile, [statement ...], masked=False)   over the tiles of an axis; `masked`: only over
                                                                     those that the tile of the enclosing loop sees,
                                                                     by its `sight` of the mask
@@ -299,13 +300,15 @@ class When(Block):
 class Kernel(Block):
     """One launch, which begins and ends with nothing on chip.
 
-    Tensors in `keeps` stay in HBM until its end, moved or not, because a later pass reads them.
+    Tensors in `keeps` stay in HBM until its end, moved or not, because a later pass reads them. A `strided` kernel
+    computes the address of each element, because its tensors differ in layout or are broadcast; that takes time.
     """
 
     title: str
     body: Sequence[Statement]
     per: Per = "head"
     keeps: tuple[Tensor, ...] = ()
+    strided: bool = False
 
 
 Leaf = Load | Lookup | Store | Fill | Accumulate | Hold | MatMul | Elementwise

@@ -48,7 +48,7 @@ def solve_fastest(
     shipped = next((place for place in distinct(ranked) if _is_shipped(ranked, place)), None)
     alike = (columns["family"] == columns["family"][0]) & (columns["number"] == columns["number"][0])
     timed = Timed(
-        seconds_of(kernels, parameters),
+        seconds_of(kernels, setting.clock.parameters),
         dram_interval(
             kernels,
             lower_bounds(algorithm, call, 1)["compulsory"].bytes,

@@ -11,7 +11,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import largest_bounds
-from iomodel.errors import InfeasibleError, UnknownNameError
+from iomodel.errors import InfeasibleError, InputError, UnknownNameError
 from iomodel.placement.budget import Budget
 from iomodel.solving.certificate import Certificate, RunnerUp, binding, steps
 from iomodel.solving.parts import PartFormulas, Parts, most_kv, parts_for, ranges_for
@@ -80,6 +80,8 @@ def textbook_parts(
 ) -> tuple[BoundCall, Parts, dict[str, TileRange]]:
     """Bind an algorithm to a call, with its parts and the ranges of their tiles."""
     bound = BoundCall.bind(algorithm, as_workload(workload), options)
+    if not bound.compiled.tiles:
+        raise InputError(f"algorithm: {bound.algorithm} given, which has no tiles; allowed: an algorithm with tiles")
     if min_block_kv is not None and "block_kv" not in bound.compiled.tiles:
         raise UnknownNameError(f"tile of {algorithm}", "block_kv", bound.compiled.tiles)
     least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)

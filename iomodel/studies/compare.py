@@ -249,7 +249,7 @@ def compare(
         List approximate algorithms beside the exact ones, marked; they are never the `best`. By default they are left
         out, because they change the outputs of the model.
     algorithms : sequence of str or Algorithm, optional
-        The algorithms to compare; all of :func:`iomodel.list_algorithms` by default.
+        The algorithms to compare; all of :func:`iomodel.list_algorithms` by default, for traffic those with tiles.
     **options
         Options, each passed to the algorithms that take it.
 
@@ -294,6 +294,8 @@ def compare(
     solutions, infeasible = [], []
     for name, chosen in chosen_for.items():
         tiles = BoundCall.bind(name, workload, chosen).tiles
+        if not tiles and algorithms is None:
+            continue
         try:
             solutions.append(
                 solve(

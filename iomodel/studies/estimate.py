@@ -112,6 +112,7 @@ def estimate(
     cost = bound.at(sizes)
     passes = _passes(algorithm, call, device, bound.options, sizes, parameters, known, implementation)
     timed = [clock.fastest(tile, launch) for clock, tile in passes]
+    parameters = max((clock.parameters for clock, _ in passes), key=lambda found: found.host_launch)
     bare = tuple(dict.fromkeys(clock.bare for clock, tile in passes if tile and clock.bare is not None))
     return assembled(algorithm, call, device, cost, timed, known, parameters, sizes, bare)
 

@@ -250,12 +250,13 @@ def clock_for(
             placed = placements(declaration, workload.longest, hardware, kernels, dict(chosen), kind)
         elif implementation is None and declaration.implementations:
             bare = f"registers apart from shared memory ({no_kernel(declaration, workload, hardware)})"
+    hosted = max(parameters.host_launch, how.host_launch)
     return Clock(
         declaration,
         workload,
         hardware,
         options,
-        parameters,
+        parameters if hosted == parameters.host_launch else replace(parameters, host_launch=hosted),
         found,
         how,
         demands(declaration, kind, chosen, how),

@@ -117,6 +117,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
         tuple((tensor.name, bool(serial), outer is not None and outer.axis in tensor.axes) for tensor, _ in tensors),
         outer.axis.name if outer is not None and inner is not None else None,
         inner is not None,
+        kernel.strided,
     )
     return folded, counts, sizes
 

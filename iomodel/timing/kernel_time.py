@@ -25,6 +25,7 @@ from iomodel.timing.overlap import times
 from iomodel.timing.parameters import Parameters
 from iomodel.timing.shared_memory import WarpLayout, shared_bytes
 from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.varlen import VarlenAttention
 
 CHIP = frozenset({"l2", "atomics", "hbm"})
@@ -154,6 +155,9 @@ def elapsed(
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
     streamed = streamed_bytes(demand, rates.l2_capacity, at_once)
     needs = amounts(demand, rates, launched, parameters, streamed)
+    if demand.strided and rates.units is not None and rates.clock is not None:
+        accesses = demand.requested_bytes / ELEMENT_SIZE[rates.dtype]
+        needs["addresses"] = accesses * execution.address_clocks / (rates.units * rates.clock)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
     inside = {name for phase in execution.phases for name in phase}
     overlapped = larger(0.0, *(seconds for name, seconds in needs.items() if name not in inside))

@@ -80,6 +80,8 @@ class KernelWork:
         DRAM traffic, if the sharing of operands by concurrent blocks is known [B].
     sequences : tuple of (KernelWork, Attention)
         Parts of a launch over sequences of different lengths.
+    strided : bool
+        Computes the address of each element.
     """
 
     title: str
@@ -100,6 +102,7 @@ class KernelWork:
     footprint: int = 0
     streamed: int | None = None
     sequences: tuple[tuple[KernelWork, Attention], ...] = ()
+    strided: bool = False
 
     def at(self, places: Any) -> KernelWork:
         """Return the work at some of the points of its arrays."""

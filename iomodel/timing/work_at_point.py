@@ -23,13 +23,17 @@ from iomodel.workloads.workload import Shape
 @record
 @dataclass(frozen=True)
 class FoldedKernel:
-    """A kernel whose formulas are compiled: its products by their axes m, n and k, its tensors, its outer loop."""
+    """A kernel whose formulas are compiled: its products by their axes m, n and k, its tensors, its outer loop.
+
+    A `strided` kernel computes the address of each element.
+    """
 
     title: str
     products: tuple[tuple[str, str, str], ...]
     tensors: tuple[tuple[str, bool, bool], ...]
     outer: str | None
     masked: bool
+    strided: bool = False
 
 
 @record
@@ -105,6 +109,7 @@ def demand_of(kernel: FoldedKernel, counted: Iterator[Any], sized: Iterator[Any]
         larger(1, parts),
         exps_once,
         footprint,
+        strided=kernel.strided,
     )
 
 

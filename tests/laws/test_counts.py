@@ -33,7 +33,7 @@ def predicted(case: Case) -> dict[str, Any]:
     }
 
 
-PRODUCTS = {"forward": (1, 1), "backward": (3, 2), "two_pass": (4, 3), "standard": (2, 2)}
+PRODUCTS = {"forward": (1, 1), "backward": (3, 2), "two_pass": (4, 3), "standard": (2, 2), "eager": (2, 2)}
 """Products of width head_dim and of width value_dim."""
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from inspect import signature
 from typing import Any
 from zlib import crc32
 
@@ -247,7 +248,13 @@ def declared(variant: Variant) -> Nest:
     """The plain nest; options that are numbers stay symbols."""
     found = algorithm(variant.algorithm)
     numbers = {name: BY_NAME[name] for name in NUMBERS & found.options.keys()}
-    return found.nest(variant.direction, **variant.options, **numbers)
+    return found.nest(variant.direction, masked=True, **variant.options, **numbers)
+
+
+def depends_on_a_mask(variant: Variant) -> bool:
+    """Whether a call without a mask has another nest."""
+    found = algorithm(variant.algorithm)
+    return "masked" in signature(found.declare if variant.direction == "forward" else found.backward).parameters
 
 
 def edited(variant: Variant) -> list[Edit]:
@@ -268,6 +275,8 @@ def counted(name: str, direction: str, options: tuple[tuple[str, Any], ...]) -> 
     variant, found = Variant(name, direction, dict(options)), []
     taken = algorithm(variant.algorithm).takes(variant.direction)
     for shape in shapes(variant):
+        if shape.workload.mask == "full" and depends_on_a_mask(variant):
+            continue
         tiles = shape.tiles(variant.tiles)
         numbers = {name: shape.options.get(name, 1) for name in NUMBERS & taken.keys()}
         options = {**variant.options, **numbers, "packed": shape.packed}

@@ -63,6 +63,8 @@ shapes = st.builds(Shape, length, length, depth, depth, st.integers(1, 2), st.in
 @st.composite
 def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
     chosen = {"packed": draw(st.booleans())}
+    if name == "eager":
+        return chosen | {"dropout_pass": draw(st.booleans())}
     if name != "standard":
         splits = {"splits": draw(st.integers(1, 6))} if name == "split_kv" else {}
         return chosen | splits | {"block_q": draw(tile), "block_kv": draw(tile)}

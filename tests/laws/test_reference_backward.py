@@ -18,8 +18,8 @@ from tests.reference.backward.dense import dense_gradients, forward_saved
 from tests.reference.extras import NONE, Extras
 from tests.reference.masks import dense_attention, visible
 
-ALGORITHMS = ["standard", "flash1", "flash2", "flash3", "two_pass"]
-TILED = ALGORITHMS[1:]
+ALGORITHMS = ["standard", "eager", "flash1", "flash2", "flash3", "two_pass"]
+TILED = [name for name in ALGORITHMS if name not in {"standard", "eager"}]
 KERNELS = {name: import_module(f"tests.reference.backward.{name}").run for name in ALGORITHMS}
 GEMM_TILES = [f"gemm{number}_{side}" for number in (3, 4, 5, 6) for side in "mn"]
 FILES = sorted((Path(__file__).parents[1] / "reference" / "backward").glob("*.py"))
@@ -107,12 +107,15 @@ def shapes(draw: Callable[..., Any], length: Any = length, depth: Any = depth) -
 
 def suited(name: str, shape: Shape) -> Shape:
     """Standard attention has no softcap."""
-    return replace(shape, extras=replace(shape.extras, softcap=None)) if name == "standard" else shape
+    unfused = name in {"standard", "eager"}
+    return replace(shape, extras=replace(shape.extras, softcap=None)) if unfused else shape
 
 
 @st.composite
 def options(draw: Callable[..., Any], name: str) -> dict[str, Any]:
     chosen: dict[str, Any] = {"packed": draw(st.booleans())}
+    if name == "eager":
+        return chosen | {"dropout_pass": draw(st.booleans())}
     if name == "standard":
         chosen["dropout_pass"] = draw(st.booleans())
         return chosen | (draw(st.none() | st.fixed_dictionaries(dict.fromkeys(GEMM_TILES, tile))) or {})

@@ -71,12 +71,12 @@ def scores_ideal(cache: Cache, program: Program, off: int) -> None:
     sram.free()
 
 
-def softmax(machine: Machine, program: Program, seen: BoolArray, block: int) -> None:
-    """Line 2 for one head: P = softmax(S), a block of whole rows at a time, in place."""
+def softmax(machine: Machine, program: Program, seen: BoolArray, block: int, scores: str = "S") -> None:
+    """Line 2 for one head: P = softmax(S), a block of whole rows at a time, in place; S goes by this name."""
     hbm, sram = machine.hbm, machine.sram
     for rows in split(program.length, block):
         s = sram.alloc("S", (block, seen.shape[1]), "fp32")[: rows.stop - rows.start]
-        s[:] = hbm.load("S", program.rows(rows))
+        s[:] = hbm.load(scores, program.rows(rows))
         s[~seen[rows]] = -np.inf
         m = s.max(axis=1)
         logit = np.full(len(s), -np.inf)

@@ -38,6 +38,7 @@ from iomodel.nests.language import (
     Tanh,
     Tensor,
     When,
+    walk,
 )
 from iomodel.nests.symbols import B, G, H, H_kv, N_k, N_q, W_l, e, e_kv, p
 from iomodel.nests.tensors import grouped
@@ -271,8 +272,17 @@ class Machine:
     def peak_hbm(self, nest: Nest) -> tuple[int, int]:
         """Most elements and bytes allocated: inputs always, results from the first store, scratch to the last load."""
         uses: dict[Tensor, list[tuple[int, bool, dict[Axis, int]]]] = {}
+        results = {leaf.tensor for leaf, _ in walk(nest) if isinstance(leaf, Store | Fill | Accumulate)}
         every = [(n, *use) for n, kernel in enumerate(nest) for use in [*self.moved(kernel), *kept(kernel)]]
         whole = {tensor.name: tensor for _, tensor, _, _ in every if not tensor.inside}
+        every = []
+        exist: set[Tensor] = set()
+        for n, kernel in enumerate(nest):
+            moved = list(self.moved(kernel))
+            exist |= {whole.get(tensor.name, tensor) if tensor.inside else tensor for tensor, _, _ in moved}
+            # A kept result that only another condition stores is nowhere.
+            left = [use for use in kept(kernel) if use[0] in exist or use[0] not in results]
+            every += [(n, *use) for use in [*moved, *left]]
         for number, tensor, written, ends in every:
             owner = whole.get(tensor.name, tensor) if tensor.inside else tensor
             uses.setdefault(owner, []).append((number, written, ends))

@@ -152,7 +152,10 @@ def written(module: str, records: dict[str, Any]) -> str:
             name = functions.setdefault(text, f"f{len(functions)}")
             return f'("#", {name}, {value.outputs})'
         if is_dataclass(value):
-            parts = [repr(f"!{type(value).__name__}"), *(literal(getattr(value, part.name)) for part in fields(value))]
+            given = [(part, getattr(value, part.name)) for part in fields(value)]
+            while given and given[-1][0].default == given[-1][1]:  # a field that most records leave out
+                given.pop()
+            parts = [repr(f"!{type(value).__name__}"), *(literal(part) for _, part in given)]
             return f"({', '.join(parts)})"
         if isinstance(value, tuple):
             return f"({''.join(literal(part) + ', ' for part in value)})"

@@ -61,9 +61,10 @@ class Numbers:
 def programs(nest: Nest, values: Mapping[Symbol, int], view: View) -> tuple[Program, ...]:
     """Compile the kernels of a nest at these numbers."""
     number = Numbers(values, view)
+    sizes = allocations(nest, view, in_bytes)
     nest = tuple(kernel.with_body(rebuilt(kernel.body, number.decided)) for kernel in nest)
     compiled = []
-    for kernel, size in zip(nest, allocations(nest, view, in_bytes), strict=True):
+    for kernel, size in zip(nest, sizes, strict=True):
         compiler = _Compiler(number)
         body = compiler.scope(kernel, (), {})
         compiled.append(Program(kernel.title, kernel.per, body, tuple(compiler.slots.values()), number(size)))
