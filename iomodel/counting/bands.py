@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from sympy import Expr, Function, Integer, ceiling, floor
+from sympy import Add, Expr, Function, Integer, Max, Min, ceiling, floor
 from sympy.core.symbol import Str
 
 from iomodel.common.band import Band
@@ -183,8 +183,7 @@ class Visits:
         """The sum of lo(i) over the live outer tiles."""
         if self.band.first is None:
             return Integer(0)
-        first = ceiling((self._modulus - self._lo_offset) / self._slope)
-        above = least(greatest(first, self.start), self.stop)
+        above = self._above
         return FloorSum(self.stop - above, self._modulus, self._slope, self._slope * above + self._lo_offset)
 
     @cached_property
@@ -231,6 +230,77 @@ class Visits:
         """Elements of the visited pairs of tiles, clipped to the tensor [elements]."""
         last_width = self._inner_extent - self.inner.tile * self._last_low
         return self.outer.tile * self.inner_rows - self._missing_rows * last_width
+
+    @cached_property
+    def kept_pairs(self) -> Expr:
+        """Visits of a serpentine walk that find their inner tile on chip, where the walk before has ended [-]."""
+        return Add(*(self._turns.values()))
+
+    @cached_property
+    def kept_rows(self) -> Expr:
+        """Inner rows of these visits [rows]."""
+        last = self._inner_extent - self.inner.tile * (self._inner_stop - 1)
+        widths = {"saturated": last, "first": _extent(ONE, self.inner)}
+        rows = Add(*(widths.get(place, self.inner.tile) * turns for place, turns in self._turns.items()))
+        return rows - (self.inner.tile - last) * self._low_turns_at_last
+
+    @cached_property
+    def _turns(self) -> dict[str, Expr]:
+        """Kept visits by the place of their inner tile, which is whole unless it is the first or the last.
+
+        Even outer tiles turn at hi(i) - 1, which is the last inner tile if they are saturated; odd ones at lo(i), which
+        is the first inner tile up to some outer tile. A turn keeps its tile if the next outer tile has the same bound.
+        """
+        turns = {"saturated": self._numbers(self._saturated_from, even=True)}
+        if self.band.last is not None:
+            turns["rising stop"] = self._alike(self.start, self._saturated_from, self._hi_offset, even=True)
+        above = self._above
+        turns["first"] = self._numbers(self.start, above, even=False)
+        if self.band.first is not None:
+            turns["rising start"] = self._alike(above, self.stop, self._lo_offset, even=False)
+        return turns
+
+    @cached_property
+    def _above(self) -> Expr:
+        """The first live outer tile that does not see the first inner tile."""
+        if self.band.first is None:
+            return self.stop
+        first = ceiling((self._modulus - self._lo_offset) / self._slope)
+        return least(greatest(first, self.start), self.stop)
+
+    @cached_property
+    def _low_turns_at_last(self) -> Expr:
+        """Kept visits of odd outer tiles whose first inner tile, not the first of all, is the last visible one."""
+        if self.band.first is None:
+            return Integer(0)
+        first = (ceiling(((stop - 1) * self._modulus - self._lo_offset) / self._slope) for stop in self._inner_stops)
+        return self._numbers(least(greatest(least(*first), self._above), self.stop), even=False)
+
+    def _numbers(self, first: Expr, stop: Expr | None = None, *, even: bool) -> Expr:
+        """Count the even or odd numbers i with first <= i and i + 1 < stop, by default of the live outer tiles."""
+        begin = _half(first, up=even)
+        end = _half(self.stop if stop is None else stop, 0 if even else -1)
+        return (end if self.band == Band() else greatest(end, begin)) - begin
+
+    def _alike(self, first: Expr, stop: Expr, offset: Expr, *, even: bool) -> Expr:
+        """Count the even or odd i, first <= i and i + 1 < stop, with the same value of a staircase at i and i + 1.
+
+        The values differ by at most one everywhere, or by at least one everywhere.
+        """
+        number = self._numbers(first, stop, even=even)
+        begin = 2 * _half(first, up=even) + (0 if even else 1)
+        here, after = (
+            FloorSum(number, self._modulus, 2 * self._slope, self._slope * (begin + step) + offset) for step in (0, 1)
+        )
+        return greatest(0, number + here - after)
+
+
+def _half(value: Expr | int, shift: int = 0, up: bool = False) -> Expr:
+    """Return half of `value + shift`, rounded up or down, of each argument of a minimum or maximum."""
+    if isinstance(value, Min | Max):
+        halves = (_half(part, shift, up) for part in value.args)
+        return (least if isinstance(value, Min) else greatest)(*halves)
+    return (ceiling if up else floor)((value + shift) / Integer(2))
 
 
 class Count(Function):  # type: ignore[misc]

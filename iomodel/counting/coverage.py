@@ -14,6 +14,7 @@ from iomodel.common.band import Band
 from iomodel.counting.bands import Count, TabulatedCounts, Tiled, Visits, query_to_key, visible_pairs, visits
 from iomodel.counting.extrema import greatest, least
 from iomodel.counting.mask_kind import CAUSAL, FULL, PAGES, MaskKind
+from iomodel.errors import InputError
 from iomodel.nests.floor_sum_node import FloorSum
 from iomodel.nests.language import (
     EXACT,
@@ -179,6 +180,32 @@ class View:
             Live(axis, block.body, block.sight) if isinstance(block, Loop) and block.axis == axis else block
             for block in path
         )
+
+    def kept(self, axes: Iterable[Axis], path: Path, paged: bool = False, loads: bool = False) -> Expr:
+        """Return the elements over `axes`, or the loads, that find their tile where a serpentine walk has turned.
+
+        The rules of the language place such a walk (:mod:`iomodel.nests.rules`).
+        """
+        axes, inner = frozenset(axes), path[-1]
+        if not (isinstance(inner, Loop) and inner.serpentine):
+            return Integer(0)
+        outer = next(block for block in reversed(path[:-1]) if isinstance(block, Loop))
+        by_row = self.packed and head in axes and query in (outer.axis, inner.axis)
+        if inner.axis not in axes or outer.axis in axes or by_row:
+            return Integer(0)
+        if self.mask.tabulated:
+            raise InputError("mask: given by data with a serpentine loop; allowed: full, causal or a window")
+        tiled = (self.tiled(block.axis, block.tile, paged, inner.sight) for block in (outer, inner))
+        turns = self.visits(outer.axis, next(tiled), inner.axis, next(tiled), inner.sight)
+        assert isinstance(turns, Visits)
+        others = tuple(
+            block
+            for block in path
+            if block not in (outer, inner) and not (isinstance(block, Live) and block.axis == inner.axis)
+        )
+        if loads:
+            return turns.kept_pairs * self.covered((), others)
+        return turns.kept_rows * self.covered(axes - {inner.axis}, others)
 
     def _masked(self, axes: frozenset[Axis], path: Path, paged: bool, clipped: bool) -> tuple[list[Expr], set[Axis]]:
         """Return the factors of a masked pair of loops, or of the guards, and the axes that the factors cover."""

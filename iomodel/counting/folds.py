@@ -101,6 +101,8 @@ def _moved(statement: Move, path: Path, view: View) -> Expr:
     everywhere = view.covered(axes, path, paged, clipped)
     if isinstance(statement, Load) and statement.after_first is not None:
         everywhere -= view.covered(axes, view.first_trip(path, statement.after_first), paged, clipped)
+    if isinstance(statement, Load):
+        everywhere -= view.kept(axes, path, paged)
     return Mul(*whole.values(), everywhere)
 
 

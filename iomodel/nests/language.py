@@ -7,9 +7,11 @@ The grammar::
                                                                     or a "call"; `keeps`: tensors that stay in HBM,
                                                                     for a later pass; `strided`: its tensors differ in
                                                                     layout
-    statement ::= Loop(axis, tile, [statement ...], masked=False)   over the tiles of an axis; `masked`: only over
-                                                                    those that the tile of the enclosing loop sees,
-                                                                    by its `sight` of the mask
+    statement ::= Loop(axis, tile, [statement ...], masked=False,   over the tiles of an axis; `masked`: only over
+                       serpentine=False)                            those that the tile of the enclosing loop sees,
+                                                                    by its `sight` of the mask; `serpentine`: backwards
+                                                                    at every second of these, where the tile at the turn
+                                                                    stays on chip
                 | Cut([Piece(times, sizes, mask) ...],              on each piece of the call as on a separate call:
                       [statement ...])                              `times` times, with these sizes for symbols
                 | Live(axis, [statement ...])                       only if the enclosing tile sees any of `axis`; of a
@@ -218,13 +220,19 @@ EXACT = Sight()
 @cached_hash
 @dataclass(frozen=True, repr=False)
 class Loop(Block):
-    """Walk the tiles of an axis."""
+    """Walk the tiles of an axis.
+
+    A `serpentine` loop walks backwards at the tiles 1, 3, 5, ... of the loop around it. Where a walk begins with the
+    tile that ended the walk before, the loads of its body that depend on no other tile find it on chip and move
+    nothing.
+    """
 
     axis: Axis
     tile: Expr
     body: Sequence[Statement]
     masked: bool = False
     sight: Sight = EXACT
+    serpentine: bool = False
 
 
 @cached_hash
@@ -345,14 +353,14 @@ def outline(path: Path) -> Path:
 
 def held(path: Path) -> set[Tensor]:
     """Collect the tensors with a buffer in the bodies around a statement."""
-    return {statement.tensor for block in path for statement in _same_body(block) if isinstance(statement, Load | Hold)}
+    return {statement.tensor for block in path for statement in same_body(block) if isinstance(statement, Load | Hold)}
 
 
-def _same_body(block: Kernel | Loop | Cut | Guard) -> Iterator[Leaf | Loop | Cut]:
+def same_body(block: Kernel | Loop | Cut | Guard) -> Iterator[Leaf | Loop | Cut]:
     """Iterate over the statements of a body, including those behind guards, which open no scope."""
     for statement in block.body:
         if isinstance(statement, Guard):
-            yield from _same_body(statement)
+            yield from same_body(statement)
         else:
             yield statement
 

@@ -26,6 +26,7 @@ from iomodel.nests.language import (
     When,
     held,
     loops,
+    same_body,
     walk,
 )
 from iomodel.nests.symbols import NAME_OF
@@ -58,6 +59,8 @@ def check(nest: Nest) -> None:
                 raise DeclarationError(f"{kernel.title}: a mask needs an enclosing loop over the other axis")
             if isinstance(block, Cut):
                 _check_cut(kernel, block, path[:i])
+            if isinstance(block, Loop) and block.serpentine:
+                _check_serpentine(kernel, block, path[:i])
         if len({block.sight for block in path if _bounded(block)}) > 1:
             raise DeclarationError(f"{kernel.title}: a loop and a guard around it have a different sight of the mask")
         if sum(isinstance(block, Loop) and block.masked for block in path) > 1:
@@ -136,6 +139,27 @@ def _check_cut(kernel: Kernel, cut: Cut, around: Path) -> None:
     if changed & walked:
         names = ", ".join(sorted(map(str, changed & walked)))
         raise DeclarationError(f"{kernel.title}: a cut changes {names}, used by an enclosing loop")
+
+
+def _check_serpentine(kernel: Kernel, loop: Loop, around: Path) -> None:
+    """Reject a serpentine loop whose tile at the turn does not stay on chip, or has no count."""
+    place = f"{kernel.title}: a serpentine loop over {loop.axis.name}"
+    if not loop.masked:
+        raise DeclarationError(f"{place} is not masked")
+    within = next(n for n, block in enumerate(reversed(around)) if isinstance(block, Loop))
+    outer, guards = around[-1 - within], around[len(around) - within :]
+    other = {query: key, key: query}.get(loop.axis)
+    if other in loops(around) and getattr(outer, "axis", None) != other:
+        raise DeclarationError(f"{place} is not directly in the loop over the other axis of the mask")
+    if any(isinstance(block, Cut | Idle) for block in around) or any(axis.of for axis in loops(around)):
+        raise DeclarationError(f"{place} is in a cut, a partition or a guard of idle tiles")
+    if any(isinstance(block, Live) and block.axis != loop.axis for block in guards):
+        raise DeclarationError(f"{place} is in a guard of another axis")
+    if sum(isinstance(block, Loop) for block in same_body(outer)) > 1:
+        raise DeclarationError(f"{place} is not the only loop of its body, where its buffers stay")
+    for load in (statement for statement in loop.body if isinstance(statement, Load)):
+        if load.clipped or loop.axis in load.padded:
+            raise DeclarationError(f"{place} has a clipped or padded load of {load.tensor.name}")
 
 
 def _masked(path: Path) -> list[Axis]:

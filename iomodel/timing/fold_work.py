@@ -43,10 +43,12 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
         return view.instances(path) * view.condition(path) * view.covered((), path)
 
     def loads(load: Load, path: Path) -> Expr:
-        if load.after_first is None:
-            return runs(path)
-        first = view.covered((), view.first_trip(path, load.after_first))
-        return runs(path) - view.instances(path) * view.condition(path) * first
+        fewer: Expr = Integer(0)
+        if load.after_first is not None:
+            fewer = view.covered((), view.first_trip(path, load.after_first))
+        else:
+            fewer = view.kept(load.tensor.axes, path, loads=True)
+        return runs(path) - view.instances(path) * view.condition(path) * fewer
 
     def extent(axis: Axis, path: Path) -> Expr:
         around = loops(path)

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from iomodel.common.band import Band
@@ -20,6 +20,7 @@ from tests.support.strategies import fraction_of_examples, mask_kinds
 
 INPUTS = (N_q, N_k, B_r, B_c, G, W_l, W_r)
 COUNTS = ("live_outer_tiles", "live_outer_rows", "pairs", "outer_rows", "inner_rows", "area")
+TURNS = ("kept_pairs", "kept_rows")
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,9 @@ def visits(kind: MaskKind, by_keys: bool) -> Visits:
 
 
 @cache
-def compiled(kind: MaskKind, by_keys: bool) -> Compiled:
+def compiled(kind: MaskKind, by_keys: bool, counts: tuple[str, ...] = COUNTS) -> Compiled:
     found = visits(kind, by_keys)
-    return Compiled([getattr(found, name) for name in COUNTS], INPUTS)
+    return Compiled([getattr(found, name) for name in counts], INPUTS)
 
 
 def enumerated(shape: Shape) -> dict[str, int]:
@@ -80,8 +81,8 @@ def enumerated(shape: Shape) -> dict[str, int]:
     return enumeration.enumerated(shape.seen(), u, v)
 
 
-def shapes(longest: int = 24, group: int = 4) -> st.SearchStrategy[Shape]:
-    length, tile, side = st.integers(1, longest), st.integers(1, longest + 4), st.integers(0, longest)
+def shapes(longest: int = 24, group: int = 4, widest: int | None = None) -> st.SearchStrategy[Shape]:
+    length, tile, side = st.integers(1, longest), st.integers(1, widest or longest + 4), st.integers(0, longest)
     groups = st.integers(1, group)
     return st.builds(Shape, mask_kinds, st.booleans(), length, length, tile, tile, groups, side, side)
 
@@ -89,6 +90,15 @@ def shapes(longest: int = 24, group: int = 4) -> st.SearchStrategy[Shape]:
 @given(shape=shapes())
 def test_visits_equal_enumeration(shape: Shape) -> None:
     assert shape.counts() == enumerated(shape)
+
+
+@example(shape=Shape(MaskKind(left=True), False, 24, 24, 3, 13, left=2))  # two walks begin at a short last tile
+@example(shape=Shape(MaskKind(right=True), False, 20, 20, 4, 2))  # stops that differ by several tiles
+@given(shape=shapes(widest=6) | shapes())
+def test_turns_of_a_serpentine_walk_equal_enumeration(shape: Shape) -> None:
+    u, v = (shape.block_kv, shape.block_q) if shape.by_keys else (shape.block_q, shape.block_kv)
+    found = dict(zip(TURNS, compiled(shape.kind, shape.by_keys, TURNS).scalars(*shape.point), strict=True))
+    assert found == enumeration.turns(shape.seen(), u, v)
 
 
 @fraction_of_examples(4)
@@ -104,6 +114,8 @@ def test_integers_and_symbols_agree(shape: Shape) -> None:
     )
     found = Visits(outer, inner, band)
     assert {name: int(getattr(found, name)) for name in COUNTS} == shape.counts()
+    turns = compiled(shape.kind, shape.by_keys, TURNS).scalars(*shape.point)
+    assert [int(getattr(found, name)) for name in TURNS] == list(turns)
 
 
 @given(shape=shapes(group=1))

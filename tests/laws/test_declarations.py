@@ -353,7 +353,11 @@ def test_every_statement_is_edited(variant: Variant) -> None:
     assert kinds["at the first trip too"] == sum(isinstance(leaf, Load) and bool(leaf.after_first) for leaf in leaves)
     blocks: list[Any] = [path[-1] for _, path, _ in bodies(nest)]
     assert kinds["turned round"] == sum(isinstance(block, Guard) for block in blocks)
-    assert kinds["unmasked"] == sum(isinstance(block, Loop) and block.masked for block in blocks)
+    masked = [block for block in blocks if isinstance(block, Loop) and block.masked]
+    assert kinds["unmasked"] == len(masked)
+    assert kinds["up and down"] == sum(
+        any(isinstance(leaf, Load) and block.axis in leaf.tensor.axes for leaf in block.body) for block in masked
+    )
     markers = [leaf for leaf in leaves if isinstance(leaf, Elementwise | MatMul)]
     assert kinds["hoisted"] >= sum(len(path) > 1 and isinstance(leaf, Load) for leaf, path in moves)
     assert kinds["doubled"] >= len(markers)

@@ -81,6 +81,8 @@ from iomodel.nests.symbols import (
 )
 from iomodel.nests.tensors import block_table, depth, grouped, head, key, query, slab, split, value
 from iomodel.workloads.call import CACHE_ONLY
+from tests.support.edits import bodies as bodies_of
+from tests.support.edits import with_body
 from tests.support.enumeration import with_counts
 from tests.support.interpreter import Machine
 from tests.support.strategies import APPROXIMATE, cases, fraction_of_examples, mask_kinds
@@ -340,6 +342,8 @@ def scenes(draw: st.DrawFn, whole: bool = False) -> Scene:
         nest = tuple(kernel.with_body(rebuilt(kernel.body, without_pages)) for kernel in nest)
     elif draw(st.booleans()):
         nest = clipped(nest)
+    if not tabulated and draw(st.booleans()):
+        nest = serpentine(nest)
     if not whole and draw(st.integers(0, 3)) == 0:  # a trace is of a mask that tells no sides
         nest = tuple(kernel.with_body(rebuilt(kernel.body, left_unskipped)) for kernel in nest)
     return Scene(nest, kind, draw(st.booleans()), draw(points()), draw(st.integers(0, 99)))
@@ -362,6 +366,25 @@ def clipped(nest: Nest) -> Nest:
         return (statement,)
 
     return tuple(kernel.with_body(rebuilt(kernel.body, change)) for kernel in nest)
+
+
+def serpentine(nest: Nest) -> Nest:
+    """Every masked loop that may walk backwards at every second tile."""
+    for place, _, body in list(bodies_of(nest)):
+        for i, statement in enumerate(body):
+            if not (isinstance(statement, Loop) and statement.masked):
+                continue
+
+            def turned(here: tuple[Statement, ...], i: int = i) -> tuple[Statement, ...]:
+                return (*here[:i], replace(here[i], serpentine=True), *here[i + 1 :])
+
+            changed = with_body(nest, place, turned)
+            try:
+                check(changed)
+            except DeclarationError:
+                continue
+            nest = changed
+    return nest
 
 
 def left_unskipped(statement: Statement) -> tuple[Statement, ...]:
@@ -435,6 +458,7 @@ cached = Tensor("cached", (key, depth), paged=True)
 slabs = Tensor("slabs", (slab, query), "fp32")
 partial = Tensor("partial", (split, query), "fp32")
 ahead = Tensor("ahead", (head,), per="heads")
+by_head = Tensor("by_head", (head, query))
 
 
 def one(*body: Statement) -> Nest:
@@ -479,6 +503,29 @@ CORNERS: dict[str, Nest] = {
         )
     ),
     "pages whose last tile is short": one(Loop(query, B_r, [Loop(key, B_c, [Load(cached)], masked=True)])),
+    "keys up and down": one(
+        Loop(query, B_r, [Loop(key, B_c, [Load(keys), Load(cached), Load(rows)], masked=True, serpentine=True)])
+    ),
+    "keys up and down, behind a guard and within columns": one(
+        Loop(
+            depth,
+            m_1,
+            [
+                Loop(
+                    query,
+                    B_r,
+                    [
+                        Live(
+                            key, [Loop(key, B_c, [Load(cached), Load(wide), Load(ahead)], masked=True, serpentine=True)]
+                        )
+                    ],
+                )
+            ],
+        )
+    ),
+    "queries up and down": one(
+        Loop(key, B_c, [Loop(query, B_r, [Load(rows), Load(keys), Load(by_head)], masked=True, serpentine=True)])
+    ),
     "a sum in one of several slabs": one(
         Loop(
             query,
@@ -569,6 +616,27 @@ BROKEN: list[tuple[Nest, str]] = [
     (one(Cut(HALVES, [Cut(HALVES, [Load(keys)])])), "a cut is nested in another cut"),
     (one(Loop(query, B_r, [Live(key, [Cut(HALVES, [Load(keys)])])])), "a cut is nested in another cut, a guard"),
     (one(Loop(query, B_r, [Store(rows)])), "is stored but not held in a buffer"),
+    (one(Loop(query, B_r, [Loop(key, B_c, [Load(keys)], serpentine=True)])), "over key is not masked"),
+    (
+        one(Loop(query, B_r, [Loop(depth, m_1, [Loop(key, B_c, [Load(keys)], True, serpentine=True)])])),
+        "not directly in the loop over the other axis of the mask",
+    ),
+    (
+        one(Loop(query, B_r, [Idle(key, [Loop(key, B_c, [Load(keys)], True, serpentine=True)])])),
+        "in a cut, a partition or a guard of idle tiles",
+    ),
+    (
+        one(Loop(query, B_r, [Live(depth, [Loop(key, B_c, [Load(keys)], True, serpentine=True)])])),
+        "in a guard of another axis",
+    ),
+    (
+        one(Loop(query, B_r, [Loop(key, B_c, [Load(keys)], True, serpentine=True), Loop(depth, m_1, [Load(rows)])])),
+        "not the only loop of its body",
+    ),
+    (
+        one(Loop(query, B_r, [Loop(key, B_c, [Load(keys, clipped=True)], True, serpentine=True)])),
+        "a clipped or padded load of keys",
+    ),
 ]
 
 

@@ -30,6 +30,20 @@ def enumerated(seen: np.ndarray, u: int, v: int) -> dict[str, int]:
     return found
 
 
+def turns(seen: np.ndarray, u: int, v: int) -> dict[str, int]:
+    """The tiles of v columns where a walk of u rows begins that goes back from where the one before has ended."""
+    found, last = {"kept_pairs": 0, "kept_rows": 0}, -1
+    for number, i in enumerate(range(0, seen.shape[0], u)):
+        visited = [j for j in range(0, seen.shape[1], v) if seen[i : i + u, j : j + v].any()]
+        if number % 2:
+            visited.reverse()
+        if visited and visited[0] == last:
+            found["kept_pairs"] += 1
+            found["kept_rows"] += min(v, seen.shape[1] - last)
+        last = visited[-1] if visited else -1
+    return found
+
+
 def pages_of(keys: slice, page: int, kv_len: int) -> int:
     """Pages that these keys lie in."""
     return len({key // page for key in range(keys.start, min(keys.stop, kv_len))})

@@ -54,10 +54,25 @@ class Here:
     tiles: dict[Axis, Extent] = field(default_factory=dict)
     loops: dict[Axis, Loop] = field(default_factory=dict)
     trips: dict[Axis, int] = field(default_factory=dict)  # how many the masked loop over an axis has made before
+    ends: dict[int, Extent] = field(default_factory=dict)  # where serpentine loops at the tile before have ended
+    turned: bool = False  # directly in a serpentine loop, at the tile that ended its walk before
 
-    def inside(self, loop: Loop, tile: Extent, trip: int) -> Here:
+    def inside(
+        self, loop: Loop, tile: Extent, trip: int, ends: dict[int, Extent] | None = None, turned: bool = False
+    ) -> Here:
         trips = {**self.trips, loop.axis: trip} if loop.masked else self.trips
-        return Here({**self.tiles, loop.axis: tile}, {**self.loops, loop.axis: loop}, trips)
+        return Here(
+            {**self.tiles, loop.axis: tile},
+            {**self.loops, loop.axis: loop},
+            trips,
+            {} if ends is None else ends,
+            turned,
+        )
+
+    @property
+    def nearest(self) -> Axis:
+        """The axis of the loop directly around."""
+        return list(self.loops)[-1]
 
 
 @dataclass
@@ -152,18 +167,27 @@ class Machine:
             case Loop(axis=axis, masked=masked):
                 tile, trip = self.size(statement.tile), 0
                 begin, end = self.whole(axis, here)
-                for start in range(begin, end, tile):
+                starts = range(begin, end, tile)
+                if statement.serpentine:
+                    around = here.nearest
+                    if here.tiles[around][0] // self.size(here.loops[around].tile) % 2:
+                        starts = starts[::-1]
+                ends: dict[int, Extent] = {}
+                for start in starts:
                     at = start, min(start + tile, end)
                     if not masked or self.sees(axis, at, here, statement.sight):
-                        self.body(statement, here.inside(statement, at, trip))
+                        turned = statement.serpentine and trip == 0 and here.ends.get(id(statement)) == at
+                        self.body(statement, here.inside(statement, at, trip, ends, turned))
                         trip += 1
+                        if statement.serpentine:
+                            here.ends[id(statement)] = at
             case Live(axis=axis) | Idle(axis=axis):
                 extent = self.whole(axis.of, here) if axis in here.tiles and axis.of else self.whole(axis, here)
                 if self.sees(axis, extent, here, statement.sight) == isinstance(statement, Live):
-                    self.body(statement, here)
+                    self.body(statement, replace(here, turned=False))
             case When():
                 if self.holds(statement):
-                    self.body(statement, here)
+                    self.body(statement, replace(here, turned=False))
             case Cut(pieces=pieces):
                 for piece in pieces:
                     within = replace(self.within(piece), counters=Counter())
@@ -171,7 +195,7 @@ class Machine:
                     for name, count in within.counters.items():
                         self.counters[name] += self.size(piece.times) * count
             case Load(tensor=tensor, after_first=axis):
-                if axis is None or here.trips[axis] > 0:
+                if (axis is None or here.trips[axis] > 0) and not self.stayed(tensor, here):
                     at = self.up_to_the_last_seen(tensor, here) if statement.clipped else here
                     paged = tensor.paged and not statement.clipped
                     count = self.elements(tensor.axes, at, paged, statement.padded)
@@ -190,6 +214,14 @@ class Machine:
                 self.counters["flops"] += 2 * self.elements((m, n, k), here)
             case Exp(axes=axes) | Tanh(axes=axes) | Random(axes=axes):
                 self.counters[type(statement).__name__] += self.elements(axes, here)
+
+    def stayed(self, tensor: Tensor, here: Here) -> bool:
+        """Whether the tile of a tensor is that of the walk before, as no other tile chooses it."""
+        if not here.turned or here.nearest not in tensor.axes:
+            return False
+        other = list(here.loops)[-2]
+        by_row = self.packed and {other.name, here.nearest.name} & {"query"}
+        return other not in tensor.axes and not (by_row and tensors.head in tensor.axes)
 
     def within(self, piece: Piece) -> Machine:
         """The same counters on a piece of the call."""

@@ -50,6 +50,9 @@ class NumericView(View):
     def covered(self, axes: Iterable[Axis], path: Path, paged: bool = False, clipped: bool = False) -> Expr:
         return self.point.number(self._symbolic.covered(axes, path, paged, clipped))
 
+    def kept(self, axes: Iterable[Axis], path: Path, paged: bool = False, loads: bool = False) -> Expr:
+        return self.point.number(self._symbolic.kept(axes, path, paged, loads))
+
     def pages(self, path: Path) -> Expr:
         return self.point.number(self._symbolic.pages(path))
 

@@ -135,6 +135,8 @@ class _Compiler:
         more |= {kind: self.slot(kind, axis.name) for kind in ("clipped", "padded") if (kind, axis.name) in self.slots}
         if axis == query and ("heads", head.name) in self.slots:
             more["heads"] = self.slot("heads", head.name), self.number(G)
+        if loop.serpentine:
+            more["turns"] = self.slot("loop", list(loops(path))[-1].name)
         bounds = self.bounds(axis, path, loop.masked, loop.sight)
         return TraceLoop(axis.name, body=body, tile=tile, slot=slot, **more, **bounds)
 
@@ -170,8 +172,11 @@ class _Compiler:
             return TraceStep(op, tensor.name, slots, scope.held, width, 2, atomic=statement.atomic)
         waits = getattr(statement, "after_first", None)
         after = None if waits is None else self.slot("loop", waits.name)
+        stays = None
+        if isinstance(statement, Load) and self.view.kept(tensor.axes, path) != 0:
+            stays = self.slot("loop", list(loops(path))[-1].name)
         slots = self.tile(tensor.axes, path, tensor.paged, getattr(statement, "padded", ()), _clipped(statement, path))
-        return TraceStep(op, tensor.name, slots, scope.held, width, 1, after=after)
+        return TraceStep(op, tensor.name, slots, scope.held, width, 1, after=after, stays=stays)
 
     def tile(
         self,

@@ -22,6 +22,7 @@ class _Ready(NamedTuple):
     event: Callable[[tuple[Any, ...], int], Event]
     size: int | None
     after: int | None
+    stays: int | None
 
 
 class _Inside(NamedTuple):
@@ -39,6 +40,8 @@ class TraceMachine:
         self.at = list(program.slots)
         self.size = [stop - start for _, start, stop in self.at]
         self.trips = [0] * len(self.at)
+        self.ended: dict[int, tuple[int, tuple[int, int]]] = {}  # by slot, the outer trip and the last tile of a walk
+        self.turned = [False] * len(self.at)
 
     def events(self) -> Iterator[Event]:
         """Yield every event in the order of the program."""
@@ -48,7 +51,7 @@ class TraceMachine:
         return [
             _Inside(step, self._ready(step.body))
             if isinstance(step, TraceLoop)
-            else _Ready(_picker(step.slots), self._teller(step), step.size, step.after)
+            else _Ready(_picker(step.slots), self._teller(step), step.size, step.after, step.stays)
             for step in body
         ]
 
@@ -79,8 +82,8 @@ class TraceMachine:
         at, size, trips = self.at, self.size, self.trips
         for step in body:
             if isinstance(step, _Ready):
-                pick, tell, fixed, after = step
-                if after is None or trips[after]:
+                pick, tell, fixed, after, stays = step
+                if (after is None or trips[after]) and (stays is None or trips[stays] or not self.turned[stays]):
                     yield tell(pick(at), prod(pick(size)) if fixed is None else fixed)
             elif step.walk.tile:
                 for _ in self._trips(step.walk):
@@ -92,7 +95,7 @@ class TraceMachine:
         """Iterate over the tiles of a loop, all or the visible ones, and set the slots."""
         at, size, name, tile = self.at, self.size, walk.axis, walk.tile
         seen = 0 if walk.clipped is None else max((high for _, high in self._spans(walk)), default=0)
-        for trip, (start, stop) in enumerate(self._tiles(walk)):
+        for trip, (start, stop) in enumerate(self._tiles(walk) if walk.turns is None else self._serpentine(walk)):
             if walk.clipped is not None:
                 last = min(stop, seen)
                 at[walk.clipped], size[walk.clipped] = (name, start, last), last - start
@@ -120,6 +123,17 @@ class TraceMachine:
                 start = begin + i * tile
                 yield start, min(start + tile, end)
                 done = i
+
+    def _serpentine(self, walk: TraceLoop) -> Iterator[tuple[int, int]]:
+        """Yield the tiles in the direction of the current tile of the loop around."""
+        assert walk.turns is not None
+        trip, tiles = self.trips[walk.turns], list(self._tiles(walk))
+        if trip % 2:
+            tiles.reverse()
+        if tiles:
+            self.turned[walk.slot] = self.ended.get(walk.slot) == (trip - 1, tiles[0])
+            self.ended[walk.slot] = trip, tiles[-1]
+        yield from tiles
 
     def _lets_through(self, walk: TraceLoop) -> bool:
         return any(True for _ in self._spans(walk)) == walk.live

@@ -29,6 +29,8 @@ class TraceStep:
     """The size of a buffer, regardless of the current tile [elements]."""
     after: int | None = None
     """The slot of the loop at whose first trip the step is skipped."""
+    stays: int | None = None
+    """The slot of the serpentine loop whose tile the step finds on chip after a turn."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class TraceLoop:
     """False if the left side of a window skips nothing."""
     query_tile: int = 0
     """The tile of query rows of which the padding sees keys; 0 if it sees none [rows]."""
+    turns: int | None = None
+    """The slot of the loop around a serpentine loop, which walks backwards at its tiles 1, 3, 5, ..."""
     live: bool = True
     """True for a guard that passes where something is visible, False where nothing is."""
 
