@@ -3,75 +3,6 @@
 from typing import Any
 
 CATALOGUE: dict[str, dict[str, Any]] = {
-    "eager": {
-        "module": "eager",
-        "name": "eager",
-        "title": "Eager attention",
-        "cite": "Dao, Fu, Ermon, Rudra and Re, arXiv:2205.14135 (2022), "
-        "Algorithms 0 and 3, by the operations that PyTorch 2 "
-        "(github.com/pytorch/pytorch) launches for "
-        "attention_pytorch in github.com/Dao-AILab/flash-attention, "
-        "benchmarks/benchmark_flash_attention.py",
-        "answers": "attention",
-        "features": (),
-        "options": {"dropout_pass": False},
-        "saved": {},
-        "classes": frozenset({"exact"}),
-        "without": {
-            "forward": frozenset({"head_scales", "kv_dtype", "latent", "paged", "token_scales"}),
-            "backward": frozenset({"head_scales", "kv_dtype", "latent", "paged", "softcap", "token_scales"}),
-        },
-        "tiled_by": None,
-        "approximates": "",
-        "masks": (),
-        "as_written": (),
-        "taken": {"forward": ("dropout_pass",), "backward": ("dropout_pass",), "both": ("dropout_pass",)},
-        "written_in": {"forward": ("bias_vector",), "backward": (), "both": ("bias_vector",)},
-        "residencies": {},
-        "executions": {
-            "forward": {
-                "cite": "github.com/pytorch/pytorch, "
-                "aten/src/ATen/native/cuda: "
-                "softmax_backward_cuda_out "
-                "multiplies gradient and output "
-                "in a kernel before that of the "
-                "softmax; the elementwise kernel "
-                "of tensors with different "
-                "shapes computes the address of "
-                "each element. Both costs were "
-                "read off rows in sight: see "
-                "docs/accuracy.md",
-                "phases": (("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
-                "order": "grid",
-                "in_flight": None,
-                "waiting": 0,
-                "address_clocks": 0.25,
-                "host_launch": 3.5e-05,
-                "axes": False,
-            },
-            "backward": {
-                "cite": "github.com/pytorch/pytorch, "
-                "aten/src/ATen/native/cuda: "
-                "softmax_backward_cuda_out "
-                "multiplies gradient and output "
-                "in a kernel before that of the "
-                "softmax; the elementwise "
-                "kernel of tensors with "
-                "different shapes computes the "
-                "address of each element. Both "
-                "costs were read off rows in "
-                "sight: see docs/accuracy.md",
-                "phases": (("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
-                "order": "grid",
-                "in_flight": None,
-                "waiting": 0,
-                "address_clocks": 0.25,
-                "host_launch": 3.5e-05,
-                "axes": False,
-            },
-        },
-        "kernels": (),
-    },
     "norm": {
         "module": "elementwise",
         "name": "norm",
@@ -406,8 +337,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": True,
             },
             "backward": {
@@ -421,8 +350,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": True,
             },
         },
@@ -466,8 +393,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
-                        "address_clocks": 0.0,
-                        "host_launch": 0.0,
                         "axes": False,
                     },
                     "backward": {
@@ -492,8 +417,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
-                        "address_clocks": 0.0,
-                        "host_launch": 0.0,
                         "axes": False,
                     },
                 },
@@ -532,6 +455,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "unskipped_window",
                 "padded_queries",
                 "bias_vector",
+                "order",
             ),
             "backward": (
                 "two_statistics",
@@ -550,6 +474,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "unskipped_window",
                 "padded_queries",
                 "bias_vector",
+                "order",
             ),
         },
         "residencies": {
@@ -1463,10 +1388,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"key", "query"}),
                             frozenset({"key", "value"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"depth", "query"}),
+                            frozenset({"key", "query"}),
+                            frozenset({"depth", "key"}),
                         }
                     ),
                 },
@@ -1505,10 +1430,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"key", "query"}),
                             frozenset({"key", "value"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"depth", "query"}),
+                            frozenset({"key", "query"}),
+                            frozenset({"depth", "key"}),
                         }
                     ),
                 },
@@ -1739,8 +1664,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": False,
             },
             "backward": {
@@ -1754,8 +1677,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": False,
             },
         },
@@ -1788,8 +1709,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "longest first",
                         "in_flight": None,
                         "waiting": 0,
-                        "address_clocks": 0.0,
-                        "host_launch": 0.0,
                         "axes": False,
                     }
                 },
@@ -1889,6 +1808,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "unskipped_window",
                 "padded_queries",
                 "bias_vector",
+                "order",
             ),
             "backward": ("padded_statistics", "eager_loads", "unskipped_window", "padded_queries", "bias_vector"),
             "both": (
@@ -1898,6 +1818,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "unskipped_window",
                 "padded_queries",
                 "bias_vector",
+                "order",
             ),
         },
         "residencies": {
@@ -2384,8 +2305,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "longest first",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": False,
             },
             "backward": {
@@ -2401,8 +2320,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": False,
             },
         },
@@ -2443,8 +2360,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
-                        "address_clocks": 0.0,
-                        "host_launch": 0.0,
                         "axes": False,
                     },
                     "backward": {
@@ -2463,8 +2378,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
-                        "address_clocks": 0.0,
-                        "host_launch": 0.0,
                         "axes": False,
                     },
                 },
@@ -2751,8 +2664,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": False,
             }
         },
@@ -2794,7 +2705,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"splits": 1, "lse": True},
         "saved": {},
-        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
+        "classes": frozenset({"fixed-split", "row-atomic", "exact"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -3238,8 +3149,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": True,
             }
         },
@@ -3316,8 +3225,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": False,
             },
             "backward": {
@@ -3332,8 +3239,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": False,
             },
         },
@@ -3373,8 +3278,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": False,
             }
         },
@@ -3409,6 +3312,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "unskipped_window",
                 "padded_queries",
                 "bias_vector",
+                "order",
             )
         },
         "residencies": {},
@@ -3424,8 +3328,6 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
-                "address_clocks": 0.0,
-                "host_launch": 0.0,
                 "axes": False,
             }
         },

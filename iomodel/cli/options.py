@@ -20,6 +20,7 @@ from iomodel.common.display import escape_markup
 from iomodel.counting.options import known_options
 from iomodel.devices.device import list_hardware
 from iomodel.nests.alphabet import LAUNCH, OPTIONS, SHIPPED, TILES, Entry
+from iomodel.nests.feature_names import WORDS
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.workloads.call import Call, Direction, DType
 from iomodel.workloads.linear import WEIGHT_QUARTERS
@@ -76,6 +77,7 @@ MEANINGS = {
     "unskipped_window": "mask the keys before a window without skipping their tiles",
     "padded_queries": "let the rows that pad the last query tile see keys",
     "bias_vector": "load one row of the bias for all queries",
+    "order": "plain, or serpentine: every second query tile walks the keys backwards and keeps the tile at the turn",
     "two_statistics": "keep m and l in place of the log-sum-exp",
     "value_slabs": "make O a slab of --block-value columns at a time",
     "drop_empty_splits": "leave nothing of a split without keys",
@@ -123,6 +125,8 @@ def _of_an_algorithm(name: str, default: Any) -> Any:
     help = ": ".join(filter(None, [takers(name), MEANINGS.get(name)])) + f" ({by_default})."
     if isinstance(default, bool):
         return switch(name, help, "Options of the algorithm", both_ways=True)
+    if name in WORDS:
+        return option(name, help, "Options of the algorithm", "NAME", WORDS[name])
     return option(name, help, "Options of the algorithm", "INTEGER" if type(default) is int else "TEXT")
 
 

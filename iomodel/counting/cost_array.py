@@ -31,6 +31,7 @@ from iomodel.counting.requirements import check_numbers, requirements
 from iomodel.counting.tiles import with_followers
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS, TILE_NAMES
+from iomodel.nests.feature_names import AS_WRITTEN
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Mask
 from iomodel.workloads.linear import Linear
@@ -348,8 +349,9 @@ def _check_names(algorithm: AlgorithmLike, first: Attention, options: Mapping[st
     check_kind(declaration, kind_of(first))
     taken = {**declaration.takes(first.direction), **declaration.common}
     known = [*Attention.model_fields, *SIDES, *TILE_NAMES, *taken]
+    written = {*AS_WRITTEN, *declaration.written(first.direction)}
     for name in options:
-        if name not in taken:
+        if name not in taken and name not in written:
             likely = [*Attention.model_fields, *SIDES, *taken, "block_q", "block_kv"]
             raise UnknownNameError(f"argument for {algorithm}", name, sorted(known), likely)
 

@@ -31,7 +31,7 @@ from iomodel.nests.alphabet import (
     TILES,
 )
 from iomodel.nests.as_written import as_written
-from iomodel.nests.feature_names import AS_WRITTEN, BAND_ONLY
+from iomodel.nests.feature_names import AS_WRITTEN, BAND_ONLY, default_of, other_of
 from iomodel.nests.features import FEATURES, dressed
 from iomodel.nests.language import Nest, Tensor, retiled
 from iomodel.nests.symbols import (
@@ -201,10 +201,11 @@ def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, An
     if kind.operation != "attention":
         features = {name: name in kind.features for name in declaration.features}
         return declaration.nest(kind.direction, **switches, **symbols, **features)
-    written = {name for name in AS_WRITTEN if switches.pop(name, False)}
+    written = {name for name in AS_WRITTEN if switches.pop(name, default_of(name)) != default_of(name)}
     for name in written.intersection(BAND_ONLY if kind.mask.tabulated else ()):
         raise InputError(
-            f"{name}: True given for a mask given by data; allowed: False, or a full mask, causal, a window"
+            f"{name}: {other_of(name)!r} given for a mask given by data; allowed: {default_of(name)!r}, or a full "
+            "mask, causal, a window"
         )
     passes = [
         as_written(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
@@ -11,7 +11,7 @@ from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import OPTIONS
-from iomodel.nests.feature_names import AS_WRITTEN
+from iomodel.nests.feature_names import APART, AS_WRITTEN, WORDS, default_of
 
 
 def check_options(
@@ -19,7 +19,7 @@ def check_options(
 ) -> dict[str, Any]:
     """Check the options of an algorithm and fill in the defaults; errors name the option."""
     allowed, whole = {**declaration.takes(direction), **declaration.common}, {}
-    written = dict.fromkeys(declaration.written(direction), False)
+    written = declaration.written(direction)
     for name, value in options.items():
         if name in written or name in AS_WRITTEN:
             _check_written(declaration, name, value, written)
@@ -30,7 +30,14 @@ def check_options(
             whole[name] = as_integer(name, value)
         elif type(value) is not type(allowed[name]):
             raise InputError(f"{name}: {shown(value)} given; allowed: {type(allowed[name]).__name__}")
-    chosen = {name: value for name, value in {**allowed, **options, **whole}.items() if name in allowed or value}
+    chosen = {
+        name: value
+        for name, value in {**allowed, **options, **whole}.items()
+        if name in allowed or value != default_of(name)
+    }
+    for name, others in APART.items():
+        if clash := [other for other in others if name in chosen and other in chosen]:
+            raise InputError(f"{name}: {chosen[name]!r} given with {clash[0]}; allowed: {default_of(name)!r}")
     if declaration.approximates and chosen.get("packed"):
         raise InputError(f"packed: True given; allowed: False, because {declaration.name} has no packed rows")
     if direction == "both":
@@ -48,11 +55,15 @@ def check_options(
     return chosen
 
 
-def _check_written(declaration: Algorithm, name: str, value: Any, written: Mapping[str, bool]) -> None:
-    if not isinstance(value, bool):
+def _check_written(declaration: Algorithm, name: str, value: Any, written: Collection[str]) -> None:
+    if name in WORDS and (not isinstance(value, str) or value not in WORDS[name]):
+        raise UnknownNameError(name, value, WORDS[name])
+    if name not in WORDS and not isinstance(value, bool):
         raise InputError(f"{name}: {shown(value)} given; allowed: bool")
-    if value and name not in written:
-        raise InputError(f"{name}: True given; allowed: False, because {declaration.name} {AS_WRITTEN[name]}")
+    if value != default_of(name) and name not in written:
+        raise InputError(
+            f"{name}: {value!r} given; allowed: {default_of(name)!r}, because {declaration.name} {AS_WRITTEN[name]}"
+        )
 
 
 def only_taken(declaration: Algorithm, direction: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -66,12 +77,12 @@ def known_options(algorithms: Iterable[AlgorithmLike], direction: str | None = N
     """Collect the options of all given algorithms with their defaults, in one direction or in any."""
     known: dict[str, Any] = {}
     common: dict[str, Any] = {}
-    written: dict[str, bool] = {}
+    written: dict[str, bool | str] = {}
     for name in algorithms:
         declaration = find_algorithm(name)
         known = {**(declaration.options if direction is None else declaration.takes(direction)), **known}
         common |= declaration.common
-        written |= dict.fromkeys(_written_names(declaration, direction), False)
+        written |= {name: default_of(name) for name in _written_names(declaration, direction)}
     return {**known, **common, **dict(sorted(written.items()))}
 
 

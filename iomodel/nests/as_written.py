@@ -8,6 +8,7 @@ eager_loads           the stationary tile is loaded before the range of the loop
 unskipped_window      keys before a window are masked, but their tiles are not skipped
 padded_queries        rows that pad the last query tile see keys, as queries after the last one would
 bias_vector           the bias has one row per head for all queries
+order                 "serpentine": every second query tile walks the keys backwards, and the tile at the turn is kept
 ====================  ==================================================================================================
 
 All are off by default, and each applies to the nest of a call with its features. The sources that each one describes
@@ -38,6 +39,7 @@ from iomodel.nests.language import (
     Store,
     Tensor,
     rebuilt,
+    same_body,
 )
 from iomodel.nests.symbols import B_r
 from iomodel.nests.tensors import D, bias_rows, key, query, split
@@ -146,6 +148,22 @@ def _with_bias_vector(nest: Nest) -> Nest:
     return _everywhere(nest, change)
 
 
+def _with_serpentine_order(nest: Nest) -> Nest:
+    def turn(inner: Statement) -> Sequence[Statement]:
+        if isinstance(inner, Loop) and inner.masked and inner.axis == key:
+            return (replace(inner, serpentine=True),)
+        return (inner,)
+
+    def change(statement: Statement) -> Sequence[Statement]:
+        if isinstance(statement, Loop) and statement.axis == query:
+            walks = [inner for inner in same_body(statement) if isinstance(inner, Loop)]
+            if len(walks) == 1 and any(isinstance(leaf, Load) and key in leaf.tensor.axes for leaf in walks[0].body):
+                return (statement.with_body(rebuilt(statement.body, turn)),)
+        return (statement,)
+
+    return _everywhere(nest, change)
+
+
 _CHANGES: tuple[Callable[[Nest], Nest], ...] = (
     _with_padded_statistics,
     _with_masked_loads,
@@ -153,6 +171,7 @@ _CHANGES: tuple[Callable[[Nest], Nest], ...] = (
     partial(_with_sight, left=False),
     partial(_with_sight, padded=True),
     _with_bias_vector,
+    _with_serpentine_order,
 )
 CHANGES: dict[str, Callable[[Nest], Nest]] = dict(zip(AS_WRITTEN, _CHANGES, strict=True))
 """Every option, in the order of application."""

@@ -9,6 +9,7 @@ from typing import Any
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.cost import Cost, cost
 from iomodel.errors import IOModelError
+from iomodel.nests.feature_names import default_of, other_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.varlen import VarlenAttention
@@ -47,8 +48,8 @@ def _as_written(reference: Cost) -> Iterator[_Changed]:
     w, tiles, options = reference.workload, reference.tiles, dict(reference.options)
     for name in find_algorithm(reference.algorithm).written(w.direction):
         if name != "value_slabs":
-            on = not options.get(name, False)
-            yield f"{name}={on}", w, tiles, {**options, name: on}
+            value = default_of(name) if name in options else other_of(name)
+            yield f"{name}={value}", w, tiles, {**options, name: value}
 
 
 def _masks(reference: Cost) -> Iterator[_Changed]:

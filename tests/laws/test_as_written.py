@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.errors import InputError, UnknownNameError
-from iomodel.nests.feature_names import AS_WRITTEN, BAND_ONLY
+from iomodel.nests.feature_names import APART, AS_WRITTEN, BAND_ONLY, default_of, other_of
 from iomodel.testing.machine import Run
 from iomodel.workloads.masks.tabulated import Tabulated
 from tests.laws import test_reference_backward as gradients
 from tests.laws import test_reference_features as outputs
 from tests.laws.test_counts import measured, predicted
 from tests.reference.written import PLAIN, Written
-from tests.support.strategies import EXACT, VARIANTS, Case, Variant, cases, fraction_of_examples
+from tests.support.strategies import EXACT, VARIANTS, Case, Variant, cases, fraction_of_examples, switched_on
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def written(draw: Callable[..., Any], name: str, direction: str, masked: bool) -
     """Some of the options of an algorithm; `masked`: under a mask given element by element."""
     names = [option for option in algorithm(name).written(direction) if not (masked and option in BAND_ONLY)]
     chosen = draw(st.sets(st.sampled_from(names), max_size=4)) if names else set()
-    return Written(**dict.fromkeys(chosen, True))
+    return Written(**switched_on(chosen))
 
 
 @pytest.mark.parametrize("name", outputs.FEATURED)
@@ -102,7 +102,9 @@ def with_option(draw: st.DrawFn, option: Option) -> Case:
         tiles["block_value"] = draw(st.integers(1, 6))
     if option.name == "bias_vector":
         case = replace(case, workload=case.workload.model_copy(update={"bias": True}))
-    return replace(case, tiles=tiles, options={**case.options, option.name: True})
+    apart = {*APART.get(option.name, ()), *(name for name, others in APART.items() if option.name in others)}
+    options = {name: value for name, value in case.options.items() if name not in apart}
+    return replace(case, tiles=tiles, options={**options, option.name: other_of(option.name)})
 
 
 @each_option
@@ -117,6 +119,7 @@ TELLING = {
     "unskipped_window": Attention(q_len=9, kv_len=9, head_dim=2, mask=Window(left=1, right=0)),
     "padded_queries": Attention(q_len=5, kv_len=9, head_dim=2, mask=Window(right=0, align="top-left")),
     "masked_loads": Attention(q_len=6, kv_len=9, head_dim=2, mask="causal"),
+    "order": Attention(q_len=9, head_dim=2),
     "bias_vector": Attention(q_len=5, kv_len=9, head_dim=2, bias=True),
     "eager_loads": Attention(q_len=9, kv_len=9, head_dim=2, mask=Window(left=0, right=0, align="top-left")).model_copy(
         update={"q_len": 12, "kv_len": 7}
@@ -142,17 +145,17 @@ def test_each_option_changes_a_count(option: Option) -> None:
         call = call.model_copy(update={"kv_len": 10})
     slab = {"block_value": 1} if option.name == "value_slabs" else {}
     plain = iomodel.cost(option.algorithm, call, tiles, **options)
-    other = iomodel.cost(option.algorithm, call, tiles | slab, **options, **{option.name: True})
+    other = iomodel.cost(option.algorithm, call, tiles | slab, **options, **{option.name: other_of(option.name)})
     assert (other.reads, other.writes) != (plain.reads, plain.writes)
-    assert dict(other.options) == {**plain.options, option.name: True}
-    assert iomodel.cost(option.algorithm, call, tiles, **options, **{option.name: False}) == plain
+    assert dict(other.options) == {**plain.options, option.name: other_of(option.name)}
+    assert iomodel.cost(option.algorithm, call, tiles, **options, **{option.name: default_of(option.name)}) == plain
 
 
 def test_a_reference_kernel_knows_every_option() -> None:
     known = {*Written.__dataclass_fields__}
     assert {option.name for option in OPTIONS} == known
     assert {*AS_WRITTEN} <= known
-    assert not any(vars(PLAIN).values())
+    assert vars(PLAIN) == {name: default_of(name) for name in known}
 
 
 CALL = Attention(q_len=7, kv_len=10, head_dim=4, mask="causal")
@@ -212,6 +215,17 @@ def test_splits_by_hand() -> None:
     )
 
 
+def test_keys_up_and_down_by_hand() -> None:
+    call = Attention(q_len=7, kv_len=9, head_dim=1)
+    # Three tiles of 3, 3, 1 queries over tiles of 4, 4, 1 keys: up 9; down 9 but the last 1; up 9 but the first 4.
+    turning = moved("flash2", call, {"block_q": 3, "block_kv": 4}, order="serpentine")
+    assert (turning["r K"], turning["r V"], turning["r Q"], turning["w O"]) == (9 + 8 + 5, 22, 7, 7)
+    # Causal: queries 0-3 see keys 0-6, queries 4-6 keys 0-9, in tiles of 4; the walks end at 7 and begin at 9.
+    assert moved("flash2", order="serpentine")["r K"] == (8 + 10) * 4
+    # In tiles of 5 the first walk ends, and the second begins, at keys 5-9.
+    assert moved("flash2", tiles={"block_q": 4, "block_kv": 5}, order="serpentine")["r K"] == (10 + 5) * 4
+
+
 def test_slabs_of_columns_by_hand() -> None:
     call = Attention(q_len=6, kv_len=4, head_dim=3, value_dim=5)
     slabs = moved("flash2", call, {"block_q": 3, "block_kv": 2, "block_value": 2}, value_slabs=True)
@@ -254,5 +268,10 @@ def test_an_option_without_a_meaning_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="drop_empty_splits"):
         iomodel.expressions("flash2", drop_empty_splits=True)
     for option in BAND_ONLY:
-        with pytest.raises(InputError, match=f"{option}: True given for a mask given by data"):
-            iomodel.expressions("flash2", iomodel.Documents([3, 4]), **{option: True})
+        with pytest.raises(InputError, match=f"{option}: {other_of(option)!r} given for a mask given by data"):
+            iomodel.expressions("flash2", iomodel.Documents([3, 4]), **{option: other_of(option)})
+    with pytest.raises(UnknownNameError, match="order: 'backwards' is unknown; allowed: plain, serpentine"):
+        iomodel.expressions("flash2", order="backwards")
+    for other in APART["order"]:
+        with pytest.raises(InputError, match=f"order: 'serpentine' given with {other}; allowed: 'plain'"):
+            iomodel.expressions("flash2", order="serpentine", bias=True, **{other: True})

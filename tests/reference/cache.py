@@ -12,6 +12,7 @@ from iomodel.testing.machine import FloatArray, Machine, Width
 
 from .extras import Extras, place, write_rng_state
 from .grid import IntArray, Program, Visit
+from .written import PLAIN, Written, turned
 
 Name = Literal["K", "V"]
 ALL = slice(None)
@@ -33,8 +34,11 @@ def paged(data: FloatArray, table: IntArray, size: int) -> FloatArray:
 class Cache:
     """K and V in HBM, and their tiles on chip. Both are as stored: a scale is applied when they are used."""
 
-    def __init__(self, machine: Machine, K: FloatArray, V: FloatArray, extras: Extras) -> None:
-        self.machine, self.extras = machine, extras
+    def __init__(
+        self, machine: Machine, K: FloatArray, V: FloatArray, extras: Extras, written: Written = PLAIN
+    ) -> None:
+        self.machine, self.extras, self.written = machine, extras, written
+        self.last: dict[Name, tuple[Program, Visit, slice]] = {}  # the tile in each buffer, with its columns
         self.width: Width = "kv" if extras.own_kv_dtype else "io"
         self.depth: dict[Name, int] = {"K": K.shape[-1], "V": V.shape[-1]}
         self.buffers: dict[str, FloatArray] = {}
@@ -75,7 +79,7 @@ class Cache:
 
     def alloc_scale(self, name: Name, per: Literal["head", "token"], length: int = 1) -> None:
         """A buffer for the scales of K or V, if they are of this kind."""
-        if self.extras.scales == per:
+        if self.extras.scales == per and f"{name}_scale" not in self.machine.sram.buffers:
             self.buffers[f"{name}_scale"] = self.machine.sram.alloc(f"{name}_scale", (length,), "fp32")
 
     def load_scale(self, name: Name, per: Literal["head", "token"], program: Program, keys: slice = ALL) -> None:
@@ -110,10 +114,16 @@ class Cache:
         That of V may have room for some `columns` alone.
         """
         for name in names:
-            if not (self.extras.latent and name == "V" and "K" in names):
+            if not (self.extras.latent and name == "V" and "K" in names) and name not in self.machine.sram.buffers:
                 width = columns if columns and name == "V" else self.depth[name]
                 self.buffers[name] = self.machine.sram.alloc(name, (block, width), self.width)
             self.alloc_scale(name, "token", block)
+
+    def end_walk(self) -> None:
+        """Free what a query tile has on chip, but not the last key tile of a walk that turns there."""
+        sram = self.machine.sram
+        stays = {"K", "V", "K_scale", "V_scale"} if self.written.order == "serpentine" else set()
+        sram.free(*(sram.buffers.keys() - stays))
 
     def free_tile(self, name: Name) -> None:
         """Give them back."""
@@ -150,6 +160,9 @@ class Cache:
                 buffer[:n] = self.buffers["K"][:n, : self.depth["V"]]
                 tiles.append(buffer[:n])
                 continue
+            if self.stays(name, program, visit, part):
+                tiles.append(buffer[:n] * self.scale(name, n)[:, None])
+                continue
             whole = slice(keys.start, keys.start + len(buffer)) if size and not masked else loaded
             moved = self.load(name, program, whole, part)
             buffer[:] = 0.0
@@ -158,14 +171,29 @@ class Cache:
             tiles.append(buffer[:n] * self.scale(name, n)[:, None])
         return tiles
 
+    def stays(self, name: Name, program: Program, visit: Visit | slice, part: slice) -> bool:
+        """Whether a walk has turned at a tile that is in its buffer; it will be there after this visit."""
+        if isinstance(visit, slice):
+            return False
+        before = self.last.get(name)
+        self.last[name] = program, visit, part
+        return (
+            before is not None and before[0] is program and before[2] == part and turned(before[1], visit, self.written)
+        )
+
 
 def forward(
-    Q: FloatArray, K: FloatArray, V: FloatArray, capacity: int | None, extras: Extras | None
+    Q: FloatArray,
+    K: FloatArray,
+    V: FloatArray,
+    capacity: int | None,
+    extras: Extras | None,
+    written: Written = PLAIN,
 ) -> tuple[Machine, Cache, Extras]:
     """A machine with the inputs of a forward call in HBM; the state of its generator is written first."""
     extras = extras or Extras()
     machine = Machine(Q, None, None, capacity)
-    cache = Cache(machine, K, V, extras)
+    cache = Cache(machine, K, V, extras, written)
     place(machine, extras)
     write_rng_state(machine, extras)
     return machine, cache, extras

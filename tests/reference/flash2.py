@@ -10,7 +10,7 @@ from .cache import forward
 from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
 from .grid import programs, split, visits
 from .masks import BoolArray, finite, logsumexp, reciprocal
-from .written import PLAIN, Statistics, Written, masks_of
+from .written import PLAIN, Statistics, Written, in_order, masks_of
 
 
 def run(
@@ -37,7 +37,7 @@ def run(
     here it is as in the derivation of section 3.1.
     """
     d, d_v = Q.shape[-1], V.shape[-1]
-    machine, cache, extras = forward(Q, K, V, capacity, extras)
+    machine, cache, extras = forward(Q, K, V, capacity, extras, written)
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
     statistics = Statistics(machine, Q, K, packed, written)
@@ -48,7 +48,7 @@ def run(
     mask, as_read = masks_of(
         Q, K, left=left, right=right, align=align, packed=packed, seen=seen, written=written, block_q=block_q
     )
-    tiles = visits(mask, block_q, block_kv, as_read)
+    tiles = in_order(visits(mask, block_q, block_kv, as_read), written)
 
     for program in programs(Q, K, packed):
         for columns, (rows, visited) in product(split(d_v, slab), tiles):  # line 3
@@ -98,7 +98,8 @@ def run(
             saved = {"LSE": logsumexp(m, l), "m": m, "l": l}  # lines 13 and 15
             for name in saved.keys() & hbm.arrays.keys():
                 statistics.store(name, program, rows, block_q, saved[name])
-            sram.free()
+            cache.end_walk()
+        sram.free()
     m, l = statistics.value("m"), statistics.value("l")
     logarithms = statistics.value("LSE") if m is None or l is None else logsumexp(m, l)
     return machine.result(O=hbm.arrays["O"], LSE=logarithms)

@@ -8,7 +8,7 @@ from .cache import forward
 from .extras import Extras, alloc_bias, alloc_per_head, kept, load_per_head, offset, transform
 from .grid import programs, visits
 from .masks import BoolArray, finite, logsumexp, reciprocal
-from .written import PLAIN, Statistics, Written, masks_of
+from .written import PLAIN, Statistics, Written, in_order, masks_of
 
 
 def run(
@@ -34,7 +34,7 @@ def run(
     current one is multiplied by its V, so that two tiles of scores are on chip; K is a tile ahead of V.
     """
     d, d_v = Q.shape[-1], V.shape[-1]
-    machine, cache, extras = forward(Q, K, V, capacity, extras)
+    machine, cache, extras = forward(Q, K, V, capacity, extras, written)
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("O", (*Q.shape[:3], d_v))
     statistics = Statistics(machine, Q, K, packed, written)
@@ -44,7 +44,7 @@ def run(
     mask, as_read = masks_of(
         Q, K, left=left, right=right, align=align, packed=packed, seen=seen, written=written, block_q=block_q
     )
-    tiles = visits(mask, block_q, block_kv, as_read)
+    tiles = in_order(visits(mask, block_q, block_kv, as_read), written)
 
     for program in programs(Q, K, packed):
         for rows, visited in tiles:
@@ -103,5 +103,6 @@ def run(
             hbm.store("O", at, o)
             if lse:
                 statistics.store("LSE", program, rows, block_q, logsumexp(m, l))
-            sram.free()
+            cache.end_walk()
+        sram.free()
     return machine.result(O=hbm.arrays["O"], LSE=statistics.value("LSE"))

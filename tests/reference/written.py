@@ -7,7 +7,7 @@ import numpy as np
 
 from iomodel.testing.machine import FloatArray, Machine
 
-from .grid import Program, Sight, row_mask, sight
+from .grid import Program, Sight, Visit, row_mask, sight
 from .masks import BoolArray
 
 Rows = slice
@@ -15,7 +15,7 @@ Rows = slice
 
 @dataclass(frozen=True)
 class Written:
-    """The switches; each is off by default."""
+    """The switches, each off by default, and the order of the keys."""
 
     padded_statistics: bool = False  # statistics are moved for whole tiles of rows
     masked_loads: bool = False  # keys after the last one that a query tile sees are not loaded
@@ -28,6 +28,7 @@ class Written:
     drop_empty_splits: bool = False  # a split without keys leaves nothing
     combine_one_split: bool = False  # one split is combined too
     delta_twice: bool = False  # D is loaded by both calls for dQ
+    order: str = "plain"  # "serpentine": up the keys and down again, from one query tile to the next
 
 
 PLAIN = Written()
@@ -97,6 +98,20 @@ class Statistics:
             grouped = array.reshape(self.batch, self.kv_heads, self.q_len, -1)
             return grouped.swapaxes(2, 3).reshape(self.batch, self.heads, self.q_len)
         return array
+
+
+def in_order(tiles: list[tuple[slice, list[Visit]]], written: Written) -> list[tuple[slice, list[Visit]]]:
+    """The query tiles with their key tiles in the order of the walk, of every second one from the last to the first."""
+    if written.order == "plain":
+        return tiles
+    return [(rows, visited[::-1] if number % 2 else visited) for number, (rows, visited) in enumerate(tiles)]
+
+
+def turned(last: Visit | None, visit: Visit, written: Written) -> bool:
+    """Whether a walk begins at the key tile where that of the query tile before has ended, which is still on chip."""
+    if written.order == "plain" or last is None:
+        return False
+    return last.rows.stop == visit.rows.start and last.keys == visit.keys
 
 
 def masks_of(

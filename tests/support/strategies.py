@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import product
@@ -16,7 +16,7 @@ import iomodel
 from iomodel import testing
 from iomodel.algorithms import algorithm, exact_algorithms
 from iomodel.counting.mask_kind import MaskKind
-from iomodel.nests.feature_names import BAND_ONLY
+from iomodel.nests.feature_names import APART, BAND_ONLY, other_of
 from iomodel.nests.features import FEATURES
 from iomodel.testing.drawn_masks import Kind
 from iomodel.testing.machine import Run
@@ -264,7 +264,14 @@ def cases(draw: st.DrawFn, variant: Variant, plain: bool = False) -> Case:
     return Case(variant.algorithm, workload, tiles, options)
 
 
-def as_written(variant: Variant, mask: Any) -> st.SearchStrategy[dict[str, bool]]:
+def switched_on(names: Iterable[str]) -> dict[str, Any]:
+    """Options as written, each with the value that changes a count; of those that go apart, the first."""
+    chosen = sorted(names)
+    refused = {other for name, others in APART.items() if name in chosen for other in others}
+    return {name: other_of(name) for name in chosen if name not in refused}
+
+
+def as_written(variant: Variant, mask: Any) -> st.SearchStrategy[dict[str, Any]]:
     """Some of the options as written, in one of eight: each choice has formulas of its own, which take their time.
 
     `tests/laws/test_as_written.py` draws them in every example.
@@ -274,9 +281,7 @@ def as_written(variant: Variant, mask: Any) -> st.SearchStrategy[dict[str, bool]
         names = tuple(name for name in names if name not in BAND_ONLY)
     if not names:
         return st.just({})
-    some = st.sets(st.sampled_from(names), min_size=1, max_size=3).map(
-        lambda chosen: dict.fromkeys(sorted(chosen), True)
-    )
+    some = st.sets(st.sampled_from(names), min_size=1, max_size=3).map(switched_on)
     return st.one_of(*[st.just({})] * 7, some)
 
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from iomodel.testing.machine import FloatArray, Run
 
 from ..extras import NONE, Extras
+from ..grid import Visit
 from ..masks import BoolArray
-from ..written import PLAIN, Written
+from ..written import PLAIN, Written, in_order, turned
 from .gradients import KeyGradients
 from .keys import run_keys
 from .rows import preprocess
@@ -32,7 +33,8 @@ def run_queries(call: Call, block_q: int, block_kv: int) -> None:
         scores = Scores(call, program, block_q, block_kv, by_rows=True)
         if call.written.two_statistics:
             sram.alloc("l", (block_q,), "fp32")
-        for rows, visited in call.by_queries(block_q, block_kv):
+        last: Visit | None = None
+        for rows, visited in in_order(call.by_queries(block_q, block_kv), call.written):
             n = rows.stop - rows.start
             q, do, lse, D, dq = q_tile[:n], do_tile[:n], lse_tile[:n], d_tile[:n], dq_tile[:n]
             at = program.rows(rows)
@@ -47,9 +49,11 @@ def run_queries(call: Call, block_q: int, block_kv: int) -> None:
             for visit in visited:
                 n_k = visit.keys.stop - visit.keys.start
                 k, v = k_tile[:n_k], v_tile[:n_k]
-                k[:], v[:] = 0.0, 0.0
-                loaded = visit.loaded.stop - visit.loaded.start
-                k[:loaded], v[:loaded] = (hbm.load(name, program.keys(visit.loaded)) for name in ("K", "V"))
+                if not turned(last, visit, call.written):
+                    k[:], v[:] = 0.0, 0.0
+                    loaded = visit.loaded.stop - visit.loaded.start
+                    k[:loaded], v[:loaded] = (hbm.load(name, program.keys(visit.loaded)) for name in ("K", "V"))
+                last = visit
                 ds = scores.back(scores.remake(visit, q, k, lse), do, v, D)
                 dq += call.machine.matmul(ds, k)
             hbm.store("dQ", at, dq)
