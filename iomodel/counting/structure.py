@@ -56,7 +56,11 @@ class Part:
         Further tiles whose trips repeat no move, since every move covers their axes; the smallest size is the best.
     irregular : bool
         True if the cost has no known structure, as where pieces of several lengths are cut into tiles, whole tiles
-        are moved, only parts that hold a position leave anything, or packed tiles move a value per head.
+        are moved, only parts that hold a position leave anything, packed tiles move a value per head, or every second
+        walk goes backwards.
+    serpentine : bool
+        True for an irregular cost that is known from its trip counts but for the tile at which a walk turns: every
+        move but those of serpentine walks without a mask is separable.
     """
 
     nest: Nest
@@ -66,6 +70,7 @@ class Part:
     masked: bool
     irregular: bool = False
     least: tuple[Symbol, ...] = ()
+    serpentine: bool = False
 
     def only(self, *roles: Role) -> Nest:
         """Return the nest with no moves but those of the given roles (:func:`role`)."""
@@ -208,6 +213,12 @@ def _part(nest: Nest, mask: MaskKind, packed: bool) -> Part:
     )
     pair = next(_masked_pairs(nest), None) if mask != FULL or uneven else None
     outer, inner = pair or (ordered[0], ordered[1])
+    turned = next((block for block in blocks if isinstance(block, Loop) and block.serpentine), None)
+    if turned is not None:
+        known = (
+            pair is None and not least and turned.tile == inner and TILE_ORDER.index(outer) < TILE_ORDER.index(inner)
+        )
+        return Part(nest, outer, inner, axes, masked=False, irregular=True, serpentine=known, least=least)
     return Part(nest, outer, inner, axes, pair is not None, least=least)
 
 

@@ -48,7 +48,7 @@ def compiled_parts(
         least = tuple(NAME_OF[tile] for tile in part.least)
         footprint = compile_formulas([occupied], numbers, (*tiles, *least), kind.operation)
         shape = (part.masked, part.irregular, part.provable, part.prefers_inner)
-        return PartFormulas(tiles, axes(part), *shape, least, every, footprint, base, strict)
+        return PartFormulas(tiles, axes(part), *shape, least, every, footprint, base, strict, part.serpentine)
 
     rest = counts.footprint(fixed, view, weight) if fixed else Integer(0)
     return Parts(tuple(map(compiled, tileable)), compile_formulas([rest], numbers, (), kind.operation))

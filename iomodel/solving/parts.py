@@ -29,7 +29,7 @@ class PartFormulas:
         The outer and the inner tile.
     axes : tuple of CutAxis
         The axis that each tile cuts.
-    masked, irregular, provable, prefers_inner : bool
+    masked, irregular, provable, prefers_inner, serpentine : bool
         Properties of :class:`iomodel.counting.structure.Part`.
     least : tuple of str
         The tiles that stay at their smallest allowed size.
@@ -46,6 +46,7 @@ class PartFormulas:
     footprint: Formulas
     base: Formulas
     strict: Formulas
+    serpentine: bool = False
 
     def occupied(self, ask: BoundCall, at: Mapping[str, int]) -> int:
         """Evaluate the footprint at the sizes of all tiles, in the unit of the budget."""
@@ -75,6 +76,7 @@ class PartFormulas:
             budget=budget,
             prefer_inner=self.prefers_inner,
             irregular=self.irregular,
+            serpentine=self.serpentine,
             base=base,
             strict=strict,
             least_stream=least_stream,

@@ -92,7 +92,8 @@ class Problem:
 
     `base` is the part of the cost that no tile reduces; None marks a separable cost. `strict` is the part of the cost
     to which the bounds of a staircase apply; None if they apply to the whole cost. `least_stream` is the traffic
-    streamed past one tile that covers the outer axis. No bound holds for an `irregular` cost.
+    streamed past one tile that covers the outer axis. No bound holds for an `irregular` cost; few tiles compete if it
+    is `serpentine` (:mod:`iomodel.solving.serpentine`).
     """
 
     outer: TileRange
@@ -107,6 +108,7 @@ class Problem:
     costs: Callable[[Any, Any], Any] | None = None
     known: dict[Tile, int] = field(default_factory=dict)
     irregular: bool = False
+    serpentine: bool = False
 
     def compute(self, outers: range, v: int) -> None:
         """Evaluate the costs at many outer sizes in one batch, if `costs` is given."""

@@ -1,6 +1,6 @@
 """Least traffic over two tile sizes under a memory budget: exact, with few evaluations.
 
-There are three shapes of cost, and two have a bound that proves the search complete.
+There are four shapes of cost, and the search of three of them has a proof that it is complete.
 
 *Separable* (no mask in force): the cost is a non-decreasing function of the two trip counts; of those along every
 length, where sequences of different lengths are summed. For every outer tile the largest inner tile that fits is then
@@ -19,10 +19,13 @@ at (u, v) are
 So cost(u, v) >= base + max((cost(1, 1) - base) / u, least stream), which falls as u grows: the search walks u
 downwards and stops where this bound exceeds the best cost so far.
 
-*Irregular* (pieces of several lengths): no bound holds, so every tile that fits is examined
-(:mod:`iomodel.solving.exhaustive`).
+*Serpentine* (every second walk backwards, no mask in force): the tiles of one pair of trip counts compete by a line
+(:mod:`iomodel.solving.serpentine`).
 
-The order of preference in all three: traffic at most (1 + epsilon) of the least; then the larger preferred tile; then
+*Irregular* (pieces of several lengths, a serpentine walk under a mask): no bound holds, so every tile that fits is
+examined (:mod:`iomodel.solving.exhaustive`).
+
+The order of preference in all of them: traffic at most (1 + epsilon) of the least; then the larger preferred tile; then
 less traffic; then the smaller footprint; then the smaller other tile.
 """
 
@@ -33,6 +36,7 @@ from math import floor, inf
 
 from iomodel.solving.exhaustive import search_all
 from iomodel.solving.problem import Problem, SearchResult, Tile
+from iomodel.solving.serpentine import search_serpentine
 from iomodel.solving.strategies import Separable, Stationary, Strategy
 
 
@@ -41,6 +45,8 @@ def search(problem: Problem, epsilon: Fraction = Fraction(0), at_most: int | Non
 
     `at_most` replaces the limit on the cost that follows from epsilon; it is not below the least cost.
     """
+    if problem.serpentine:
+        return search_serpentine(problem, epsilon, at_most)
     if problem.irregular:
         return search_all(problem, epsilon, at_most)
     walk: Strategy = Stationary(problem) if problem.base is not None else Separable(problem)

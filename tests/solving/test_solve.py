@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.nests.alphabet import NUMBERS
+from iomodel.nests.feature_names import other_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 from tests.support.exhaustive_tiles import KEYS, WAYS, Call, Question, exhaustive, tiles_of
@@ -136,6 +137,9 @@ AS_WRITTEN = [
     ("flash2", "forward", "eager_loads"),
     ("flash2", "forward", "unskipped_window"),
     ("flash2", "forward", "padded_queries"),
+    ("flash2", "forward", "order"),
+    ("flash3", "forward", "order"),
+    ("two_pass", "backward", "order"),
     ("flash2", "backward", "padded_statistics"),
     ("split_kv", "forward", "drop_empty_splits"),
     ("tiled_query", "forward", "masked_loads"),
@@ -149,7 +153,15 @@ def test_options_as_written_are_searched_exactly(
 ) -> None:
     mask = data.draw(st.sampled_from(["full", "causal", iomodel.Window(left=left, right=0), TOP_LEFT]))
     question = data.draw(questions(name, direction, ({}, mask, {"packed": data.draw(st.booleans())})))
-    judge(replace(question, options={**question.options, option: True}))
+    judge(replace(question, options={**question.options, option: other_of(option)}))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@given(data=st.data())
+def test_a_serpentine_order_is_searched_exactly(packed: bool, data: st.DataObject) -> None:
+    """Without a mask few tiles compete, of which the search knows that none of the others is better."""
+    question = data.draw(questions("flash2", form=({}, "full", {"packed": packed})))
+    judge(replace(question, options={**question.options, "order": "serpentine"}))
 
 
 def judge(question: Question) -> None:
