@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any, NamedTuple
 
-from iomodel.common.elementwise import ceil_div, floor_div, pick, smaller
+from iomodel.common.elementwise import ceil_div, floor_div, larger, pick, smaller
 from iomodel.timing.balance import spread
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic
 from iomodel.timing.l2 import SharedTiles, lock_step_bytes, tile_bytes
@@ -23,20 +23,29 @@ def streamed_bytes(demand: KernelWork, l2_capacity: int | None, at_once: Any) ->
     The work and the blocks at once may be arrays.
 
     The estimate never falls with a smaller L2 cache or fewer concurrent blocks. Without an L2 cache every request
-    goes to DRAM.
+    goes to DRAM. Waves that walk the keys up and down in turn find those at the turn: all that the L2 cache holds of
+    the tensors that they stream, shared out by size.
     """
     if demand.streamed is not None:
         return demand.streamed
     if l2_capacity is None or at_once is None:
         return demand.requested_bytes
-    return sum(_streamed(moved, demand.blocks, l2_capacity, at_once) for moved in demand.moved)
+    walked: Any = 0
+    if demand.serpentine:
+        walked = sum(
+            pick(moved.requested > moved.distinct, ceil_div(moved.distinct, moved.instances), 0)
+            for moved in demand.moved
+        )
+    return sum(_streamed(moved, demand.blocks, l2_capacity, at_once, walked) for moved in demand.moved)
 
 
-def _streamed(moved: TensorTraffic, blocks: Any, capacity: int, at_once: Any) -> Any:
+def _streamed(moved: TensorTraffic, blocks: Any, capacity: int, at_once: Any, walked: Any) -> Any:
     again = moved.requested  # a second pass of a block finds nothing in the cache
     if not moved.again:
         waves = ceil_div(blocks, at_once)
-        again = smaller(again, floor_div(moved.distinct * (moved.instances + waves - 1), moved.instances))
+        fetched = floor_div(moved.distinct * (moved.instances + waves - 1), moved.instances)
+        found = floor_div((waves - 1) * moved.distinct * smaller(capacity, walked), moved.instances * larger(1, walked))
+        again = smaller(again, larger(moved.distinct, fetched - found))
     # One instance stays in the L2 cache while it is streamed.
     return pick(moved.distinct <= capacity * moved.instances, moved.distinct, again)
 
@@ -106,4 +115,5 @@ def _grid(
         tile=size / trips,
         queries=once / demand.blocks,
         requested=float(sum(moved.requested for moved in again)),
+        serpentine=demand.serpentine,
     )

@@ -120,6 +120,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
         outer.axis.name if outer is not None and inner is not None else None,
         inner is not None,
         kernel.strided,
+        inner is not None and inner.serpentine,
     )
     return folded, counts, sizes
 

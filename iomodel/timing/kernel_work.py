@@ -82,6 +82,8 @@ class KernelWork:
         Parts of a launch over sequences of different lengths.
     strided : bool
         Computes the address of each element.
+    serpentine : bool
+        True if the streamed tensors are walked up and down in turn.
     """
 
     title: str
@@ -103,6 +105,7 @@ class KernelWork:
     streamed: int | None = None
     sequences: tuple[tuple[KernelWork, Attention], ...] = ()
     strided: bool = False
+    serpentine: bool = False
 
     def at(self, places: Any) -> KernelWork:
         """Return the work at some of the points of its arrays."""

@@ -10,6 +10,13 @@ visits to tile j of T, the tiles of all live sets and the private data of the bl
 bytes, with tiles of t bytes, queries of q and an output of o, and :math:`P_w` blocks in the wave. (At the first tile
 only one block of the next wave has read its queries, and no more tiles of the other sets have passed than T - 1.)
 
+Where the waves walk the tiles up and down in turn, the tile r places from the turn is visited again after
+
+.. math:: t\,(1 + (k_w + k_{w+1} - 1)\,r) + P_w\,o + P_{w+1}\,q
+
+bytes: W waves over one set of N bytes fetch :math:`N + (W - 1)(N - C)` of them through a cache of C, where W N would be
+fetched in one direction (o = q = 0).
+
 Real blocks drift. A visit to a tile that another block has visited shortly before still hits if it is within the share
 x of a walk that the cache holds, :math:`k T t (1 - (1 - x)^m) + x\,private = C` for m blocks that share a set. None of
 m - 1 others at independent positions is that near with probability :math:`(1 - x)^{m - 1}` (Che, Tung and Wang 2002,
@@ -54,6 +61,8 @@ class SharedTiles:
         Size of a tile, and of the private data that a block reads first and writes last [B].
     requested : float or None
         Requests of all blocks for tiles, if they do not visit every tile [B].
+    serpentine : bool
+        True if every second wave walks the tiles from the last to the first.
     """
 
     sets: int
@@ -64,6 +73,7 @@ class SharedTiles:
     queries: float = 0.0
     output: float = 0.0
     requested: float | None = None
+    serpentine: bool = False
 
     @property
     def blocks(self) -> int:
@@ -119,11 +129,17 @@ def lock_step_bytes(grid: SharedTiles, capacity: float) -> float:
     >>> grid = SharedTiles(sets=1, sharers=4, tiles=10, slots=2)  # two waves over one set of ten tiles
     >>> lock_step_bytes(grid, capacity=9), lock_step_bytes(grid, capacity=10)
     (20.0, 10.0)
+    >>> grid = SharedTiles(sets=1, sharers=4, tiles=10, slots=2, serpentine=True)
+    >>> lock_step_bytes(grid, capacity=9)  # the second wave finds nine tiles
+    11.0
     """
     most, t = grid.tiles - 1, grid.tile
     kept = 0
     for wave in grid.waves:
         if not wave.shared:
+            continue
+        if grid.serpentine:
+            kept += wave.times * _turning(grid, wave, capacity)
             continue
         base = t * (grid.tiles + (wave.sets - 1) * most)
         slope = t * (wave.next_sets - wave.sets)
@@ -137,6 +153,15 @@ def lock_step_bytes(grid: SharedTiles, capacity: float) -> float:
         first = base + wave.blocks * grid.output + grid.queries <= capacity
         kept += wave.times * (tiles + first)
     return t * float(sum(wave.times * wave.sets for wave in grid.waves) * grid.tiles - kept)
+
+
+def _turning(grid: SharedTiles, wave: Waves, capacity: float) -> int:
+    """Count the tiles that the next wave finds, as it walks back from where a wave has ended [-]."""
+    room = capacity - grid.tile - wave.blocks * grid.output
+    if room < grid.queries:  # the first block of the next wave has read its queries, the others not yet
+        return 0
+    step = grid.tile * (wave.sets + wave.next_sets - 1)
+    return 1 + min(max(floor((room - wave.next_blocks * grid.queries) / step), 0), grid.tiles - 1)
 
 
 def tile_bytes(grid: SharedTiles, capacity: float) -> tuple[float, float]:

@@ -26,6 +26,7 @@ class FoldedKernel:
     """A kernel whose formulas are compiled: its products by their axes m, n and k, its tensors, its outer loop.
 
     A `strided` kernel computes the address of each element.
+    A `serpentine` kernel streams its tensors up and down.
     """
 
     title: str
@@ -34,6 +35,7 @@ class FoldedKernel:
     outer: str | None
     masked: bool
     strided: bool = False
+    serpentine: bool = False
 
 
 @record
@@ -110,6 +112,7 @@ def demand_of(kernel: FoldedKernel, counted: Iterator[Any], sized: Iterator[Any]
         exps_once,
         footprint,
         strided=kernel.strided,
+        serpentine=kernel.serpentine,
     )
 
 

@@ -93,6 +93,11 @@ def full(sets: int, sharers: int, tiles: int) -> list[Block]:
     return [Block(g, range(tiles)) for g in range(sets) for _ in range(sharers)]
 
 
+def up_and_down(blocks: Sequence[Block], slots: int) -> list[Block]:
+    """The same blocks, of which those of every second wave of so many visit their tiles from the last to the first."""
+    return [Block(block.kv, block.tiles[:: -1 if n // slots % 2 else 1]) for n, block in enumerate(blocks)]
+
+
 def causal(
     sets: int, heads: int, rows: int, tiles: int, descending: bool = False, window: int | None = None
 ) -> list[Block]:

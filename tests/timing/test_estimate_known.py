@@ -126,3 +126,21 @@ def test_what_fits_the_l2_is_fetched_once() -> None:
     assert streamed(4e7) == keys + rest
     assert streamed(2**16) in (2 * keys + w.q_len * 128 * 4 + 4 * w.q_len, 2 * keys + rest)
     assert streamed(None) == 216 * keys + rest
+
+
+def test_waves_up_and_down_find_what_the_l2_holds() -> None:
+    """Two waves over keys of 2 MiB: the second misses what the L2 cannot hold, N + (W - 1) (N - C) in all."""
+    w = iomodel.Attention(q_len=128 * 216, kv_len=4096, head_dim=128, dtype="bf16")
+    keys, rest = 2 * 4096 * 128 * 2, 2 * w.q_len * 128 * 2 + 4 * w.q_len
+    for capacity in (2**12, 2**16, 2**19, 2**20 - 2):
+        device = edited(A100, {"memory.l2.capacity": capacity, "limits.blocks_per_sm": 1})
+        tiles = {"block_q": 128, "block_kv": 64, "warps": 4}
+        found = [
+            iomodel.estimate("flash2", w, device, tiles, order=order).kernels[0] for order in ("plain", "serpentine")
+        ]
+        assert [kernel.streamed_bytes for kernel in found] == [2 * keys + rest, keys + (keys - capacity) + rest]
+        plain, turning = found
+        assert plain.lock_step_bytes == 2 * keys + rest
+        # In phase, queries and outputs take room as well: of 108 blocks too much for more than the last tile of 32 KiB.
+        tile, queries = 2 * 64 * 128 * 2, 2 * 128 * 128 * 2 + 4 * 128
+        assert turning.lock_step_bytes == 2 * keys + rest - (tile if capacity >= tile + queries else 0)

@@ -79,7 +79,8 @@ class Clocked(Machine):
             case Random(axes=axes):
                 self.counters["randoms"] += self.area(axes, here)
             case LoadTile(tensor=tensor, after_first=axis) if axis is None or here.trips[axis]:
-                if len(here.loops) > self.grid:  # what a block loads once is no part of its trips
+                # What a block loads once is no part of its trips, nor what a walk finds where it turns.
+                if len(here.loops) > self.grid and not self.stayed(tensor, here):
                     self.counters["loaded"] += self.width(tensor.dtype) * self.area(tensor.axes, here)
             case Accumulate(atomic=True):
                 self.counters["atomic_bytes"] += 4 * (self.counters["atomics"] - before["atomics"])

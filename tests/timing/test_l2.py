@@ -6,11 +6,11 @@ from collections import Counter
 from math import exp, log
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from iomodel.timing.l2 import SharedTiles, lock_step_bytes, tile_bytes
-from tests.support.l2_simulation import TIMINGS, Block, Cache, causal, full, simulated
+from tests.support.l2_simulation import TIMINGS, Block, Cache, causal, full, simulated, up_and_down
 
 SMALL = st.integers(1, 12)
 
@@ -26,6 +26,7 @@ def grids(draw: st.DrawFn) -> tuple[SharedTiles, int]:
         tile=draw(st.integers(1, 8)),
         queries=draw(st.integers(0, 8)),
         output=draw(st.integers(0, 8)),
+        serpentine=draw(st.booleans()),
     )
     needed = grid.sets * grid.tiles * grid.tile + grid.blocks * (grid.queries + grid.output)
     return grid, draw(st.integers(0, int(needed) + 1))
@@ -35,12 +36,40 @@ def cache(grid: SharedTiles, capacity: float) -> Cache:
     return Cache(capacity, grid.tile, grid.queries, grid.output)
 
 
+WITH_QUERIES = SharedTiles(1, 4, 6, slots=2, queries=3, output=1, serpentine=True)
+
+
+@example((WITH_QUERIES, 5))
+@example((WITH_QUERIES, 6))  # the tile at the turn is found before the second block reads its queries
+@example((WITH_QUERIES, 9))
+@example((WITH_QUERIES, 11))
 @given(grids())
 def test_lock_step_is_exact(case: tuple[SharedTiles, int]) -> None:
     grid, capacity = case
     blocks = full(grid.sets, grid.sharers, grid.tiles)
+    if grid.serpentine:
+        blocks = up_and_down(blocks, grid.slots)
     seen = simulated(blocks, grid.slots, cache(grid, capacity), TIMINGS["lock step"])
     assert lock_step_bytes(grid, capacity) == seen.kv_misses
+
+
+@given(keys=st.integers(1, 60), sweeps=st.integers(1, 8), slots=st.integers(1, 5), room=st.integers(0, 70))
+@example(keys=33, sweeps=6, slots=1, room=20)
+def test_sweeps_up_and_down_find_what_the_cache_holds(keys: int, sweeps: int, slots: int, room: int) -> None:
+    """W sweeps over N keys miss N + (W - 1) (N - C) through room for C of them, and W N in one direction, or N."""
+    blocks = full(1, sweeps * slots, keys)
+    found = {}
+    for serpentine, walks in ((False, blocks), (True, up_and_down(blocks, slots))):
+        grid = SharedTiles(1, sweeps * slots, keys, slots, serpentine=serpentine)
+        found[serpentine] = lock_step_bytes(grid, room)
+        assert found[serpentine] == simulated(walks, slots, Cache(room), TIMINGS["lock step"]).kv_misses
+    assert found[True] == keys + (sweeps - 1) * max(0, keys - room)
+    assert found[False] == (keys if room >= keys else sweeps * keys)
+
+
+def test_the_known_case_of_sweeps() -> None:
+    one, both = (SharedTiles(1, 6, 33, 1, serpentine=turning) for turning in (False, True))
+    assert (lock_step_bytes(one, 20), lock_step_bytes(both, 20)) == (198, 33 + 5 * 13)
 
 
 @given(sets=st.integers(1, 40), sharers=st.integers(1, 50), slots=st.integers(1, 70))
@@ -70,19 +99,21 @@ def test_what_misses_is_between_each_tile_once_and_all_requests(
 
 
 def random_case(rng: np.random.Generator, steps: int = 8_000) -> tuple[SharedTiles, list[Block], float]:
-    """A grid as wide as a GPU, in one of three orders, with a capacity around what is live."""
+    """A grid as wide as a GPU, in one of four orders, with a capacity around what is live."""
     while True:
         sets, sharers, tiles = (int(exp(rng.uniform(0, log(most)))) for most in (200, 300, 400))
         if sets * sharers * tiles <= steps:
             break
     slots = int(rng.choice([rng.integers(1, 33), 108, 132, rng.integers(33, 265)]))
     queries, output = (int(size) for size in rng.integers(0, 17, 2))
-    order = rng.choice(["full", "ascending", "descending"])
+    order = rng.choice(["full", "ascending", "descending", "serpentine"])
     blocks = full(sets, sharers, tiles)
-    if order != "full":
+    if order == "serpentine":
+        blocks = up_and_down(blocks, slots)
+    elif order != "full":
         blocks = causal(sets, 1, sharers, tiles, descending=order == "descending")
     asked = 8.0 * sum(len(block.tiles) for block in blocks)
-    grid = SharedTiles(sets, sharers, tiles, slots, 8, queries, output, asked)
+    grid = SharedTiles(sets, sharers, tiles, slots, 8, queries, output, asked, bool(order == "serpentine"))
     live = max(wave.sets for wave in grid.waves)
     needed = 8 * tiles * live + (queries + output) * min(slots, grid.blocks)
     return grid, blocks, needed * exp(rng.uniform(log(0.02), log(3)))
