@@ -1221,7 +1221,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
@@ -1247,7 +1247,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
@@ -1273,7 +1273,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1299,7 +1299,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1325,7 +1325,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1351,7 +1351,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Triton attention on CDNA 3: K and V in LDS; Q, S and O in registers",
@@ -1390,8 +1390,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         {
                             frozenset({"key", "value"}),
                             frozenset({"depth", "query"}),
-                            frozenset({"key", "query"}),
                             frozenset({"depth", "key"}),
+                            frozenset({"key", "query"}),
                         }
                     ),
                 },
@@ -1432,8 +1432,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         {
                             frozenset({"key", "value"}),
                             frozenset({"depth", "query"}),
-                            frozenset({"key", "query"}),
                             frozenset({"depth", "key"}),
+                            frozenset({"key", "query"}),
                         }
                     ),
                 },
@@ -3256,7 +3256,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {},
         "saved": {},
-        "classes": frozenset({"exact", "row-atomic"}),
+        "classes": frozenset({"row-atomic", "exact"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
