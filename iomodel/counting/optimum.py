@@ -138,7 +138,7 @@ def optimum(algorithm: AlgorithmLike, mask: Mask = "full", direction: str = "for
     Raises
     ------
     UnknownNameError, InputError
-        An unknown algorithm, mask or option; a mask of which no formula speaks.
+        An unknown algorithm, mask or option; a mask of which no formula speaks; the serpentine order.
 
     Examples
     --------
@@ -167,6 +167,8 @@ def optimum(algorithm: AlgorithmLike, mask: Mask = "full", direction: str = "for
         exact = ", ".join(exact_algorithms())
         raise InputError(f"algorithm: {algorithm} given; allowed: {exact}, which have closed forms")
     complete = check_options(declaration, {**options, **declaration.common}, direction=direction)
+    if "order" in complete:
+        raise InputError(f"order: {complete['order']!r} given; allowed: 'plain', which has the same leading term")
     numbers = tuple((name, value) for name, value in complete.items() if name in NUMBERS)
     formula = _optimum(declaration, kind, structural(complete), numbers)
     return Optimum(name_of(declaration), mask, direction, *formula)

@@ -173,6 +173,14 @@ def test_options_may_be_arrays() -> None:
     same("flash2", {**arguments, "direction": "backward", "deterministic": True, "dq_buffers": buffers})
 
 
+@pytest.mark.parametrize("mask", ["full", "causal", iomodel.Window(left=5, right=1)], ids=str)
+@pytest.mark.parametrize("option", [{"order": "serpentine"}, {"padded_statistics": True}], ids=str)
+def test_options_as_written(option: dict[str, Any], mask: Any) -> None:
+    for packed in (False, True):
+        arguments = {**LENGTHS, "heads": 4, "kv_heads": 2, "head_dim": 8, "mask": mask, "packed": packed, **option}
+        same("flash2", {**arguments, "block_q": np.array([1, 7, 16, 70]), "block_kv": np.array([[3], [16], [2], [65]])})
+
+
 def test_what_follows_another_field_follows_its_array() -> None:
     q_len, head_dim, heads = np.array([5, 70, 300]), np.array([[8], [16]]), np.array([4, 6, 1])
     sizes = {"block_q": 16, "block_kv": np.array([8, 16, 32])}

@@ -189,5 +189,7 @@ def test_bad_input_is_refused() -> None:
         iomodel.optimum("flash2", tiled=True)
     with pytest.raises(iomodel.InputError, match="direction: 'backward' given; allowed: forward, because tiled_query"):
         iomodel.optimum("tiled_query", direction="backward")
+    with pytest.raises(iomodel.InputError, match="order: 'serpentine' given; allowed: 'plain', which has the same"):
+        iomodel.optimum("flash2", order="serpentine")
     with pytest.raises(iomodel.InputError, match="splits: 0 given"):
         iomodel.optimum("split_kv", splits=0)

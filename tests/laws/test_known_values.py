@@ -11,6 +11,7 @@ from sympy import Integer
 import iomodel
 from iomodel.common.band import Band
 from iomodel.counting.bands import Tiled, Visits
+from iomodel.workloads.call import Mask
 
 N, D = 4096, 64
 ONE_HEAD = iomodel.Attention(q_len=N, head_dim=D)
@@ -28,6 +29,48 @@ def test_flash2_at_4096() -> None:
         cost = iomodel.cost("flash2", ONE_HEAD, {"block_q": 128, "block_kv": block_kv})
         assert cost.hbm_elements == 2 * N * D * (1 + 32) + N == 17_305_600
     assert cost.hbm_bytes == 2 * (2 * N * D * (1 + 32)) + 4 * N
+
+
+def window(left: int, right: int) -> iomodel.Window:
+    return iomodel.Window(left=left, right=right)
+
+
+@pytest.mark.parametrize(
+    ("mask", "lengths", "tiles", "plain", "serpentine"),
+    [
+        ("full", (100, 100), (32, 16), 400, 376),
+        ("full", (128, 128), (32, 16), 512, 464),
+        ("full", (130, 70), (16, 24), 630, 446),
+        ("full", (7, 9), (2, 4), 36, 30),
+        ("full", (64, 1000), (16, 96), 4000, 3824),
+        ("full", (1, 50), (4, 8), 50, 50),
+        ("causal", (100, 100), (32, 16), 292, 276),
+        ("causal", (128, 128), (32, 64), 384, 192),
+        ("causal", (128, 128), (64, 16), 192, 192),
+        ("causal", (50, 80), (7, 9), 511, 458),
+        ("causal", (80, 50), (7, 9), 262, 221),
+        ("causal", (64, 64), (16, 64), 256, 64),
+        (window(31, 0), (200, 200), (16, 16), 568, 552),
+        (window(63, 0), (200, 200), (16, 48), 1208, 776),
+        (window(20, 5), (97, 131), (13, 20), 422, 391),
+    ],
+)
+def test_key_rows_up_and_down(
+    mask: Mask, lengths: tuple[int, int], tiles: tuple[int, int], plain: int, serpentine: int
+) -> None:
+    w = iomodel.Attention(q_len=lengths[0], kv_len=lengths[1], head_dim=1, mask=mask)
+    sizes = dict(zip(("block_q", "block_kv"), tiles, strict=True))
+    rows = [iomodel.cost("flash2", w, sizes, order=order).reads["K"] for order in ("plain", "serpentine")]
+    assert rows == [plain, serpentine]
+
+
+def test_key_rows_up_and_down_of_packed_heads() -> None:
+    w = iomodel.Attention(q_len=30, kv_len=60, heads=4, kv_heads=1, head_dim=1, mask="causal")
+    rows = [
+        iomodel.cost("flash2", w, {"block_q": 8, "block_kv": 16}, packed=True, order=order).reads["K"]
+        for order in ("plain", "serpentine")
+    ]
+    assert rows == [776, 592]
 
 
 @pytest.mark.parametrize("block_kv", [1, 64, 100, 128, N])
