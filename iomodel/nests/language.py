@@ -10,8 +10,8 @@ The grammar::
     statement ::= Loop(axis, tile, [statement ...], masked=False,   over the tiles of an axis; `masked`: only over
                        serpentine=False)                            those that the tile of the enclosing loop sees,
                                                                     by its `sight` of the mask; `serpentine`: backwards
-                                                                    at every second of these, where the tile at the turn
-                                                                    stays on chip
+                                                                    at every second tile of the enclosing loop, with the
+                                                                    tile at the turn kept on chip
                 | Cut([Piece(times, sizes, mask) ...],              on each piece of the call as on a separate call:
                       [statement ...])                              `times` times, with these sizes for symbols
                 | Live(axis, [statement ...])                       only if the enclosing tile sees any of `axis`; of a
