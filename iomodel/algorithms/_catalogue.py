@@ -3,6 +3,75 @@
 from typing import Any
 
 CATALOGUE: dict[str, dict[str, Any]] = {
+    "eager": {
+        "module": "eager",
+        "name": "eager",
+        "title": "Eager attention",
+        "cite": "Dao, Fu, Ermon, Rudra and Re, arXiv:2205.14135 (2022), "
+        "Algorithms 0 and 3, by the operations that PyTorch 2 "
+        "(github.com/pytorch/pytorch) launches for "
+        "attention_pytorch in github.com/Dao-AILab/flash-attention, "
+        "benchmarks/benchmark_flash_attention.py",
+        "answers": "attention",
+        "features": (),
+        "options": {"dropout_pass": False},
+        "saved": {},
+        "classes": frozenset({"exact"}),
+        "without": {
+            "forward": frozenset({"head_scales", "kv_dtype", "latent", "paged", "token_scales"}),
+            "backward": frozenset({"head_scales", "kv_dtype", "latent", "paged", "softcap", "token_scales"}),
+        },
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "as_written": (),
+        "taken": {"forward": ("dropout_pass",), "backward": ("dropout_pass",), "both": ("dropout_pass",)},
+        "written_in": {"forward": ("bias_vector",), "backward": (), "both": ("bias_vector",)},
+        "residencies": {},
+        "executions": {
+            "forward": {
+                "cite": "github.com/pytorch/pytorch, "
+                "aten/src/ATen/native/cuda: "
+                "softmax_backward_cuda_out "
+                "multiplies gradient and output "
+                "in a kernel before that of the "
+                "softmax; the elementwise kernel "
+                "of tensors with different "
+                "shapes computes the address of "
+                "each element. Both costs were "
+                "read off rows in sight: see "
+                "docs/accuracy.md",
+                "phases": (("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
+                "address_clocks": 0.25,
+                "host_launch": 3.5e-05,
+                "axes": False,
+            },
+            "backward": {
+                "cite": "github.com/pytorch/pytorch, "
+                "aten/src/ATen/native/cuda: "
+                "softmax_backward_cuda_out "
+                "multiplies gradient and output "
+                "in a kernel before that of the "
+                "softmax; the elementwise "
+                "kernel of tensors with "
+                "different shapes computes the "
+                "address of each element. Both "
+                "costs were read off rows in "
+                "sight: see docs/accuracy.md",
+                "phases": (("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
+                "address_clocks": 0.25,
+                "host_launch": 3.5e-05,
+                "axes": False,
+            },
+        },
+        "kernels": (),
+    },
     "norm": {
         "module": "elementwise",
         "name": "norm",
@@ -250,7 +319,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query", "value"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
@@ -321,7 +390,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
             ),
         },
@@ -337,6 +406,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": True,
             },
             "backward": {
@@ -350,6 +421,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": True,
             },
         },
@@ -393,6 +466,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
                         "axes": False,
                     },
                     "backward": {
@@ -417,6 +492,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
                         "axes": False,
                     },
                 },
@@ -1388,9 +1465,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"key", "value"}),
                             frozenset({"depth", "query"}),
                             frozenset({"depth", "key"}),
+                            frozenset({"key", "value"}),
                             frozenset({"key", "query"}),
                         }
                     ),
@@ -1430,9 +1507,9 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"key", "value"}),
                             frozenset({"depth", "query"}),
                             frozenset({"depth", "key"}),
+                            frozenset({"key", "value"}),
                             frozenset({"key", "query"}),
                         }
                     ),
@@ -1469,7 +1546,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"key", "query"}), "io"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by wgmma: Q, K, V in shared memory; S and O in registers",
@@ -1502,7 +1579,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
@@ -1536,7 +1613,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by "
@@ -1573,7 +1650,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
             ),
             "backward": (
@@ -1664,6 +1741,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
             "backward": {
@@ -1677,6 +1756,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
         },
@@ -1709,6 +1790,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "longest first",
                         "in_flight": None,
                         "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
                         "axes": False,
                     }
                 },
@@ -2305,6 +2388,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "longest first",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
             "backward": {
@@ -2320,6 +2405,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
         },
@@ -2360,6 +2447,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
                         "axes": False,
                     },
                     "backward": {
@@ -2378,6 +2467,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "order": "grid",
                         "in_flight": None,
                         "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
                         "axes": False,
                     },
                 },
@@ -2664,6 +2755,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             }
         },
@@ -2705,7 +2798,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "features": (),
         "options": {"splits": 1, "lse": True},
         "saved": {},
-        "classes": frozenset({"fixed-split", "row-atomic", "exact"}),
+        "classes": frozenset({"row-atomic", "exact", "fixed-split"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -3149,6 +3242,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": True,
             }
         },
@@ -3225,6 +3320,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
             "backward": {
@@ -3239,6 +3336,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             },
         },
@@ -3278,6 +3377,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             }
         },
@@ -3328,6 +3429,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "order": "grid",
                 "in_flight": None,
                 "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
                 "axes": False,
             }
         },

@@ -16,6 +16,6 @@ def f3(T, C, C_2, e, e_kv):
 RECORDS = {
     'requirements ()': (),
     'quantities (00000 (forward, (), elementwise), ())': ('!CompiledQuantities', ('gate', ), ('hidden', ), (), (), 1, ('!Formulas', ("#", f0, 13), (), (), ()), None),
-    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'act(x)', (), (('gate', False, False, ), ('hidden', False, False, ), ), None, False, False), ), ('!Formulas', ("#", f1, 17), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
+    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'act(x)', (), (('gate', False, False, ), ('hidden', False, False, ), ), None, False), ), ('!Formulas', ("#", f1, 17), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
     'compulsory (00000 (forward, (), elementwise), ())': ('!Formulas', ("#", f3, 2), (), (), ()),
 }

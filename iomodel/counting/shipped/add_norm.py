@@ -17,6 +17,6 @@ def f3(T, C, C_2, e, e_kv):
 RECORDS = {
     'requirements ()': (),
     'quantities (00000 (forward, (), elementwise), ())': ('!CompiledQuantities', ('x', 'residual', 'gamma', ), ('residual', 'y', ), (), (), 1, ('!Formulas', ("#", f0, 16), (), (), ()), None),
-    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'residual += x; y = norm(residual) * gamma', (), (('x', False, False, ), ('residual', False, False, ), ('gamma', False, False, ), ('residual', False, False, ), ('y', False, False, ), ), None, False, False), ), ('!Formulas', ("#", f1, 26), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
+    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'residual += x; y = norm(residual) * gamma', (), (('x', False, False, ), ('residual', False, False, ), ('gamma', False, False, ), ('residual', False, False, ), ('y', False, False, ), ), None, False), ), ('!Formulas', ("#", f1, 26), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
     'compulsory (00000 (forward, (), elementwise), ())': ('!Formulas', ("#", f3, 2), (), (), ()),
 }

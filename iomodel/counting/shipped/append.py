@@ -24,6 +24,6 @@ def f3(T, C, C_2, e, e_kv):
 RECORDS = {
     'requirements ()': (),
     'quantities (00000 (forward, (), elementwise), ())': ('!CompiledQuantities', ('slots', 'K', 'V', ), ('K_cache', 'V_cache', ), (), (), 1, ('!Formulas', ("#", f0, 16), (), (), ()), None),
-    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'append K and V to the cache', (), (('slots', False, False, ), ('K', False, False, ), ('V', False, False, ), ('K_cache', False, False, ), ('V_cache', False, False, ), ), None, False, False), ), ('!Formulas', ("#", f1, 26), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
+    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'append K and V to the cache', (), (('slots', False, False, ), ('K', False, False, ), ('V', False, False, ), ('K_cache', False, False, ), ('V_cache', False, False, ), ), None, False), ), ('!Formulas', ("#", f1, 26), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
     'compulsory (00000 (forward, (), elementwise), ())': ('!Formulas', ("#", f3, 2), (), (), ()),
 }

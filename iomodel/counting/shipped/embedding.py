@@ -18,6 +18,6 @@ def f3(T, C, C_2, e, e_kv):
 RECORDS = {
     'requirements ()': (),
     'quantities (00000 (forward, (), elementwise), ())': ('!CompiledQuantities', ('tokens', 'embeddings', ), ('x', ), (), (), 1, ('!Formulas', ("#", f0, 14), (), (), ()), None),
-    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'look up embeddings', (), (('tokens', False, False, ), ('embeddings', False, False, ), ('x', False, False, ), ), None, False, False), ), ('!Formulas', ("#", f1, 20), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
+    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'look up embeddings', (), (('tokens', False, False, ), ('embeddings', False, False, ), ('x', False, False, ), ), None, False), ), ('!Formulas', ("#", f1, 20), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
     'compulsory (00000 (forward, (), elementwise), ())': ('!Formulas', ("#", f3, 2), (), (), ()),
 }

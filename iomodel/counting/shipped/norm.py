@@ -17,6 +17,6 @@ def f3(T, C, C_2, e, e_kv):
 RECORDS = {
     'requirements ()': (),
     'quantities (00000 (forward, (), elementwise), ())': ('!CompiledQuantities', ('x', 'gamma', ), ('y', ), (), (), 1, ('!Formulas', ("#", f0, 14), (), (), ()), None),
-    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'y = norm(x) * gamma', (), (('x', False, False, ), ('gamma', False, False, ), ('y', False, False, ), ), None, False, False), ), ('!Formulas', ("#", f1, 20), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
+    'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'y = norm(x) * gamma', (), (('x', False, False, ), ('gamma', False, False, ), ('y', False, False, ), ), None, False), ), ('!Formulas', ("#", f1, 20), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
     'compulsory (00000 (forward, (), elementwise), ())': ('!Formulas', ("#", f3, 2), (), (), ()),
 }
