@@ -312,7 +312,8 @@ def _placed(
 ) -> Placement:
     widths = {field: _padded(field, getattr(workload, field), residency) for field in ("head_dim", "value_dim")}
     compiled = residency_formulas(algorithm, replace(kind, features=()), tuple(sorted(options.items())), residency)
-    padded = workload.model_copy(update=widths)
+    given = workload.head_dim, workload.value_dim
+    padded = workload if given == tuple(widths.values()) else workload.model_copy(update=widths)
     return Placement(device, residency, padded, compiled.shared, compiled.registers, compiled.tiles)
 
 
