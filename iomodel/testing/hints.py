@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import chain
 
 from iomodel.counting.cost import Cost
 from iomodel.nests import tensors
 from iomodel.nests.language import Tensor
-from iomodel.testing.what_if import alternatives
+from iomodel.testing.what_if import alternatives, other_tiles, pairs
 from iomodel.testing.widths import Width
 from iomodel.workloads.attention import Attention
+from iomodel.workloads.linear import Linear
 
 Key = tuple[str, str]
 Counts = dict[Key, int]
@@ -28,19 +30,30 @@ def moved(cost: Cost) -> Counts:
 
 
 def hints(cost: Cost, counted: Counts, predicted: Counts, wrong: list[Key]) -> tuple[dict[Key, str], str]:
-    """Explain each wrong count, and all of them at once if possible."""
+    """Explain each wrong count, and all of them at once by one change or by two, if possible."""
     explanations: dict[Key, str] = {}
+    singles = []
     for explanation, other in alternatives(cost):
         expected = moved(other)
-        explained = [key for key in wrong if expected.get(key, 0) == counted.get(key, 0)]
-        for key in explained:
-            explanations.setdefault(key, explanation)
-        if all(expected.get(key, 0) == counted.get(key, 0) for key in {*counted, *predicted}):
+        for key in wrong:
+            if expected.get(key, 0) == counted.get(key, 0):
+                explanations.setdefault(key, explanation)
+        if _explains(expected, counted, predicted):
+            return dict.fromkeys(wrong, ""), explanation
+        singles.append((explanation, other))
+    singles += other_tiles(cost)
+    for explanation, other in chain(singles, pairs(cost, singles, wrong, moved)):
+        if _explains(moved(other), counted, predicted):
             return dict.fromkeys(wrong, ""), explanation
     for key in wrong:
         if key not in explanations:
             explanations[key] = _ratio(cost, key, counted.get(key, 0), predicted.get(key, 0))
     return explanations, ""
+
+
+def _explains(expected: Counts, counted: Counts, predicted: Counts) -> bool:
+    """Say whether every count is the expected one; only kinds of counts that are compared matter."""
+    return all(expected.get(key, 0) == counted.get(key, 0) for key in {*counted, *predicted})
 
 
 def _ratio(cost: Cost, key: Key, counted: int, predicted: int) -> str:
@@ -54,6 +67,8 @@ def _ratio(cost: Cost, key: Key, counted: int, predicted: int) -> str:
     if not counted:
         return "nothing was counted"
     w, ratio = cost.workload, Fraction(counted, predicted)
+    if isinstance(w, Linear):
+        return "moved twice" if ratio == 2 else ""
     batch = w.batch if isinstance(w, Attention) else 1
     counts = {
         "group": w.group,
@@ -81,7 +96,14 @@ def _dtype(name: str) -> str:
 def _sizes(cost: Cost) -> dict[str, int]:
     """Return the element size of each width [B]."""
     w = cost.workload
-    return {"io": w.element_size, "kv": w.kv_element_size, "fp32": 4, "int32": 4, "int64": 8, "bool": 1}
+    return {
+        "io": w.element_size,
+        "kv": getattr(w, "kv_element_size", w.element_size),
+        "fp32": 4,
+        "int32": 4,
+        "int64": 8,
+        "bool": 1,
+    }
 
 
 def _padding(cost: Cost, name: str, ratio: Fraction) -> list[str]:
@@ -120,4 +142,14 @@ def wrong_widths(cost: Cost, widths: Mapping[str, Width]) -> str:
         f"{name} has width {widths[name]!r}, {_dtype(name)!r} in the model"
         for name in sorted({*cost.reads, *cost.writes} & widths.keys() & TENSORS.keys())
         if sizes.get(_dtype(name)) != sizes[widths[name]]
+    )
+
+
+def wrong_sizes(cost: Cost, element_bytes: Mapping[str, int]) -> str:
+    """List the tensors whose elements have another size in a counted kernel than in the model [B]."""
+    sizes = _sizes(cost)
+    return "; ".join(
+        f"{name} has {element_bytes[name]} B an element, {sizes[_dtype(name)]} in the model"
+        for name in sorted({*cost.reads, *cost.writes} & element_bytes.keys() & TENSORS.keys())
+        if sizes.get(_dtype(name)) != element_bytes[name]
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from iomodel.common.display import Table, as_text
 from iomodel.common.validation import as_mapping, index
 from iomodel.counting.cost import Cost
 from iomodel.errors import InputError, shown
 from iomodel.testing.hbm import HBM
-from iomodel.testing.hints import Counts, Key, hints, moved, wrong_widths
+from iomodel.testing.hints import Counts, Key, hints, moved, wrong_sizes, wrong_widths
 from iomodel.testing.machine import Machine
 from iomodel.testing.run import Run
 from iomodel.testing.widths import WIDTHS, in_bytes
@@ -20,11 +20,35 @@ KINDS = ("reads", "writes")
 _EXAMPLE = "{'reads': {'K': 512}, 'writes': {'O': 64}}"
 
 
+@runtime_checkable
+class CountedKernel(Protocol):
+    """Counts of a kernel whose tensors have element sizes of their own, as those of `iomodel.triton.count`."""
+
+    @property
+    def reads(self) -> Mapping[str, int]:
+        """Elements read of each tensor [elements]."""
+
+    @property
+    def writes(self) -> Mapping[str, int]:
+        """Elements written of each tensor [elements]."""
+
+    @property
+    def atomics(self) -> int:
+        """Atomic operations [elements]."""
+
+    @property
+    def element_bytes(self) -> Mapping[str, int]:
+        """Size of an element of each tensor [B]."""
+
+
+Counted = Run | Machine | HBM | CountedKernel | Mapping[str, Mapping[str, int]]
+
+
 def assert_traffic(
     cost: Cost,
-    counted: Run | Machine | HBM | Mapping[str, Mapping[str, int]],
+    counted: Counted,
     *,
-    names: Mapping[str, str] | None = None,
+    names: Mapping[str, str | None] | None = None,
 ) -> None:
     """Fail unless a kernel moved exactly the predicted traffic, tensor by tensor.
 
@@ -32,12 +56,14 @@ def assert_traffic(
     ----------
     cost : Cost
         Result of :func:`iomodel.cost` for the call, tiles and options of the kernel.
-    counted : Run, Machine, HBM, or mapping
-        Traffic of the kernel, over all batches and heads [elements]: a counting memory, whose atomic additions and
-        bytes are compared too, or ``{"reads": {"K": 512, ...}, "writes": {"O": 64, ...}}``. A missing tensor counts
-        0; without "writes" only reads are compared, and vice versa.
-    names : mapping of str to str, optional
-        Map from your names to the model's, such as ``{"key_cache": "K"}``; counts of the same name are summed.
+    counted : Run, Machine, HBM, KernelCount, or mapping
+        Traffic of the kernel, over all batches and heads [elements]: a counting memory or the result of
+        `iomodel.triton.count`, whose atomic additions and bytes are compared too, or
+        ``{"reads": {"K": 512, ...}, "writes": {"O": 64, ...}}``. A missing tensor counts 0; without "writes" only
+        reads are compared, and vice versa.
+    names : mapping of str to str or None, optional
+        Map from your names to the model's, such as ``{"key_cache": "K"}``; counts of the same name are summed. A
+        tensor mapped to None is not compared.
 
     Raises
     ------
@@ -73,12 +99,12 @@ def assert_traffic(
         _assert_bytes(cost, counted.hbm if isinstance(counted, Machine) else counted, names or {})
 
 
-def _counts(counted: object, names: Mapping[str, str]) -> tuple[Counts, set[str]]:
+def _counts(counted: object, names: Mapping[str, str | None]) -> tuple[Counts, set[str]]:
     """Collect the counts under the model's names, with the kinds of counts present."""
     names = as_mapping("names", names, "{'key_cache': 'K'}")
     memory = counted.hbm if isinstance(counted, Machine) else counted
     by_kind: dict[str, Any]
-    if isinstance(memory, HBM | Run):
+    if isinstance(memory, HBM | Run | CountedKernel):
         by_kind = {"reads": memory.reads, "writes": memory.writes, "": {"atomics": memory.atomics}}
     else:
         by_kind = as_mapping("counted", memory, _EXAMPLE)
@@ -90,6 +116,8 @@ def _counts(counted: object, names: Mapping[str, str]) -> tuple[Counts, set[str]
             number = index(value)
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
                 raise InputError(f"{kind} {name}: {shown(value)} given; allowed: an integer from 0 up [elements]")
+            if kind and names.get(name, name) is None:
+                continue
             key = kind, str(names.get(name, name))
             totals[key] = totals.get(key, 0) + number
     return totals, set(by_kind)
@@ -113,16 +141,22 @@ def _report(cost: Cost, counted: Counts, predicted: Counts, wrong: list[Key]) ->
     )
 
 
-def _assert_bytes(cost: Cost, memory: HBM | Run, names: Mapping[str, str]) -> None:
-    """Fail if the elements agree but their widths differ."""
+def _assert_bytes(cost: Cost, memory: HBM | Run | CountedKernel, names: Mapping[str, str | None]) -> None:
+    """Fail if the elements agree but their sizes differ."""
     __tracebackhide__ = True
-    w, live = cost.workload, dict.fromkeys(WIDTHS, 0)
-    for name, count in (memory.reads + memory.writes).items():
-        live[memory.widths[name]] += count
-    actual = in_bytes(tuple(live.values()), w.element_size, w.kv_element_size)
+    w = cost.workload
+    if isinstance(memory, HBM | Run):
+        live = dict.fromkeys(WIDTHS, 0)
+        for name, count in (memory.reads + memory.writes).items():
+            live[memory.widths[name]] += count
+        actual = in_bytes(tuple(live.values()), w.element_size, getattr(w, "kv_element_size", None))
+        wrong = wrong_widths(cost, {names.get(name) or name: width for name, width in memory.widths.items()})
+    else:
+        sizes = {name: size for name, size in memory.element_bytes.items() if names.get(name, name) is not None}
+        actual = sum((memory.reads.get(name, 0) + memory.writes.get(name, 0)) * size for name, size in sizes.items())
+        wrong = wrong_sizes(cost, {names.get(name) or name: size for name, size in sizes.items()})
     if actual != cost.hbm_bytes:
-        widths = {names.get(name, name): width for name, width in memory.widths.items()}
         raise AssertionError(
             f"{cost.algorithm}: {actual:,} B counted, {cost.hbm_bytes:,} B predicted, though the elements agree: "
-            f"{wrong_widths(cost, widths)}"
+            f"{wrong}"
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain, product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations, product
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
@@ -12,8 +12,14 @@ from iomodel.errors import IOModelError
 from iomodel.nests.feature_names import default_of, other_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
+from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.window import Window
+
+_Changed = tuple[str, Any, Any, Any]
+Moved = Callable[[Cost], Mapping[Any, int]]
+SIZES = tuple(1 << power for power in range(9))
+"""Sizes of tiles that are tried."""
 
 
 def alternatives(reference: Cost) -> Iterator[tuple[str, Cost]]:
@@ -21,23 +27,65 @@ def alternatives(reference: Cost) -> Iterator[tuple[str, Cost]]:
 
     Alternatives with the formulas of the call come first, because the others are compiled on demand.
     """
-    for explanation, workload, tiles, options in chain(
-        _masks(reference), _tiles(reference), _alignments(reference), _options(reference), _as_written(reference)
-    ):
+    yield from _costs(reference, _changes(reference))
+
+
+def other_tiles(reference: Cost) -> Iterator[tuple[str, Cost]]:
+    """Yield the cost at each other size of one tile or of two."""
+    yield from _costs(reference, _tile_sizes(reference))
+
+
+def pairs(
+    reference: Cost, singles: Sequence[tuple[str, Cost]], wrong: Sequence[Any], moved: Moved
+) -> Iterator[tuple[str, Cost]]:
+    """Yield the cost of every two of the changes at once, those that change all wrong counts between them.
+
+    `singles` are the changes made alone, and `moved` gives the counts of a cost.
+    """
+    before = moved(reference)
+    changed = {text: _changed(before, moved(other)) for text, other in singles}
+    useful = {text: other for text, other in singles if changed[text]}
+    done: set[str] = set()
+    for first, cost_of_first in useful.items():
+        done.add(first)
+        wanted = {
+            text
+            for text, keys in changed.items()
+            if text not in done and changed[first] | keys >= set(wrong) and not (_tiled(first) and _tiled(text))
+        }
+        if wanted:
+            both = chain(_changes(cost_of_first), _tile_sizes(cost_of_first))
+            for second, cost_of_both in _costs(cost_of_first, (each for each in both if each[0] in wanted)):
+                yield f"{first} and {second}", cost_of_both
+
+
+def _changed(before: Mapping[Any, int], after: Mapping[Any, int]) -> set[Any]:
+    """Collect the tensors whose counts differ."""
+    return {key for key in before.keys() | after.keys() if before.get(key, 0) != after.get(key, 0)}
+
+
+def _costs(reference: Cost, changes: Iterable[_Changed]) -> Iterator[tuple[str, Cost]]:
+    for explanation, workload, tiles, options in changes:
         try:
             yield explanation, cost(reference.algorithm, workload, tiles, **options)
         except IOModelError:
             continue
 
 
-_Changed = tuple[str, Any, Any, Any]
+def _changes(reference: Cost) -> Iterator[_Changed]:
+    if isinstance(reference.workload, Linear):
+        return chain(_options(reference), _as_written(reference))
+    return chain(
+        _masks(reference), _tiles(reference), _alignments(reference), _options(reference), _as_written(reference)
+    )
 
 
 def _options(reference: Cost) -> Iterator[_Changed]:
     """Yield each switch inverted."""
     w, tiles, options = reference.workload, reference.tiles, dict(reference.options)
-    written = find_algorithm(reference.algorithm).written(w.direction)
-    switches = {"packed": False, **options}
+    algorithm = find_algorithm(reference.algorithm)
+    written = algorithm.written(getattr(w, "direction", "forward"))
+    switches = {**algorithm.common, **options}
     for name, value in switches.items():
         if isinstance(value, bool) and name not in written and (name != "packed" or w.group > 1):
             yield f"{name}={not value}", w, tiles, {**options, name: not value}
@@ -46,7 +94,7 @@ def _options(reference: Cost) -> Iterator[_Changed]:
 def _as_written(reference: Cost) -> Iterator[_Changed]:
     """Yield each option as written that has a meaning, inverted; slabs need a tile that is not known."""
     w, tiles, options = reference.workload, reference.tiles, dict(reference.options)
-    for name in find_algorithm(reference.algorithm).written(w.direction):
+    for name in find_algorithm(reference.algorithm).written(getattr(w, "direction", "forward")):
         if name != "value_slabs":
             value = default_of(name) if name in options else other_of(name)
             yield f"{name}={value}", w, tiles, {**options, name: value}
@@ -67,6 +115,8 @@ def _masks(reference: Cost) -> Iterator[_Changed]:
                 )
     if mask != "full":
         yield 'no tile is skipped: mask="full"', _with(w, mask="full"), *_at(reference)
+    else:
+        yield 'tiles after the diagonal are skipped: mask="causal"', _with(w, mask="causal"), *_at(reference)
 
 
 def _alignments(reference: Cost) -> Iterator[_Changed]:
@@ -98,6 +148,24 @@ def _tiles(reference: Cost) -> Iterator[_Changed]:
     else:
         lengths = {"q_lens": [_up(n, rows) for n in w.q_lens], "kv_lens": [_up(n, k) for n in w.kv_lens]}
     yield "ragged tiles are counted in full", _with(w, **lengths), tiles, reference.options
+
+
+def _tile_sizes(reference: Cost) -> Iterator[_Changed]:
+    """Yield other sizes of one tile, then of two."""
+    tiles = dict(reference.tiles)
+    names = [name for name in tiles if name.startswith("block_")]
+    for number in (1, 2):
+        for chosen in combinations(names, number):
+            for sizes in product(SIZES, repeat=number):
+                changed = dict(zip(chosen, sizes, strict=True))
+                if all(tiles[name] != size for name, size in changed.items()):
+                    text = ", ".join(f"{name}={size}" for name, size in changed.items())
+                    yield text, reference.workload, {**tiles, **changed}, reference.options
+
+
+def _tiled(text: str) -> bool:
+    """Say whether a change sets tiles, by its description."""
+    return text.startswith("block_")
 
 
 def _at(reference: Cost) -> tuple[Any, Any]:

@@ -1,0 +1,109 @@
+"""Launches of Triton kernels: the function behind the decorators, its grid and its arguments by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.common.validation import as_mapping
+from iomodel.errors import InputError, shown
+
+LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu", "matrix_instr_nonkdim", "kpack")
+"""Options of a launch that a kernel need not have as arguments."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A Python function with all arguments bound, and the numbers of programs."""
+
+    name: str
+    function: Callable[..., Any]
+    grid: tuple[int, int, int]
+    arguments: Mapping[str, Any]
+    meta: Mapping[str, Any]
+
+
+def launch(kernel: Any, grid: Any, args: Any, meta: Any) -> Launch:
+    """Bind the arguments of a kernel; raise InputError for one that is missing or unknown, or a wrong grid."""
+    function = innermost(kernel)
+    parameters = inspect.signature(function).parameters
+    name, names = function.__name__, list(parameters)
+    bound = _positional(args, names, name)
+    given = dict(as_mapping("meta", {} if meta is None else meta, "{'BLOCK_M': 64}"))
+    bound |= given
+    hooks: list[Callable[..., Any]] = []
+    while kernel is not function:
+        kind = type(kernel).__name__
+        if kind == "Autotuner":
+            config = kernel.configs[0]
+            bound |= {key: value for key, value in config.all_kwargs().items() if key not in bound}
+            hooks += [config.pre_hook] if config.pre_hook else []
+        elif kind == "Heuristics":
+            for key, rule in kernel.values.items():
+                if key not in given:
+                    bound[key] = rule(dict(bound))
+        kernel = kernel.fn
+    for hook in hooks:
+        hook(bound)
+    bound = {**{key: each.default for key, each in parameters.items() if each.default is not each.empty}, **bound}
+    unknown = [key for key in bound if key not in parameters and key not in LAUNCH]
+    missing = [key for key in names if key not in bound]
+    if unknown:
+        raise InputError(f"meta: {name} has no argument {shown(unknown[0])}; allowed: {', '.join(names)}")
+    if missing:
+        raise InputError(f"args: {name} needs {', '.join(missing)}; give them in args or meta")
+    constants = [key for key in names if _is_constant(parameters[key].annotation)]
+    kept = {key: plain(bound[key]) for key in bound if key in constants or key in LAUNCH}
+    return Launch(name, function, _grid(grid, bound), {key: bound[key] for key in names}, kept)
+
+
+def innermost(kernel: Any) -> Callable[..., Any]:
+    """Return the Python function inside the decorators of Triton; raise InputError if there are none."""
+    inner = kernel
+    while not inspect.isfunction(inner):
+        inner = getattr(inner, "fn", None)
+        if inner is None:
+            raise InputError(f"kernel: {shown(kernel)} given; allowed: a function under @triton.jit")
+    if inner is kernel:
+        raise InputError(f"kernel: the Python function {kernel.__name__} given; allowed: a function under @triton.jit")
+    return inner
+
+
+def plain(value: Any) -> Any:
+    """Return a compile-time value as plain data; others by their text."""
+    value = getattr(value, "value", value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _positional(args: Any, names: list[str], kernel: str) -> dict[str, Any]:
+    if isinstance(args, Mapping):
+        return dict(args)
+    if not isinstance(args, Sequence) or isinstance(args, str | bytes):
+        raise InputError(f"args: {shown(args)} given; allowed: a list of arguments, or a mapping by name")
+    if len(args) > len(names):
+        raise InputError(f"args: {len(args)} given; allowed: at most {len(names)}, the arguments of {kernel}")
+    return dict(zip(names, args, strict=False))
+
+
+def _is_constant(annotation: Any) -> bool:
+    return "constexpr" in (annotation if isinstance(annotation, str) else getattr(annotation, "__name__", ""))
+
+
+def _grid(grid: Any, bound: Mapping[str, Any]) -> tuple[int, int, int]:
+    sizes = grid(dict(bound)) if callable(grid) else grid
+    sizes = (sizes,) if isinstance(sizes, int) else sizes
+    allowed = "allowed: up to three positive integers, or a function of the arguments"
+    if not isinstance(sizes, Sequence) or isinstance(sizes, str | bytes) or not 1 <= len(sizes) <= 3:
+        raise InputError(f"grid: {shown(sizes)} given; {allowed}")
+    whole = []
+    for size in sizes:
+        try:
+            number = size.__index__()
+        except AttributeError:
+            number = 0
+        if number < 1 or isinstance(size, bool):
+            raise InputError(f"grid: {shown(size)} given; {allowed}")
+        whole.append(number)
+    return tuple((*whole, 1, 1)[:3])
