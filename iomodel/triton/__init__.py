@@ -6,12 +6,14 @@ Triton itself is imported only where a kernel is counted, a `triton.Config` is m
 from iomodel.placement.triton_check import TritonCheck
 from iomodel.placement.triton_check import check_triton as check
 from iomodel.triton.current import perf_model, prune
+from iomodel.triton.formula_inference import Inference, infer
 from iomodel.triton.kernel_count import KernelCount, TensorCount
 from iomodel.triton.kernel_counter import count
 from iomodel.triton.listing import configs, flex_options
 from iomodel.triton.pruner import Judged, Pruner, pruner
 
 __all__ = [
+    "Inference",
     "Judged",
     "KernelCount",
     "Pruner",
@@ -21,6 +23,7 @@ __all__ = [
     "configs",
     "count",
     "flex_options",
+    "infer",
     "perf_model",
     "prune",
     "pruner",
