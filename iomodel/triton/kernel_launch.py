@@ -27,6 +27,8 @@ class Launch:
 
 def launch(kernel: Any, grid: Any, args: Any, meta: Any) -> Launch:
     """Bind the arguments of a kernel; raise InputError for one that is missing or unknown, or a wrong grid."""
+    from triton.runtime.autotuner import Autotuner, Heuristics
+
     function = innermost(kernel)
     parameters = inspect.signature(function).parameters
     name, names = function.__name__, list(parameters)
@@ -35,12 +37,11 @@ def launch(kernel: Any, grid: Any, args: Any, meta: Any) -> Launch:
     bound |= given
     hooks: list[Callable[..., Any]] = []
     while kernel is not function:
-        kind = type(kernel).__name__
-        if kind == "Autotuner":
+        if isinstance(kernel, Autotuner):
             config = kernel.configs[0]
             bound |= {key: value for key, value in config.all_kwargs().items() if key not in bound}
             hooks += [config.pre_hook] if config.pre_hook else []
-        elif kind == "Heuristics":
+        elif isinstance(kernel, Heuristics):
             for key, rule in kernel.values.items():
                 if key not in given:
                     bound[key] = rule(dict(bound))
