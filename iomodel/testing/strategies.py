@@ -136,6 +136,7 @@ def tiles(
     *,
     max_tile: int | None = None,
     options: Mapping[str, Any] | None = None,
+    powers_of_two: bool = False,
 ) -> st.SearchStrategy[dict[str, int]]:
     """Draw tiles of an algorithm for a call, including ragged tiles and tiles larger than the sequence.
 
@@ -149,6 +150,8 @@ def tiles(
         Largest tile [rows]; two more than the longest length by default.
     options : mapping, optional
         Options of the algorithm; with `splits`, there are at least as many key tiles.
+    powers_of_two : bool
+        Draw only powers of two, as the blocks of Triton's language are.
 
     Raises
     ------
@@ -172,7 +175,13 @@ def tiles(
         if splits > kv_len:
             raise InputError(f"splits: {splits} given for {kv_len} keys; allowed: up to {kv_len}")
         sizes["block_kv"] = min(most, (kv_len - 1) // (splits - 1))
-    return st.fixed_dictionaries({name: st.integers(1, largest) for name, largest in sizes.items()})
+    return st.fixed_dictionaries({name: _size(largest, powers_of_two) for name, largest in sizes.items()})
+
+
+def _size(largest: int, powers_of_two: bool) -> st.SearchStrategy[int]:
+    if powers_of_two:
+        return st.sampled_from([1 << power for power in range(largest.bit_length())])
+    return st.integers(1, largest)
 
 
 def hardware(*, simulated: bool = False) -> st.SearchStrategy[Hardware]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from iomodel.common.display import Result, Table
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, as_mapping
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, IOModelError, UnknownNameError, shown
 from iomodel.triton.kernel_count import KernelCount
 
 if TYPE_CHECKING:
@@ -120,19 +120,19 @@ def infer(
     InputError, UnknownNameError
         A wrong argument, or whatever `run` raises.
     """
-    most, points, fresh = (
-        as_integer(name, each) for name, each in (("most", most), ("points", points), ("fresh", fresh))
-    )
-    if most > 3:
-        raise InputError(f"most: {most} given; allowed: 1, 2 or 3")
+    for name, given, largest in (("most", most, 3), ("points", points, 1000), ("fresh", fresh, 1000)):
+        if as_integer(name, given) > largest:
+            raise InputError(f"{name}: {given} given; allowed: an integer from 1 to {largest}")
     values = _values(numbers)
     of = _tiled(values, tiled)
-    drawn = Random(seed)
-    shapes = [{name: drawn.choice(each) for name, each in values.items()} for _ in range(points + fresh)]
-    counted = [run(**shape) for shape in shapes]
-    if not all(hasattr(each, "reads") and hasattr(each, "writes") for each in counted):
-        raise InputError(f"run: {shown(counted[0])} returned; allowed: a result of iomodel.triton.count")
-    return _Inferred(shapes, counted, of, declared, dict(names or {}), most, points).result()
+    mapped = _names(names)
+    drawn = Random(as_integer("seed", seed, 0))
+    shapes = [
+        {name: as_integer(f"numbers: {name}", drawn.choice(each)) for name, each in values.items()}
+        for _ in range(points + fresh)
+    ]
+    counted = [_counted(run, shape) for shape in shapes]
+    return _Inferred(shapes, counted, of, declared, mapped, most, points).result()
 
 
 class _Inferred:
@@ -211,14 +211,41 @@ class _Inferred:
         return Mul(Integer(1), *(factor.expression(self.symbols) for factor in self.terms[place]))
 
 
-def _values(numbers: Any) -> dict[str, list[int]]:
+def _counted(run: Any, shape: dict[str, int]) -> Any:
+    """Run the kernel at a shape; raise InputError if this fails or returns no count."""
+    try:
+        counted = run(**shape)
+    except IOModelError:
+        raise
+    except Exception as error:
+        raise InputError(f"run: {shown(run)} fails at {shown(shape)}: {shown(error)}") from error
+    if not (isinstance(getattr(counted, "reads", None), Mapping) and isinstance(counted.writes, Mapping)):
+        raise InputError(f"run: {shown(counted)} returned; allowed: a result of iomodel.triton.count")
+    return counted
+
+
+def _names(names: Any) -> dict[str, str | None]:
+    mapped = as_mapping("names", {} if names is None else names, "{'key_cache': 'K'}")
+    for name, model in mapped.items():
+        if not isinstance(model, str | None):
+            raise InputError(f"names: {shown(name)} is {shown(model)}; allowed: a name in the model, or None")
+    return mapped
+
+
+def _values(numbers: Any) -> dict[str, Sequence[int]]:
     example = "{'q_len': range(1, 60), 'block_q': (4, 8)}"
     given = as_mapping("numbers", numbers, example)
-    values = {}
+    values: dict[str, Sequence[int]] = {}
     for name, each in given.items():
-        if isinstance(each, str | bytes) or not isinstance(each, Sequence) or not each:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise InputError(f"numbers: {shown(name)} given; allowed: names of arguments of run, as in {example}")
+        try:
+            several = isinstance(each, Sequence) and not isinstance(each, str | bytes) and len(each) > 0
+        except OverflowError:
+            several = False
+        if not several:
             raise InputError(f"numbers: {name} is {shown(each)}; allowed: a sequence of integers, as in {example}")
-        values[str(name)] = [as_integer(f"numbers: {name}", number) for number in each]
+        values[name] = each
     if not values:
         raise InputError(f"numbers: none given; allowed: lengths and tiles, as in {example}")
     return values
@@ -233,7 +260,7 @@ def _tiled(values: Mapping[str, Any], tiled: Any) -> dict[str, str]:
     }
     for tile, length in given.items():
         for name in (tile, length):
-            if name not in values:
+            if not isinstance(name, str) or name not in values:
                 raise UnknownNameError("tiled", name, values)
     return {name: length for name, length in {**usual, **given}.items() if name in values and length in values}
 

@@ -9,9 +9,11 @@ from itertools import product
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.errors import InputError, IOModelError
+from iomodel.errors import InputError, IOModelError, shown
 from iomodel.triton.kernel_count import KernelCount
 
+LONGEST = 300
+"""Longest reason of the interpreter that is passed on [characters]."""
 Grid = int | Sequence[int] | Callable[[Mapping[str, Any]], int | Sequence[int]]
 
 
@@ -101,7 +103,7 @@ def _run(name: str, function: Any, builder: Any, grid: tuple[int, int, int], arg
         except IOModelError:
             raise
         except Exception as error:
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            reason = shown(error, limit=LONGEST)
             raise InputError(f"kernel: {name} is refused by Triton's interpreter in program {program}: {reason}") from (
                 error
             )

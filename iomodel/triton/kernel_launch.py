@@ -5,13 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
-from iomodel.common.validation import as_mapping
+from iomodel.common.validation import as_mapping, index
 from iomodel.errors import InputError, shown
 
 LAUNCH = ("num_warps", "num_stages", "num_ctas", "maxnreg", "waves_per_eu", "matrix_instr_nonkdim", "kpack")
 """Options of a launch that a kernel need not have as arguments."""
+
+
+MOST = 1_000_000
+"""Largest number of programs; the interpreter takes milliseconds for each."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +49,10 @@ def launch(kernel: Any, grid: Any, args: Any, meta: Any) -> Launch:
         elif isinstance(kernel, Heuristics):
             for key, rule in kernel.values.items():
                 if key not in given:
-                    bound[key] = rule(dict(bound))
+                    bound[key] = _called(key, rule, dict(bound))
         kernel = kernel.fn
     for hook in hooks:
-        hook(bound)
+        _called("pre_hook", hook, bound)
     bound = {**{key: each.default for key, each in parameters.items() if each.default is not each.empty}, **bound}
     unknown = [key for key in bound if key not in parameters and key not in LAUNCH]
     missing = [key for key in names if key not in bound]
@@ -75,7 +80,7 @@ def innermost(kernel: Any) -> Callable[..., Any]:
 def plain(value: Any) -> Any:
     """Return a compile-time value as plain data; others by their text."""
     value = getattr(value, "value", value)
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else shown(value)
 
 
 def _positional(args: Any, names: list[str], kernel: str) -> dict[str, Any]:
@@ -92,19 +97,27 @@ def _is_constant(annotation: Any) -> bool:
     return "constexpr" in (annotation if isinstance(annotation, str) else getattr(annotation, "__name__", ""))
 
 
+def _called(name: str, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Call a function of the arguments; raise InputError if it fails."""
+    try:
+        return function(arguments)
+    except Exception as error:
+        raise InputError(f"{name}: {shown(function)} fails on the arguments: {shown(error)}") from error
+
+
 def _grid(grid: Any, bound: Mapping[str, Any]) -> tuple[int, int, int]:
-    sizes = grid(dict(bound)) if callable(grid) else grid
+    sizes = _called("grid", grid, dict(bound)) if callable(grid) else grid
     sizes = (sizes,) if isinstance(sizes, int) else sizes
-    allowed = "allowed: up to three positive integers, or a function of the arguments"
+    allowed = f"allowed: up to three positive integers, at most {MOST:,} programs, or a function of the arguments"
     if not isinstance(sizes, Sequence) or isinstance(sizes, str | bytes) or not 1 <= len(sizes) <= 3:
         raise InputError(f"grid: {shown(sizes)} given; {allowed}")
     whole = []
     for size in sizes:
-        try:
-            number = size.__index__()
-        except AttributeError:
-            number = 0
-        if number < 1 or isinstance(size, bool):
+        number = index(size)
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
             raise InputError(f"grid: {shown(size)} given; {allowed}")
         whole.append(number)
-    return tuple((*whole, 1, 1)[:3])
+    if prod(whole) > MOST:
+        raise InputError(f"grid: {shown(sizes)} given; {allowed}")
+    x, y, z = (*whole, 1, 1)[:3]
+    return x, y, z

@@ -16,6 +16,7 @@ from sympy import Symbol
 import iomodel
 from tests.fuzz.law import one_line
 from tests.support.public_types import timed_device
+from tests.triton import kernels
 
 W = iomodel.Attention(q_len=20, head_dim=4, mask="causal")
 BACKWARD = iomodel.Attention(q_len=20, head_dim=4, direction="backward")
@@ -27,6 +28,7 @@ COUNTS = iomodel.expressions("flash2")
 SIZES = {"q_len": 8, "head_dim": 4, "heads": 6, "kv_heads": 2, "value_dim": 4, "mask": "full", "direction": "forward"}
 FEATURES = {"dtype": "bf16", "kv_dtype": "fp8", "kv_scales": "head", "page_size": 4, "latent": False, "bias": True}
 SERVED = {"prompt": 8, "output": 1}
+ONES = np.ones(4, dtype=np.float32)
 
 RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Attention": (iomodel.Attention, {**SIZES, **FEATURES, "softcap": 1.0, "dropout": 0.1, "batch": 2, "kv_len": 9}),
@@ -168,6 +170,26 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"model": "llama-3-8b", "hardware": GPU, "batch": 1, "phase": "decode", "longest": 64},
     ),
     "calibrate": (iomodel.calibrate, {"budget": 1.0, "only": ["hbm_read"], "progress": False}),
+    "triton.count": (
+        iomodel.triton.count,
+        {"kernel": kernels.chosen, "grid": 1, "args": [ONES, ONES.copy(), 4], "meta": {"BLOCK": 4, "EVEN": False}},
+    ),
+    "triton.infer": (
+        iomodel.triton.infer,
+        {
+            "run": lambda q_len, block_q: iomodel.triton.count(
+                kernels.softmax, q_len, [ONES, ONES.copy(), 2], {"BLOCK": block_q}
+            ),
+            "numbers": {"q_len": [1, 2], "block_q": [2]},
+            "declared": COUNTS,
+            "tiled": {"block_q": "q_len"},
+            "names": {"X": "Q"},
+            "most": 1,
+            "points": 2,
+            "fresh": 1,
+            "seed": 0,
+        },
+    ),
     "explore": (partial(iomodel.explore, algorithms=["none"]), {"path": "x.html"}),
 }
 """Right arguments of every public function that takes any, of types that a user makes, and of methods."""

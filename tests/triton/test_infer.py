@@ -110,7 +110,7 @@ def test_three_terms_are_found_where_asked() -> None:
         ({"numbers": {"q_len": 5}}, "^numbers: q_len is 5; allowed: a sequence of integers"),
         ({"numbers": {"q_len": [0]}}, "^numbers: q_len: 0 given"),
         ({"tiled": {"tile": "q_len"}}, "^tiled: 'tile' is unknown; allowed: q_len"),
-        ({"most": 4}, "^most: 4 given; allowed: 1, 2 or 3"),
+        ({"most": 4}, "^most: 4 given; allowed: an integer from 1 to 3"),
         ({"declared": 5}, "^declared: 5 given; allowed: a result of iomodel.expressions"),
         ({"run": lambda q_len: 5}, "^run: 5 returned; allowed: a result of iomodel.triton.count"),
     ],
