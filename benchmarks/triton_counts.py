@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,25 +20,8 @@ from unittest.mock import MagicMock
 
 import torch
 import triton
-from triton.runtime.jit import KernelInterface
 
-from iomodel.triton import KernelCount, TensorCount, count
-
-
-@contextmanager
-def counted() -> Iterator[list[KernelCount]]:
-    """Count every launch instead of compiling it."""
-    launches: list[KernelCount] = []
-    launched = KernelInterface.__getitem__
-
-    def launch(kernel: Any, grid: Any) -> Any:
-        return lambda *args, **options: launches.append(count(kernel, grid, args, options))
-
-    KernelInterface.__getitem__ = launch
-    try:
-        yield launches
-    finally:
-        KernelInterface.__getitem__ = launched
+from iomodel.triton import KernelCount, TensorCount, launches
 
 
 def stored(launched: KernelCount) -> dict[str, Any]:
@@ -99,9 +80,9 @@ def main() -> None:
     for case in triton_count_cases.CASES:
         if not case.name.startswith(given.only):
             continue
-        with counted() as launches, torch.no_grad() if not case.backward else torch.enable_grad():
+        with launches() as counts, torch.no_grad() if not case.backward else torch.enable_grad():
             case.run(given.sources.resolve())
-        for launched in launches:
+        for launched in counts:
             row = {"case": case.name, "source": case.source, "version": case.version, "file": case.file}
             rows.append({**row, "call": case.call, "triton": triton.__version__, "count": stored(launched)})
             print(f"{case.name}: {launched.kernel} {launched.grid} {dict(launched.reads)} {dict(launched.writes)}")

@@ -9,6 +9,7 @@ from iomodel.triton.current import perf_model, prune
 from iomodel.triton.formula_inference import Inference, infer
 from iomodel.triton.kernel_count import KernelCount, TensorCount
 from iomodel.triton.kernel_counter import count
+from iomodel.triton.kernel_launches import launches
 from iomodel.triton.listing import configs, flex_options
 from iomodel.triton.pruner import Judged, Pruner, pruner
 
@@ -24,6 +25,7 @@ __all__ = [
     "count",
     "flex_options",
     "infer",
+    "launches",
     "perf_model",
     "prune",
     "pruner",

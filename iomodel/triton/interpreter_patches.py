@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from iomodel.triton.block_pointers import patched_words
@@ -102,12 +102,8 @@ def _rewritten(function: Any, semantic: Any, replaced: dict[int, Any]) -> Callab
         for name, value in {**function.__globals__, **inspect.getclosurevars(function).nonlocals}.items()
     }
     names |= {"interpreter_semantic": semantic, "_InterpreterComparison": interpreter._InterpreterComparison}
-
-    class Rewriter(interpreter.FunctionRewriter):  # type: ignore[misc]
-        def _compile_and_exec(self, tree: Any) -> Any:
-            names["__name__"] = function.__module__
-            exec(compile(tree, filename=self.filename, mode="exec"), names)
-            return names[function.__name__]
-
-    made: Callable[..., Any] = Rewriter(function).rewrite_ast()
+    copied = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    copied.__kwdefaults__, copied.__module__ = function.__kwdefaults__, function.__module__
+    copied.__annotations__, copied.__qualname__ = function.__annotations__, function.__qualname__
+    made: Callable[..., Any] = interpreter.FunctionRewriter(copied).rewrite_ast()
     return made

@@ -463,3 +463,14 @@ def test_atomics_and_widths_of_a_memory_are_compared() -> None:
 def test_what_cannot_be_compared_is_refused(cost: Any, counted: Any, message: str) -> None:
     with pytest.raises(iomodel.InputError, match=message):
         assert_traffic(cost or iomodel.cost("flash2", CALL, TILE), counted)
+
+
+def test_blocks_of_triton_are_powers_of_two() -> None:
+    w = iomodel.Attention(q_len=40, head_dim=2)
+
+    @settings(max_examples=20)
+    @given(tile=iomodel.testing.tiles("flash2", w, powers_of_two=True))
+    def law(tile: dict[str, int]) -> None:
+        assert all(size & (size - 1) == 0 and size <= 42 for size in tile.values())
+
+    law()

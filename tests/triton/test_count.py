@@ -13,7 +13,7 @@ import triton.language as tl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from triton.runtime import interpreter
-from triton.runtime.jit import JITFunction
+from triton.runtime.jit import JITFunction, KernelInterface
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import iomodel
@@ -196,6 +196,21 @@ def test_tensors_that_share_memory_are_told_apart() -> None:
     np.testing.assert_array_equal(both[12:], both[:12] ** 2)
 
 
+def test_the_launches_of_a_wrapper_are_counted() -> None:
+    def squared(x: Any) -> Any:
+        y = np.full_like(x, np.nan)
+        kernels.tuned[lambda meta: (-(-x.size // meta["BLOCK"]),)](x, y, n=x.size)
+        return y
+
+    before, x = state(), np.arange(12, dtype=np.float32)
+    with iomodel.triton.launches() as counts:
+        np.testing.assert_array_equal(squared(squared(x)), x**4)
+    assert [(each.kernel, each.reads, each.writes) for each in counts] == 2 * [("chosen", {"X": 12}, {"Y": 12})]
+    with pytest.raises(ZeroDivisionError), iomodel.triton.launches():
+        _ = 1 / 0
+    assert state() == before
+
+
 # --- refusals
 
 
@@ -203,7 +218,7 @@ def state() -> list[dict[str, Any]]:
     """Everything that the interpreter patches."""
     homes: tuple[Any, ...] = (
         tl, tl.core, tl.math, tl.tensor, tl.dtype, tl.condition, tl.core.tensor_descriptor_base, JITFunction,
-        interpreter.InterpretedFunction, interpreter, kernels,
+        interpreter.InterpretedFunction, KernelInterface, interpreter, kernels,
     )  # fmt: skip
     return [{name: value for name, value in vars(home).items() if name != "__annotations__"} for home in homes]
 
