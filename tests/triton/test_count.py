@@ -178,7 +178,7 @@ def test_atomics_read_and_write() -> None:
 
 
 @pytest.mark.parametrize(
-    ("meta", "block", "even"), [({}, 8, False), ({"BLOCK": 4}, 4, True), ({"EVEN": False}, 8, False)]
+    ("meta", "block", "even"), [({}, 8, False), ({"BLOCK": 4}, 4, True), ({"BLOCK": 4, "EVEN": False}, 4, False)]
 )
 def test_an_autotuned_kernel_takes_its_first_config(meta: dict[str, Any], block: int, even: bool) -> None:
     x, y = np.arange(12, dtype=np.float32), np.full(12, np.nan, np.float32)

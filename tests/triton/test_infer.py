@@ -91,6 +91,17 @@ def test_own_names_are_symbols_and_coefficients_are_rational() -> None:
     assert not made.differences
 
 
+def test_a_formula_that_fresh_shapes_contradict_is_none() -> None:
+    class Run:
+        def __init__(self, items: int) -> None:
+            runs.append(items)
+            self.reads, self.writes = {"X": items + (len(runs) > 20), "Y": 2 * items}, dict[str, int]()
+
+    runs: list[int] = []
+    inferred = infer(Run, {"items": range(1, 50)}, points=20, fresh=1)
+    assert (inferred.unexplained, list(inferred.reads)) == (("reads X",), ["Y"])
+
+
 def test_three_terms_are_found_where_asked() -> None:
     class Run:
         def __init__(self, items: int, tile: int) -> None:
