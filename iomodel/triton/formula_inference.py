@@ -42,6 +42,8 @@ class Inference(Result):
         Counts without a formula of the terms, such as "reads K".
     differences : mapping of str to expression
         Inferred less declared formula of each count, such as "reads K"; empty without a declared algorithm.
+    equal : bool
+        Whether every count has the declared formula.
     """
 
     derived = ("equal",)
@@ -118,7 +120,16 @@ def infer(
     Raises
     ------
     InputError, UnknownNameError
-        A wrong argument, or whatever `run` raises.
+        A wrong argument, or `run` fails.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> def run(q_len, block_q):  # in place of a count: two tiles for each tile of queries
+    ...     return SimpleNamespace(reads={"K": 2 * block_q * -(-q_len // block_q)}, writes={"O": q_len})
+    >>> inferred = infer(run, {"q_len": range(1, 60), "block_q": (4, 8)})
+    >>> dict(inferred.reads), dict(inferred.writes)
+    ({'K': 2*B_r*ceiling(N_q/B_r)}, {'O': N_q})
     """
     for name, given, largest in (("most", most, 3), ("points", points, 1000), ("fresh", fresh, 1000)):
         if as_integer(name, given) > largest:

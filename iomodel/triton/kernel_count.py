@@ -24,6 +24,10 @@ class TensorCount(Record):
         shape of a block pointer or a descriptor [elements].
     asked_loads, asked_stores, asked_atomics : int
         Elements of the blocks that these name, whatever the mask [elements].
+    reads, writes : int
+        Loads or stores, and atomic operations: each reads and writes [elements].
+    read_bytes, written_bytes : int
+        Their traffic [B].
     """
 
     derived = ("reads", "writes", "read_bytes", "written_bytes")
@@ -77,6 +81,12 @@ class KernelCount(Result):
         FLOPs of the matrix products, 2 m n k each, of whole blocks [FLOP].
     exps : int
         Exponentials (`exp` and `exp2`), of whole blocks [-].
+    reads, writes : mapping of argument name to int
+        Elements of each tensor that is read or written [elements].
+    atomics : int
+        Atomic operations; each is also a read and a write [elements].
+    hbm_bytes : int
+        Traffic of all tensors [B].
     """
 
     derived = ("reads", "writes", "atomics", "hbm_bytes")

@@ -53,6 +53,15 @@ def count(
     An element counts if its mask is true and its index lies inside the shape of its block pointer or descriptor. An
     element of a block loaded twice counts twice, as in :func:`iomodel.cost`. Arguments that share memory are told
     apart by the pointer from which an address was computed. One count runs at a time in a process.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from iomodel.devices.calibration.kernels import kernel, read  # sums of blocks, one result a program
+    >>> x, sums = np.ones(20, np.float32), np.empty(2, np.float32)
+    >>> counted = count(kernel(read), 2, [x, sums, 5], {"BLOCK": 4})
+    >>> dict(counted.reads), dict(counted.writes), float(sums.sum())
+    ({'X': 20}, {'SUMS': 2}, 20.0)
     """
     launched = _launch(kernel, grid, args, meta)
     from iomodel.triton.counting_builder import counting_builder
