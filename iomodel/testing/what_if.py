@@ -43,7 +43,7 @@ def pairs(
     `singles` are the changes made alone, and `moved` gives the counts of a cost.
     """
     before = moved(reference)
-    changed = {text: _changed(before, moved(other)) for text, other in singles}
+    changed = {text: _differing(before, moved(other)) for text, other in singles}
     useful = {text: other for text, other in singles if changed[text]}
     done: set[str] = set()
     for first, cost_of_first in useful.items():
@@ -59,7 +59,7 @@ def pairs(
                 yield f"{first} and {second}", cost_of_both
 
 
-def _changed(before: Mapping[Any, int], after: Mapping[Any, int]) -> set[Any]:
+def _differing(before: Mapping[Any, int], after: Mapping[Any, int]) -> set[Any]:
     """Collect the tensors whose counts differ."""
     return {key for key in before.keys() | after.keys() if before.get(key, 0) != after.get(key, 0)}
 

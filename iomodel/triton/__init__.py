@@ -6,7 +6,8 @@ Triton itself is imported only where a kernel is counted, a `triton.Config` is m
 from iomodel.placement.triton_check import TritonCheck
 from iomodel.placement.triton_check import check_triton as check
 from iomodel.triton.current import perf_model, prune
-from iomodel.triton.formula_inference import Inference, infer
+from iomodel.triton.formula_inference import infer
+from iomodel.triton.formula_result import Inference
 from iomodel.triton.kernel_count import KernelCount, TensorCount
 from iomodel.triton.kernel_counter import count
 from iomodel.triton.kernel_launches import launches

@@ -83,10 +83,18 @@ class KernelMemory:
         """Count one block of addresses as loads, stores or atomics; raise InputError for one outside its tensor."""
         addresses, mask = np.broadcast_arrays(addresses, mask)
         active = addresses[mask]
-        if name is None and not active.size:
+        if name is not None:
+            self._count(kind, name, active, addresses.size)
             return
-        name = name or self._owner(int(active.flat[0]))
-        self.moved[name][f"asked_{kind}"] += addresses.size
+        masked = addresses.size - active.size
+        while active.size:
+            name, here = self._owned(active)
+            self._count(kind, name, active[here], int(here.sum()) + masked)
+            active, masked = active[~here], 0
+
+    def _count(self, kind: str, name: str, active: Any, asked: int) -> None:
+        """Count the addresses of one tensor."""
+        self.moved[name][f"asked_{kind}"] += asked
         self.moved[name][kind] += active.size
         if not active.size:
             return
@@ -103,15 +111,23 @@ class KernelMemory:
         if kind != "loads" and not buffer.writable:
             raise InputError(f"{name}: the kernel writes to a read-only array; allowed: one that can be written to")
 
-    def _owner(self, address: int) -> str:
-        """Find the tensor of an address whose argument is not known, as of a pointer that was itself loaded."""
-        inside = [name for name, each in self.buffers.items() if each.start <= address < each.stop]
+    def _owned(self, addresses: Any) -> tuple[str, Any]:
+        """Find the tensor of the first address whose argument is not known, and all addresses in it.
+
+        Such an address comes from a choice between pointers, or from a pointer that was itself loaded. Of tensors that
+        share memory, the one that begins last before the address is taken.
+        """
+        first = int(addresses[0])
+        inside = [each for each in self.buffers.values() if each.start <= first < each.stop]
         if not inside:
             raise InputError(
-                f"args: the kernel accesses address {address:#x}, which is in none of {shown(sorted(self.buffers))}"
+                f"args: the kernel accesses address {first:#x}, which is in none of {shown(sorted(self.buffers))}"
             )
-        nearest = [name for name in inside if self.buffers[name].address <= address] or inside
-        return max(nearest, key=lambda name: self.buffers[name].address)
+        before = [each for each in inside if each.address <= first]
+        owner = max(before or inside, key=lambda each: each.address)
+        later = [each.address for each in inside if each.address > first]
+        low = owner.address if before else owner.start
+        return owner.name, (addresses >= low) & (addresses < min(later, default=owner.stop))
 
     def counts(self) -> FrozenDict[str, TensorCount]:
         """Return the counts of every tensor."""

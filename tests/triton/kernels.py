@@ -111,6 +111,21 @@ def histogram(X, H, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def interleaved(X, Y, O, n, BLOCK: tl.constexpr):
+    """Take elements of X and of Y in turn, through one block of pointers."""
+    i = tl.arange(0, BLOCK)
+    tl.store(O + i, tl.load(tl.where(i % 2 == 0, X + i, Y + i), mask=i < n), mask=i < n)
+
+
+@triton.jit
+def through_addresses(TABLE, O, BLOCK: tl.constexpr):
+    """Copy the tensors whose addresses are in a table."""
+    i = tl.arange(0, BLOCK)
+    X = tl.load(TABLE + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    tl.store(O + tl.program_id(0) * BLOCK + i, tl.load(X + i))
+
+
+@triton.jit
 def helper(x):
     """Square, as a device function."""
     return x * x

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
-import triton.language as tl
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from triton.runtime import interpreter
-from triton.runtime.jit import JITFunction, KernelInterface
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 import iomodel
 from iomodel.testing import assert_traffic
 from iomodel.triton import count
 from tests.triton import kernels
+from tests.triton.language_state import state
 
 DRAW = np.random.default_rng(0).standard_normal
 
@@ -196,6 +192,38 @@ def test_tensors_that_share_memory_are_told_apart() -> None:
     np.testing.assert_array_equal(both[12:], both[:12] ** 2)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_choice_between_pointers_is_counted_by_address(shared: bool) -> None:
+    both = np.arange(16, dtype=np.float32)
+    x, y = (both[:8], both[8:]) if shared else (both[:8].copy(), both[8:].copy())
+    o = np.full(8, np.nan, np.float32)
+    counted = count(kernels.interleaved, 1, [x, y, o, 7], {"BLOCK": 8})
+    assert o[:7].tolist() == [0, 9, 2, 11, 4, 13, 6]
+    assert (counted.reads, counted.writes) == ({"X": 4, "Y": 3}, {"O": 7})
+    assert sum(each.asked_loads for each in counted.tensors.values()) == 8
+
+
+def test_a_pointer_that_was_loaded_is_counted_if_its_tensor_is_an_argument() -> None:
+    x, o = np.arange(8, dtype=np.float32), np.full(8, np.nan, np.float32)
+    table = np.array([x.ctypes.data, x.ctypes.data + 16], np.int64)
+    with pytest.raises(iomodel.InputError, match=r"^args: the kernel accesses address 0x\w+, which is in none of"):
+        count(kernels.through_addresses, 2, [table, o], {"BLOCK": 4})
+    both = np.concatenate([o, x])
+    table = np.array([both[8:].ctypes.data, both[12:].ctypes.data], np.int64)
+    counted = count(kernels.through_addresses, 2, [table, both[:8]], {"BLOCK": 4})
+    assert both[:8].tolist() == x.tolist()
+    assert (counted.reads, counted.writes) == ({"TABLE": 2, "O": 8}, {"O": 8})
+
+
+def test_a_count_is_a_value() -> None:
+    x = np.arange(12, dtype=np.float32)
+    counted = count(kernels.tuned, 3, [x, x.copy(), 12], {"BLOCK": 4})
+    copied = pickle.loads(pickle.dumps(counted))
+    assert iomodel.triton.KernelCount.from_json(counted.to_json()) == counted == copied
+    assert hash(counted) == hash(copied)
+    assert counted.rows()[0][0] == "X"
+
+
 def test_the_launches_of_a_wrapper_are_counted() -> None:
     def squared(x: Any) -> Any:
         y = np.full_like(x, np.nan)
@@ -209,147 +237,3 @@ def test_the_launches_of_a_wrapper_are_counted() -> None:
     with pytest.raises(ZeroDivisionError), iomodel.triton.launches():
         _ = 1 / 0
     assert state() == before
-
-
-# --- refusals
-
-
-def state() -> list[dict[str, Any]]:
-    """Everything that the interpreter patches."""
-    homes: tuple[Any, ...] = (
-        tl, tl.core, tl.math, tl.tensor, tl.dtype, tl.condition, tl.core.tensor_descriptor_base, JITFunction,
-        interpreter.InterpretedFunction, KernelInterface, interpreter, kernels,
-    )  # fmt: skip
-    return [{name: value for name, value in vars(home).items() if name != "__annotations__"} for home in homes]
-
-
-@pytest.mark.parametrize(
-    ("kernel", "grid", "args", "meta", "message"),
-    [
-        ("chosen", 4, [12], {"EVEN": True}, r"^X: the kernel accesses element 15, outside the tensor of 12 elements"),
-        ("chosen", 3, [12], {}, "^args: chosen needs EVEN; give them in args or meta"),
-        ("chosen", 3, [12], {"EVEN": True, "WIDE": 3}, "^meta: chosen has no argument 'WIDE'; allowed: X, Y"),
-        ("chosen", 0, [12], {"EVEN": True}, "^grid: 0 given; allowed: up to three positive integers"),
-        ("chosen", (1, 1, 1, 1), [12], {"EVEN": True}, r"^grid: \(1, 1, 1, 1\) given"),
-        ("chosen", 3, ["twelve"], {"EVEN": False}, "^n: 'twelve' given; allowed: a tensor, a number or None"),
-        ("helper", 1, [], {}, "^args: 2 given; allowed: at most 1, the arguments of helper"),
-        ("aligned", 1, [], {}, "^kernel: the Python function aligned given; allowed: a function under @triton.jit"),
-        ("refused", 1, [], {}, r"^kernel: refused is refused by Triton's interpreter in program \(0, 0, 0\): .*inline"),
-        ("writes_first", 1, [], {}, r"^kernel: writes_first is refused"),
-    ],
-)
-def test_a_refusal_is_one_line_and_leaves_nothing(
-    kernel: str, grid: Any, args: list[Any], meta: dict[str, Any], message: str
-) -> None:
-    x, y = np.arange(12, dtype=np.float32), np.full(12, -1, np.float32)
-    asked = {"aligned": aligned, "refused": refused, "writes_first": writes_first}.get(kernel)
-    before = state()
-    if kernel == "chosen":
-        meta = {"BLOCK": 4, **meta}
-    with pytest.raises(iomodel.InputError, match=message) as error:
-        count(asked or getattr(kernels, kernel), grid, [x, y, *args], meta)
-    assert "\n" not in str(error.value)
-    assert state() == before
-    assert (y == -1).all()
-
-
-@kernels.triton.jit
-def refused(X, Y):
-    """A kernel with PTX of its own."""
-    tl.inline_asm_elementwise("mov.u32 $0, 0;", "=r,r", [tl.load(X)], tl.int32, True, 1)
-
-
-@kernels.triton.jit
-def writes_first(X, Y):
-    """A kernel that fails after it has written."""
-    tl.store(Y, 5.0)
-    tl.static_assert(False, "after a store")
-
-
-def test_a_count_leaves_the_language_as_it_was() -> None:
-    before = state()
-    test_atomics_read_and_write()
-    assert state() == before
-
-
-def test_a_read_only_array_is_not_written_to() -> None:
-    x, h = np.array([0, 1], np.int32), np.zeros(4, np.int32)
-    h.flags.writeable = False
-    with pytest.raises(iomodel.InputError, match=r"^H: the kernel writes to a read-only array"):
-        count(kernels.histogram, 1, [x, h, 2], {"BLOCK": 2})
-
-
-def test_kernels_decorated_under_the_interpreter_count_the_same() -> None:
-    code = (
-        "import numpy as np\nfrom iomodel.triton import count\nfrom tests.triton import kernels\n"
-        "x = np.arange(12, dtype=np.float32)\nassert type(kernels.chosen).__name__ == 'InterpretedFunction'\n"
-        "c = count(kernels.tuned, 3, [x, np.zeros_like(x), 12], {'BLOCK': 4})\n"
-        "assert c.reads == {'X': 12}, c"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "TRITON_INTERPRET": "1"})
-
-
-def test_without_triton_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "triton.runtime", None)
-    with pytest.raises(iomodel.InputError, match=r"^triton: not installed; pip install 'iomodel\[triton\]'$"):
-        count(kernels.softmax, 1, [], {})
-
-
-def test_another_interpreter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(interpreter, "FunctionRewriter")
-    with pytest.raises(iomodel.InputError, match=r"^triton: version .* installed; allowed: 3\.9 or later$"):
-        count(kernels.softmax, 1, [], {})
-
-
-# --- beside a prediction
-
-
-CALL = iomodel.Attention(heads=2, q_len=33, kv_len=33, head_dim=4, dtype="fp32")
-TILES = {"block_q": 16, "block_kv": 8}
-
-
-def explained(made: dict[str, Any], asked: dict[str, Any] | None = None, tile: tuple[int, int] = (16, 8)) -> str:
-    """The explanation of a kernel that is compared with the prediction for a call without a mask."""
-    counted, _ = attention(CALL, *tile, **made)
-    with pytest.raises(AssertionError) as error:
-        assert_traffic(iomodel.cost("flash2", CALL, TILES, **(asked or {})), counted)
-    return str(error.value).partition("possible explanation of all differences: ")[2]
-
-
-CAUSAL = 'tiles after the diagonal are skipped: mask="causal"'
-
-
-@pytest.mark.parametrize(
-    ("made", "asked", "tile", "explanation"),
-    [
-        ({"causal": True}, {}, (16, 8), CAUSAL),
-        ({"lse": False}, {}, (16, 8), "lse=False"),
-        ({}, {}, (4, 8), "block_q=4"),
-        ({"causal": True, "lse": False}, {}, (16, 8), f"{CAUSAL} and lse=False"),
-        ({"causal": True}, {}, (16, 32), f"{CAUSAL} and block_kv=32"),
-        ({"lse": False}, {}, (4, 8), "lse=False and block_q=4"),
-        ({}, {"lse": False}, (16, 8), "lse=True"),
-    ],
-)
-def test_one_difference_or_two_are_named(
-    made: dict[str, Any], asked: dict[str, Any], tile: tuple[int, int], explanation: str
-) -> None:
-    assert explained(made, asked, tile) == explanation
-
-
-def test_a_redundant_load_names_its_tensor() -> None:
-    counted, _ = attention(CALL, 16, 8, LOADS_K_TWICE=True)
-    with pytest.raises(AssertionError, match=r"reads K .*6 tiles of 8 x 4 too many") as error:
-        assert_traffic(iomodel.cost("flash2", CALL, TILES), counted)
-    assert "reads V" not in str(error.value)
-
-
-def test_a_tensor_is_mapped_or_left_out() -> None:
-    counted, _ = attention(CALL, 16, 8)
-    c = iomodel.cost("flash2", CALL, TILES, lse=False)
-    with pytest.raises(AssertionError, match="writes LSE"):
-        assert_traffic(c, counted)
-    half = iomodel.cost("flash2", CALL.model_copy(update={"dtype": "bf16"}), TILES)
-    with pytest.raises(AssertionError, match=r"^flash2: [\d,]+ B counted.* Q has 4 B an element, 2 in the model"):
-        assert_traffic(half, counted)
-    assert_traffic(c, counted, names={"LSE": None})
