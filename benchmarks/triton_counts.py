@@ -3,9 +3,10 @@
     pip install torch triton==3.9.0
     python benchmarks/triton_counts.py SOURCES tests/measured/triton/counts.jsonl
 
-SOURCES is a folder with the sources of `triton_count_cases.py`, unpacked: `triton-cpu`, `fla`, `lightllm`, `sglang`
-and `vllm`. FlexAttention's templates are those of the installed PyTorch. The kernels run on the CPU in Triton's
-interpreter, on tensors of a few hundred rows; none of their code is kept.
+SOURCES is a folder with `triton-cpu`, `fla`, `lightllm`, `sglang` and `vllm`: each a checkout of the commit, or an
+unpacked wheel of the version, that `triton_count_cases.py` names. FlexAttention's templates are those of the installed
+PyTorch. The kernels run on the CPU in Triton's interpreter, on tensors of a few hundred rows; none of their code is
+kept.
 """
 
 from __future__ import annotations
