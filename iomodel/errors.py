@@ -22,18 +22,29 @@ class InputError(IOModelError):
     """A field holds a value that is not allowed."""
 
 
+MOST_SUGGESTED = 6
+"""Most names that a message suggests."""
+
+
 class UnknownNameError(IOModelError):
     """A name (algorithm, device, tile, option) does not exist.
 
+    The message suggests the names of which the given one is the first part, or the most similar name.
+
     >>> print(UnknownNameError("algorithm", "flash", ["flash1", "flash2"]))
     algorithm: 'flash' is unknown; did you mean 'flash2'? allowed: flash1, flash2
+    >>> print(UnknownNameError("hardware", "H100", ["a100-pcie", "h100-pcie", "h100-sxm5"]))
+    hardware: 'H100' is unknown; did you mean 'h100-pcie' or 'h100-sxm5'? allowed: a100-pcie, h100-pcie, h100-sxm5
     """
 
     def __init__(self, field: str, given: object, allowed: Iterable[str], likely: Iterable[str] | None = None) -> None:
         self.field, self.given, self.allowed = field, given, tuple(allowed)
         meant = self.allowed if likely is None else tuple(likely)
-        near = get_close_matches(shown(given).strip("'"), meant, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        wanted = shown(given).strip("'")
+        near = [name for name in meant if wanted and name.startswith(f"{wanted.lower()}-")][:MOST_SUGGESTED]
+        near = near or get_close_matches(wanted, meant, n=1, cutoff=0.5)
+        near = near or get_close_matches(wanted.lower(), meant, n=1, cutoff=0.5)
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
         names = ", ".join(self.allowed) or "none"
         super().__init__(f"{field}: {shown(given)} is unknown; {hint}allowed: {names}")
 

@@ -154,8 +154,8 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
 
     Parameters
     ----------
-    name_or_path : a name of `list_hardware()`, or the path of a file: an os.PathLike, or a string that contains a
-        path separator or ends in .yaml or .yml.
+    name_or_path : a name of `list_hardware()`, in letters of either case, or the path of a file: an os.PathLike, or a
+        string that contains a path separator or ends in .yaml or .yml.
 
     Raises
     ------
@@ -171,11 +171,12 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     separators = {"/", os.sep, os.altsep} - {None}
     if name_or_path.lower().endswith((".yaml", ".yml")) or any(str(c) in name_or_path for c in separators):
         return _from_file(name_or_path)
-    if name_or_path not in _names():
+    name = name_or_path.lower()
+    if name not in _names():
         wants_simulated = "sim" in name_or_path  # otherwise suggest real devices only
         likely = [name for name in list_hardware() if wants_simulated or not name.startswith("sim-")]
         raise UnknownNameError("hardware", name_or_path, list_hardware(), likely)
-    return _shipped(name_or_path)
+    return _shipped(name)
 
 
 @cache

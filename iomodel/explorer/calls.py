@@ -130,7 +130,9 @@ def answer(kind: CallKind) -> Answer:
     chosen = {**dict(kind.switches), **({"packed": True} if kind.packed else {})}
     options = check_options(declared_algorithm, chosen, direction=kind.direction)
     nest, view = declared(declared_algorithm, key, options), View(key.mask, kind.packed)
-    if kind.mask != "full" and not declared_algorithm.approximates and not _sees_mask(nest):
+    without = FormulaKind(MASKS["full"], kind.direction)
+    alike = not _sees_mask(nest) and nest == declared(declared_algorithm, without, options)
+    if kind.mask != "full" and not declared_algorithm.approximates and alike:
         unmasked = answer(replace(kind, mask="full"))
         useful = counts.useful_flops(nest, view)
         return replace(unmasked, found=replace(unmasked.found, useful_flops=useful))

@@ -67,9 +67,9 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
     separators = {"/", os.sep, os.altsep} - {None}
     if source.lower().endswith(ENDINGS) or any(str(mark) in source for mark in separators):
         return _from_file(source)
-    if source not in _names():
+    if source.lower() not in _names():
         raise UnknownNameError("model", source, list_models())
-    return _shipped(source)
+    return _shipped(source.lower())
 
 
 @cache
