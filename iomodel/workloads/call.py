@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -117,10 +116,6 @@ class Call(Workload):
                 f"page_size: given with mask {shown(self.mask)}; allowed: only with full, causal or a Window"
             )
         return self
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
-        """Copy the workload with some fields changed, and validate the copy."""
-        return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **(update or {})})
 
     def shard(self, ranks: int) -> Self:
         """Return the shard of one of `ranks` ranks under tensor parallelism.

@@ -88,6 +88,10 @@ class Workload(Model):
         nearest: type[Self] = min(kinds, key=lambda kind: len(kind.model_fields.keys() ^ data.keys()))
         return nearest.from_dict(data)
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """Copy the workload with some fields changed, and validate the copy."""
+        return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **(update or {})})
+
     @cached_property
     def memo(self) -> dict[str, Any]:
         """Room for what others derive from the call and would derive again."""
