@@ -12,6 +12,7 @@ from iomodel.counting.folds import allocations, buffers, in_bytes
 from iomodel.nests.language import (
     Accumulate,
     Axis,
+    Cut,
     Elementwise,
     Exp,
     Guard,
@@ -31,10 +32,11 @@ from iomodel.nests.language import (
     When,
     loops,
     rebuilt,
+    walk,
 )
 from iomodel.nests.symbols import G, N_k, p
 from iomodel.nests.tensors import grouped, head, key, query
-from iomodel.studies.trace.program import Coordinate, Held, Program, TraceLoop, TraceStep
+from iomodel.studies.trace.program import Coordinate, Held, Program, TraceCut, TraceLoop, TraceStep
 
 OTHER = {query: key, key: query}
 
@@ -71,6 +73,37 @@ def programs(nest: Nest, values: Mapping[Symbol, int], view: View) -> tuple[Prog
     return tuple(compiled)
 
 
+def consecutive(nest: Nest, values: Mapping[Symbol, int], view: View) -> bool:
+    """Check that the pieces of every cut are consecutive parts of its axes, which no loop and no mask cuts again."""
+    number = Numbers(values, view)
+    for leaf, path in walk(nest):
+        cut = next((block for block in path if isinstance(block, Cut)), None)
+        if cut is None:
+            continue
+        if any(piece.mask != "full" or number(piece.times) < 0 for piece in cut.pieces):
+            return False
+        axes = _axes(leaf)
+        if any(_changed(axis, cut) for axis in loops(path)):
+            return False
+        for axis in (axis for axis in axes if _changed(axis, cut)):
+            parts = (number(piece.times) * number(axis.length.xreplace(dict(piece.sizes))) for piece in cut.pieces)
+            if sum(parts) != number(axis.length):
+                return False
+    return True
+
+
+def _axes(leaf: Any) -> tuple[Axis, ...]:
+    if isinstance(leaf, MatMul):
+        return leaf.m, leaf.n, leaf.k
+    axes: tuple[Axis, ...] = leaf.axes if isinstance(leaf, Elementwise) else leaf.tensor.axes
+    return axes
+
+
+def _changed(axis: Axis, cut: Cut) -> bool:
+    """Check that the length of an axis differs in the pieces of a cut."""
+    return any(axis.length.free_symbols & piece.sizes.keys() for piece in cut.pieces)
+
+
 class _Scope:
     """The buffers of a body, declared and still to be declared [B]."""
 
@@ -92,13 +125,15 @@ class _Compiler:
     def __init__(self, number: Numbers) -> None:
         self.number, self.view = number, number.view
         self.slots: dict[tuple[str, str], Coordinate] = {}
+        self.cuts: list[Cut] = []
+        self.placed: dict[tuple[Axis, int], int] = {}
 
     def slot(self, kind: str, name: str, stop: int = 0) -> int:
         """Return the slot of an axis and a kind, such as its loop or the whole axis, initially 0 .. stop."""
         self.slots.setdefault((kind, name), (name, 0, stop))
         return list(self.slots).index((kind, name))
 
-    def scope(self, block: Any, path: Path, above: dict[Tensor, int]) -> tuple[TraceStep | TraceLoop, ...]:
+    def scope(self, block: Any, path: Path, above: dict[Tensor, int]) -> tuple[TraceStep | TraceLoop | TraceCut, ...]:
         """Compile a kernel or a loop; its buffers are declared one by one, but all before an inner loop."""
         here = (*path, block)
         own: dict[Tensor, int] = {}
@@ -107,12 +142,15 @@ class _Compiler:
                 own[tensor] = self.number(in_bytes(dtype) * self.view.buffer(tensor, around))
         return self.body(block, here, _Scope(above, own))
 
-    def body(self, block: Any, path: Path, scope: _Scope) -> tuple[TraceStep | TraceLoop, ...]:
-        statements: list[TraceStep | TraceLoop] = []
+    def body(self, block: Any, path: Path, scope: _Scope) -> tuple[TraceStep | TraceLoop | TraceCut, ...]:
+        statements: list[TraceStep | TraceLoop | TraceCut] = []
         for statement in block.body:
             if isinstance(statement, Loop):
                 scope.declare(*scope.waiting)
                 statements.append(self.loop(statement, path, scope))
+            elif isinstance(statement, Cut):
+                scope.declare(*scope.waiting)
+                statements.append(self.cut(statement, path, scope))
             elif isinstance(statement, Guard):  # it opens no scope of its own
                 inner = self.body(statement, (*path, statement), scope)
                 assert not isinstance(statement, When)
@@ -123,6 +161,17 @@ class _Compiler:
             elif not isinstance(statement, Elementwise) or isinstance(statement, Exp | Tanh | Random):
                 statements.append(self.step(statement, path, scope))
         return tuple(statements)
+
+    def cut(self, cut: Cut, path: Path, scope: _Scope) -> TraceCut:
+        """Compile consecutive pieces, which share a body and differ in the lengths of some axes."""
+        self.cuts.append(cut)
+        body = self.scope(cut, path, scope.have)
+        own = {axis: slot for (axis, within), slot in self.placed.items() if within == len(self.cuts)}
+        lengths = [
+            tuple((slot, self.number(axis.length.xreplace(dict(piece.sizes)))) for axis, slot in own.items())
+            for piece in cut.pieces
+        ]
+        return TraceCut(body, tuple(zip((self.number(piece.times) for piece in cut.pieces), lengths, strict=True)))
 
     def loop(self, loop: Loop, path: Path, scope: _Scope) -> TraceLoop:
         axis = loop.axis
@@ -194,6 +243,9 @@ class _Compiler:
                 slots.append(self.slot(next((kind for kind, holds in kinds.items() if holds), "loop"), axis.name))
             elif axis == head and query in around and self.view.packed:
                 slots.append(self.slot("heads", axis.name))
+            elif any(isinstance(block, Cut) and _changed(axis, block) for block in path):
+                number = len(self.cuts)
+                slots.append(self.placed.setdefault((axis, number), self.slot(f"piece {number}", axis.name)))
             else:
                 slots.append(self.slot("whole", axis.name, self.number(self.view.extent(axis, path))))
         return tuple(slots)

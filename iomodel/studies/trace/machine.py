@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from iomodel.studies.trace.events import Event
-from iomodel.studies.trace.program import Program, TraceLoop, TraceStep
+from iomodel.studies.trace.program import Program, TraceCut, TraceLoop, TraceStep
 from iomodel.studies.trace.rates import TraceRates
 from iomodel.workloads.masks.spans import MaskSpans
 
@@ -30,6 +30,11 @@ class _Inside(NamedTuple):
     body: list[Any]
 
 
+class _Pieces(NamedTuple):
+    cut: TraceCut
+    body: list[Any]
+
+
 class TraceMachine:
     """A run of a program: the current tile of each slot, and the trips of the loops."""
 
@@ -47,13 +52,15 @@ class TraceMachine:
         """Yield every event in the order of the program."""
         return self._run(self._ready(self.program.body))
 
-    def _ready(self, body: tuple[TraceStep | TraceLoop, ...]) -> list[_Ready | _Inside]:
-        return [
-            _Inside(step, self._ready(step.body))
-            if isinstance(step, TraceLoop)
-            else _Ready(_picker(step.slots), self._teller(step), step.size, step.after, step.stays)
-            for step in body
-        ]
+    def _ready(self, body: tuple[TraceStep | TraceLoop | TraceCut, ...]) -> list[_Ready | _Inside | _Pieces]:
+        return [self._ready_step(step) for step in body]
+
+    def _ready_step(self, step: TraceStep | TraceLoop | TraceCut) -> _Ready | _Inside | _Pieces:
+        if isinstance(step, TraceLoop):
+            return _Inside(step, self._ready(step.body))
+        if isinstance(step, TraceCut):
+            return _Pieces(step, self._ready(step.body))
+        return _Ready(_picker(step.slots), self._teller(step), step.size, step.after, step.stays)
 
     def _teller(self, step: TraceStep) -> Callable[[tuple[Any, ...], int], Event]:
         """Build the function that formats a step, with its constant parts assembled once."""
@@ -78,18 +85,32 @@ class TraceMachine:
         nothing = None if per_byte is None else 0.0
         return computed if factor else moved
 
-    def _run(self, body: list[_Ready | _Inside]) -> Iterator[Event]:
+    def _run(self, body: list[_Ready | _Inside | _Pieces]) -> Iterator[Event]:
         at, size, trips = self.at, self.size, self.trips
         for step in body:
             if isinstance(step, _Ready):
                 pick, tell, fixed, after, stays = step
                 if (after is None or trips[after]) and (stays is None or trips[stays] or not self.turned[stays]):
                     yield tell(pick(at), prod(pick(size)) if fixed is None else fixed)
+            elif isinstance(step, _Pieces):
+                for _ in self._in_pieces(step.cut):
+                    yield from self._run(step.body)
             elif step.walk.tile:
                 for _ in self._trips(step.walk):
                     yield from self._run(step.body)
             elif self._lets_through(step.walk):
                 yield from self._run(step.body)
+
+    def _in_pieces(self, cut: TraceCut) -> Iterator[None]:
+        """Iterate over the pieces of a cut in order, and set the slots of its axes."""
+        starts = {slot: 0 for _, lengths in cut.pieces for slot, _ in lengths}
+        for times, lengths in cut.pieces:
+            for _ in range(times):
+                for slot, length in lengths:
+                    start = starts[slot]
+                    self.at[slot], self.size[slot] = (self.at[slot][0], start, start + length), length
+                    starts[slot] = start + length
+                yield
 
     def _trips(self, walk: TraceLoop) -> Iterator[None]:
         """Iterate over the tiles of a loop, all or the visible ones, and set the slots."""

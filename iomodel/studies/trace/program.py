@@ -40,7 +40,7 @@ class TraceLoop:
     axis: str
     rows: int
     """The length of the whole axis [rows]."""
-    body: tuple[TraceStep | TraceLoop, ...]
+    body: tuple[TraceStep | TraceLoop | TraceCut, ...]
     tile: int = 0
     """The tile of a loop [rows]; 0 for a guard."""
     slot: int = 0
@@ -70,12 +70,20 @@ class TraceLoop:
 
 
 @dataclass(frozen=True)
+class TraceCut:
+    """Consecutive pieces of the call, each with a number of repetitions and the length of its axes by slot [rows]."""
+
+    body: tuple[TraceStep | TraceLoop | TraceCut, ...]
+    pieces: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+
+
+@dataclass(frozen=True)
 class Program:
     """A kernel: its body, its initial slots, its multiplicity and its allocations in HBM."""
 
     title: str
     per: str
-    body: tuple[TraceStep | TraceLoop, ...]
+    body: tuple[TraceStep | TraceLoop | TraceCut, ...]
     slots: tuple[Coordinate, ...]
     allocated: int
     """The allocations of the whole call in HBM [B]."""

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iomodel.counting.coverage import View
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import kind_of
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.language import Cut, Nest, walk
+from iomodel.nests.language import Nest
 from iomodel.nests.symbols import BY_NAME
-from iomodel.studies.trace.compile import programs
+from iomodel.studies.trace.compile import consecutive, programs
 from iomodel.studies.trace.events import Event
 from iomodel.studies.trace.machine import TraceMachine
 from iomodel.studies.trace.program import Program
 from iomodel.studies.trace.rates import TraceRates
 from iomodel.studies.trace.summary import EventTotals, TraceSummary, summed
-from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.attention import Attention
 from iomodel.workloads.masks.spans import MaskSpans
 from iomodel.workloads.workload import Shape
+
+if TYPE_CHECKING:
+    from sympy import Symbol
 
 
 @dataclass(frozen=True)
@@ -41,32 +44,41 @@ class TraceRun:
 
     @property
     def cut(self) -> bool:
-        """True if a kernel works on pieces of the call, whose places the declaration does not define."""
-        return any(isinstance(block, Cut) for _, path in walk(self.nest) for block in path)
+        """True if a kernel works on pieces of the call whose places the declaration does not define."""
+        return not consecutive(self.nest, self._values, self._view)
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """The compiled kernels."""
-        kind = kind_of(self.workload)
+        return programs(self.nest, self._values, self._view)
+
+    @property
+    def _values(self) -> dict[Symbol, int]:
         numbers = {**self.workload.numbers, **self.options, **self.tiles}
-        values = {BY_NAME[name]: number for name, number in numbers.items() if name in BY_NAME}
-        return programs(self.nest, values, View(kind.mask, self._packed))
+        return {BY_NAME[name]: number for name, number in numbers.items() if name in BY_NAME}
+
+    @property
+    def _view(self) -> View:
+        return View(kind_of(self.workload).mask, self._packed)
 
     @property
     def heads(self) -> int:
-        """Query heads of the call, batches included; 1 for a call without heads [-]."""
-        return self.workload.batch * self.workload.heads if isinstance(self.workload, Attention) else 1
+        """Heads of the call, batches included; 1 for a call without heads [-]."""
+        numbers = self.workload.numbers
+        return numbers.get("batch", 1) * numbers.get("heads", 1)
 
     def times(self, per: str, heads: int) -> int:
         """Count the runs of a kernel for the first heads [-]."""
         return 1 if per == "call" else -(-heads // self._shared(per))
 
     def _shared(self, per: str) -> int:
-        """Return the query heads of one program of a kernel: one, those of a group, or all of a sequence."""
-        call = as_attention(self.workload)
+        """Return the heads of one program of a kernel: one, those of a group, or all of a sequence."""
+        numbers = self.workload.numbers
         if per == "batch":
-            return call.heads
-        return 1 if per == "head" and not self._packed else call.group
+            return numbers["heads"]
+        if per == "key_head":
+            return numbers["heads"] // numbers["key_heads"]
+        return 1 if per == "head" and not self._packed else numbers["group"]
 
     @property
     def _packed(self) -> bool:
@@ -76,8 +88,8 @@ class TraceRun:
         """Yield the events of the first heads, by kernel and then by program."""
         for program in self.programs:
             programs_per_batch = 1
-            if isinstance(self.workload, Attention):
-                programs_per_batch = self.workload.heads // self._shared(program.per)
+            if program.per != "call":
+                programs_per_batch = self.workload.numbers["heads"] // self._shared(program.per)
             for i in range(self.times(program.per, heads)):
                 yield from self._events(program, *divmod(i, programs_per_batch))
 
