@@ -1,18 +1,24 @@
 """Sequences split into chunks that are processed in turn."""
 
+from collections.abc import Sequence
 from typing import Literal
 
-from sympy import Expr, Integer, ceiling
+from sympy import Expr, Integer, Symbol, ceiling
 
 from iomodel.nests.language import Piece
 from iomodel.nests.symbols import N_k, N_q
 
 
-def chunks(length: Expr, mask: Literal["full", "causal", "window"] = "full") -> list[Piece]:
-    """Split queries and keys together into chunks of equal length, with a shorter last one."""
-    full = ceiling(N_q / length) - 1
-    rest = N_q - full * length
+def chunks(
+    length: Expr, mask: Literal["full", "causal", "window"] = "full", along: Sequence[Symbol] = (N_q, N_k)
+) -> list[Piece]:
+    """Split the positions of all axes of the same lengths `along` into chunks of equal length, with a shorter last one.
+
+    Queries and keys are split together.
+    """
+    full = ceiling(along[0] / length) - 1
+    rest = along[0] - full * length
     return [
-        Piece(full, {N_q: length, N_k: length}, mask),
-        Piece(Integer(1), {N_q: rest, N_k: rest}, mask),
+        Piece(full, dict.fromkeys(along, length), mask),
+        Piece(Integer(1), dict.fromkeys(along, rest), mask),
     ]

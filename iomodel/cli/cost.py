@@ -9,13 +9,13 @@ import typer
 from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.masks import mask as typed_mask
-from iomodel.cli.options import ALGORITHM, KIND, OF_LAYER, TILE, WORKLOAD, Algorithm, Json
+from iomodel.cli.options import ALGORITHM, KIND, OF_LAYER, OF_RECURRENCE, TILE, WORKLOAD, Algorithm, Json
 from iomodel.cli.output import emit
 from iomodel.cli.signature import with_options
 from iomodel.nests.feature_names import FEATURE_NAMES
 
 TILE_NAMES = [parameter.name for parameter in TILE]
-LAYER_FEATURES = [parameter.name for parameter in OF_LAYER]
+LAYER_FEATURES = [parameter.name for parameter in (*OF_LAYER, *OF_RECURRENCE)]
 
 
 @with_options(WORKLOAD, TILE, ALGORITHM)

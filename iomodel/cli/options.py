@@ -24,6 +24,7 @@ from iomodel.nests.feature_names import WORDS
 from iomodel.nests.implementation import TEXTBOOK
 from iomodel.workloads.call import Call, Direction, DType
 from iomodel.workloads.linear import WEIGHT_QUARTERS
+from iomodel.workloads.recurrence import Gate
 from iomodel.workloads.window import Align
 
 
@@ -69,6 +70,7 @@ MEANINGS = {
     **{entry.name: entry.meaning for entry in letters(OPTIONS)},
     "shared": "project keys and values with one matrix",
     "carry": "load the state from HBM and store it there",
+    "materialize": "store the state before each chunk, and compute outputs in a kernel of their own",
     "fixed": "use the fixed pattern instead of the strided one",
     "second": "use the second factor of the pattern instead of the first",
     "padded_statistics": "move statistics of rows for whole tiles",
@@ -196,13 +198,27 @@ LAYER = [
     option("scale_block", "Terms per scale of a column of W (no scales).", "Linear layer"),
     switch("gated", "Two products of one X: act(X W_gate) * (X W_up).", "Linear layer"),
 ]
-WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED, *LAYER]
+RECURRENT = [
+    option("tokens", "Positions of a sequence; with --head-dim, a recurrence in place of attention.", "Recurrence"),
+    option("key_heads", "Heads of Q and K, a divisor of --heads (--heads).", "Recurrence"),
+    option("gate", f"Decay: {', '.join(get_args(Gate))} (none).", "Recurrence", "NAME", get_args(Gate)),
+    switch("delta", "The delta rule.", "Recurrence"),
+    switch("stateful", "Load the state before the first position, store that after the last.", "Recurrence"),
+]
+WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED, *LAYER, *RECURRENT]
 """Fields of a call with numbers."""
 OF_LAYER = [
     switch("gated", "A linear layer makes two products of one X.", "Features"),
     switch("scaled", "A linear layer has scales of W.", "Features"),
 ]
-KIND = [*MASK, DIRECTION, *SWITCHES, *NAMED, *OF_LAYER]
+OF_RECURRENCE = [
+    switch("constant_decay", "A recurrence decays by a constant per head.", "Features"),
+    switch("head_decay", "A recurrence decays by a number per position and head.", "Features"),
+    switch("channel_decay", "A recurrence decays by a number per position and element of a key.", "Features"),
+    switch("delta", "A recurrence follows the delta rule.", "Features"),
+    switch("stateful", "A recurrence loads and stores its state.", "Features"),
+]
+KIND = [*MASK, DIRECTION, *SWITCHES, *NAMED, *OF_LAYER, *OF_RECURRENCE]
 """Fields that a formula depends on, without numbers, with features by name."""
 BUDGET = [
     option("hardware", "A device, or its YAML file.", "Budget: exactly one", "NAME|FILE", list_hardware),

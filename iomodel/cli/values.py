@@ -12,9 +12,9 @@ from iomodel.counting.options import known_options
 from iomodel.errors import InputError
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
-from iomodel.workloads.linear import Linear
+from iomodel.workloads.kinds import NOUNS, UNMASKED
 from iomodel.workloads.varlen import VarlenAttention
-from iomodel.workloads.workload import Workload
+from iomodel.workloads.workload import Shape, Workload
 
 Arguments = Mapping[str, Any]
 """Command-line text by field name; None for omitted options."""
@@ -22,7 +22,7 @@ Arguments = Mapping[str, Any]
 LENGTHS = ("batch", "q_len", "kv_len")
 """Fields of a call with sequences of one length."""
 REALS = ("softcap", "dropout")
-TEXTS = ("dtype", "direction", "kv_dtype", "kv_scales", "weight_dtype", "out_dtype")
+TEXTS = ("dtype", "direction", "kv_dtype", "kv_scales", "weight_dtype", "out_dtype", "gate")
 BELONGS_TO_CALLS = tuple(dict.fromkeys(["mask", "align", *(name for names in BELONGS.values() for name in names)]))
 """Options of the masks."""
 
@@ -30,21 +30,25 @@ BELONGS_TO_CALLS = tuple(dict.fromkeys(["mask", "align", *(name for names in BEL
 def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
     """Build the call of an algorithm; omitted fields take the library's defaults.
 
-    It is a linear layer for an algorithm of these, and where one of its own fields is given.
+    It is a linear layer or a recurrence for an algorithm of these, and where one of its own fields is given.
     """
-    own = [name for name in Linear.model_fields if name not in Call.model_fields and _typed(arguments, name)]
-    if own or (algorithm is not None and find_algorithm(algorithm).answers == Linear.operation):
-        return _layer(arguments)
+    answers = None if algorithm is None else find_algorithm(algorithm).answers
+    for kind in UNMASKED.values():
+        own = [name for name in kind.model_fields if name not in Attention.model_fields and _typed(arguments, name)]
+        if own or kind.operation == answers:
+            return _unmasked(kind, arguments)
     return _call(arguments)
 
 
-def _layer(arguments: Arguments) -> Linear:
-    """Build a linear layer."""
-    for name in (*BELONGS_TO_CALLS, *Attention.model_fields, *VarlenAttention.model_fields):
-        if name not in Linear.model_fields and _typed(arguments, name):
-            raise InputError(f"{name}: given for a linear layer; allowed: {', '.join(Linear.model_fields)}")
-    fields = {name: arguments[name] for name in Linear.model_fields if _typed(arguments, name)}
-    return Linear(
+def _unmasked(kind: type[Shape], arguments: Arguments) -> Shape:
+    """Build a workload without a mask, such as a linear layer."""
+    others = (name for other in UNMASKED.values() for name in other.model_fields)
+    for name in (*BELONGS_TO_CALLS, *Attention.model_fields, *VarlenAttention.model_fields, *others):
+        if name not in kind.model_fields and _typed(arguments, name):
+            allowed = ", ".join(kind.model_fields)
+            raise InputError(f"{name}: given for {NOUNS[kind.operation]}; allowed: {allowed}")
+    fields = {name: arguments[name] for name in kind.model_fields if _typed(arguments, name)}
+    return kind(
         **{
             name: value if isinstance(value, bool) or name in TEXTS else integer(name, value)
             for name, value in fields.items()

@@ -34,7 +34,7 @@ from iomodel.nests.alphabet import LAUNCH_NAMES, NUMBERS, TILE_NAMES
 from iomodel.nests.feature_names import AS_WRITTEN
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Mask
-from iomodel.workloads.linear import Linear
+from iomodel.workloads.kinds import UNMASKED
 
 Array = NDArray[Any]
 
@@ -265,7 +265,8 @@ def cost_array(
         As for :class:`iomodel.Attention`, the same for all points; ``window_left`` and ``window_right`` may be
         arrays that replace the widths of a :class:`iomodel.Window`.
     rows, in_features, out_features, groups, scale_block : int or array of int
-        The fields of :class:`iomodel.Linear`, for an algorithm of linear layers, in place of those of attention.
+        The fields of :class:`iomodel.Linear`, for an algorithm of linear layers, in place of those of attention; for
+        one of recurrences the fields of :class:`iomodel.Recurrence`.
     engine : {"auto", "numpy", "numba"}
         The engine for the formulas. "auto" takes Numba, if it is installed (extra ``fast``), from four million points
         up, and NumPy below.
@@ -298,7 +299,7 @@ def cost_array(
     """
     if not isinstance(engine, str) or engine not in ENGINES:
         raise UnknownNameError("engine", engine, ENGINES)
-    if find_algorithm(algorithm).answers == "linear":
+    if find_algorithm(algorithm).answers in UNMASKED:
         other = {"q_len": q_len, "head_dim": head_dim, "kv_len": kv_len, "kv_heads": kv_heads, "value_dim": value_dim}
         other |= {"batch": batch, "heads": heads, "mask": mask, "direction": direction}
         return _of_layers(algorithm, engine, {"dtype": dtype, **not_default(other), **more})
@@ -321,18 +322,20 @@ def cost_array(
 
 
 def _of_layers(algorithm: AlgorithmLike, engine: str, arguments: Mapping[str, Any]) -> CostArray:
-    """Count linear layers."""
+    """Count calls without a mask, such as linear layers."""
     declaration = find_algorithm(algorithm)
-    known = [*Linear.model_fields, *TILE_NAMES, *declaration.takes()]
+    kind = UNMASKED[declaration.answers]
+    known = [*kind.model_fields, *TILE_NAMES, *declaration.takes()]
     for name in arguments:
         if name not in known:
             raise UnknownNameError(f"argument for {declaration.name}", name, sorted(known))
     numbers = {name: as_integers(name, value) for name, value in arguments.items() if name in TILE_NAMES | NUMBERS}
-    called = layers({name: value for name, value in arguments.items() if name in Linear.model_fields}, numbers)
+    called = layers(kind, {name: value for name, value in arguments.items() if name in kind.model_fields}, numbers)
+    switches = {name: value for name, value in arguments.items() if name in declaration.takes() and name not in numbers}
     options = {name: value for name, value in numbers.items() if name in NUMBERS}
     sizes = {name: value for name, value in numbers.items() if name in TILE_NAMES}
     features = {name: name in called.first.features for name in declaration.features}
-    bound = BoundCall.bind(algorithm, called.first, dict.fromkeys(options, 1), tiled=bool(sizes))
+    bound = BoundCall.bind(algorithm, called.first, {**switches, **dict.fromkeys(options, 1)}, tiled=bool(sizes))
     tiles, chosen = with_followers(declaration.name, bound.tiles, sizes), FrozenDict({**bound.options, **options})
     check_numbers(declaration, {**called.point, **features, **chosen, **tiles})
     points = Points(bound.compiled, called, tiles, chosen, engine)

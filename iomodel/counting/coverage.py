@@ -33,7 +33,7 @@ from iomodel.nests.language import (
     loops,
     outline,
 )
-from iomodel.nests.symbols import B, G, H, H_kv, N_k, p
+from iomodel.nests.symbols import B, G, H, H_k, H_kv, N_k, p
 from iomodel.nests.tensors import grouped, head, key, query
 
 ONE = Integer(1)
@@ -43,6 +43,7 @@ PIECE_MASKS = {"full": FULL, "causal": CAUSAL, "window": MaskKind(left=True, rig
 HOW_MANY: dict[Per, Expr] = {
     "head": B * H,
     "kv_head": B * H_kv,
+    "key_head": B * H_k,
     "heads": H,
     "kv_heads": H_kv,
     "batch": B,
@@ -63,7 +64,7 @@ class View:
         assert isinstance(kernel, Kernel)
         alone = any(isinstance(block, When) and block.unless and block.condition == grouped for block in path)
         shared = self.packed or alone  # without shared keys, query heads are key/value heads
-        heads = {"head": B * (H_kv if shared else H), "kv_head": B * H_kv, "batch": B, "call": ONE}
+        heads = {"head": B * (H_kv if shared else H), "kv_head": B * H_kv, "key_head": B * H_k, "batch": B, "call": ONE}
         return heads[kernel.per]
 
     def decided(self, condition: Expr) -> Expr:

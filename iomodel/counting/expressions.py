@@ -279,8 +279,10 @@ def _features(declaration: Algorithm, direction: str, options: dict[str, Any]) -
     if serving and direction != "forward":
         raise InputError(f"{serving[0]}: given with direction {direction}; allowed: with direction forward")
     scales = [name for name in features if name in ("latent", "head_scales", "token_scales")]
-    if len(scales) > 1:
-        raise InputError(f"{scales[1]}: given with {scales[0]}; allowed: one of the two")
+    alone = [name for name in features if name in declaration.exclusive]
+    for names in (scales, alone):
+        if len(names) > 1:
+            raise InputError(f"{names[1]}: given with {names[0]}; allowed: one of the two")
     return features
 
 

@@ -81,7 +81,7 @@ class Algorithm:
 
     `answers` is the kind of workload that it computes: a name in :data:`iomodel.nests.symbols.SHAPES`. `features` names
     the switches of `declare` set by the call, in a linear layer (`gated`); the features of an attention call apply to
-    any nest.
+    any nest. `exclusive` names the features of which a call has at most one.
 
     `implementations` are the kernels of libraries that run it, in the order in which a device takes the first that it
     can run; `execution` is the overlap of resources per direction, for an implementation that declares none.
@@ -100,6 +100,7 @@ class Algorithm:
     backward: Any = None
     answers: str = "attention"
     features: tuple[str, ...] = ()
+    exclusive: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     saved: Mapping[str, Any] = field(default_factory=dict)
     classes: frozenset[str] = frozenset()

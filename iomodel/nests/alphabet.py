@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 WORKLOAD = (
     Entry("batch", "B", "sequences in the batch", "-"),
-    Entry("heads", "H", "query heads", "-"),
+    Entry("heads", "H", "query heads; of a recurrence, heads of V and of the state", "-"),
     Entry("kv_heads", "H_kv", "key/value heads", "-"),
     Entry("group", "G", "query heads that share a key/value head, H / H_kv", "-"),
     Entry("q_len", "N_q", "queries per head", "rows"),
@@ -70,7 +70,19 @@ ELEMENTWISE = (
 )
 """Symbols fixed by an elementwise kernel."""
 
-SHAPES = {"attention": WORKLOAD, "linear": LINEAR, "elementwise": ELEMENTWISE}
+_SHARED = {entry.name: entry for entry in WORKLOAD}
+RECURRENCE = (
+    _SHARED["batch"],
+    _SHARED["heads"],
+    Entry("key_heads", "H_k", "heads of Q and K of a recurrence", "-"),
+    Entry("tokens", "L", "positions of a sequence of a recurrence", "positions"),
+    _SHARED["head_dim"],
+    _SHARED["value_dim"],
+    _SHARED["element_size"],
+)
+"""Symbols fixed by a recurrence of keys and values."""
+
+SHAPES = {"attention": WORKLOAD, "linear": LINEAR, "elementwise": ELEMENTWISE, "recurrence": RECURRENCE}
 """Letters with values in each kind of workload, in the order of a point."""
 
 _OPTIONS = (
@@ -134,6 +146,9 @@ GEMM_TILES = (
 )
 """Tiles of linear layers."""
 
+SCAN_TILES = (Entry("block_chunk", "c", "positions of a chunk of a recurrence", "positions"),)
+"""Tiles of recurrences, besides `block_value`."""
+
 LAUNCH = (
     Entry("warps", "n_warps", "warps of a thread block", "-"),
     Entry("stages", "n_stages", "buffers of a streamed tile, for loads ahead of use", "-"),
@@ -150,12 +165,12 @@ ANALYSIS = (
 
 LAUNCH_NAMES = frozenset(entry.name for entry in LAUNCH)
 _SHAPE = dict.fromkeys(entry for shape in SHAPES.values() for entry in shape)
-SHIPPED = (*_SHAPE, *_OPTIONS, *ATTENTION_TILES, *GEMM_TILES, *LAUNCH, *ANALYSIS)
+SHIPPED = (*_SHAPE, *_OPTIONS, *ATTENTION_TILES, *GEMM_TILES, *SCAN_TILES, *LAUNCH, *ANALYSIS)
 """The letters of the package."""
 ALPHABET = [*SHIPPED]
 """Every letter; those that declarations outside the package bring (:mod:`iomodel.nests.own_symbols`) come last."""
 numbers = {entry.name: entry for entry in _OPTIONS}
-tiles = {entry.name: entry for entry in (*ATTENTION_TILES, *GEMM_TILES)}
+tiles = {entry.name: entry for entry in (*ATTENTION_TILES, *GEMM_TILES, *SCAN_TILES)}
 OPTIONS, NUMBERS = numbers.values(), numbers.keys()
 """The options that are numbers, and their names: they enter a formula as symbols."""
 TILES, TILE_NAMES = tiles.values(), tiles.keys()

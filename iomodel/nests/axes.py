@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 DType = Literal["io", "kv", "weight", "out", "fp32", "int32", "int64", "bool"]
 """Width of an element: the workload's dtype, that of the K/V cache, of weights, of results, 4, 4, 8 bytes, 1 byte."""
 
-Per = Literal["head", "kv_head", "heads", "kv_heads", "batch", "call"]
-"""Number of instances: B H, B H_kv, H, H_kv, B, 1."""
+Per = Literal["head", "kv_head", "key_head", "heads", "kv_heads", "batch", "call"]
+"""Number of instances: B H, B H_kv, B H_k, H, H_kv, B, 1."""
 
 
 @cached_hash

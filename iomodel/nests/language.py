@@ -3,10 +3,10 @@
 The grammar::
 
     algorithm ::= [Kernel(title, [statement ...], per="head",       kernels run in sequence, once per query head,
-                          keeps=(), strided=False) ...]             a key/value head ("kv_head"), a sequence ("batch")
-                                                                    or a "call"; `keeps`: tensors that stay in HBM,
-                                                                    for a later pass; `strided`: its tensors differ in
-                                                                    layout
+                          keeps=(), strided=False) ...]             a key/value head ("kv_head"), a head of Q and K
+                                                                    ("key_head"), a sequence ("batch") or a "call";
+                                                                    `keeps`: tensors that stay in HBM, for a later pass;
+                                                                    `strided`: its tensors differ in layout
     statement ::= Loop(axis, tile, [statement ...], masked=False,   over the tiles of an axis; `masked`: only over
                        serpentine=False)                            those that the tile of the enclosing loop sees,
                                                                     by its `sight` of the mask; `serpentine`: backwards

@@ -29,7 +29,9 @@ from iomodel.solving.solve import solve
 from iomodel.timing.clock import clock_for
 from iomodel.timing.parameters import Parameters
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.call import Call
+from iomodel.workloads.varlen import VarlenAttention, as_call
+from iomodel.workloads.workload import Workload
 
 Choice = tuple[Mapping[str, int], Mapping[str, Any]]
 """Tiles, and the options that go with them."""
@@ -41,7 +43,7 @@ LARGEST = 1024
 
 def fastest_tiles(
     algorithm: AlgorithmLike,
-    call: Attention | VarlenAttention,
+    call: Workload,
     device: Hardware,
     parameters: Parameters,
     implementation: str | Implementation | None,
@@ -51,8 +53,9 @@ def fastest_tiles(
 
     The default is the tile that the implementation ships for the call, else the tiles of least time on it; the tiles of
     least traffic in one memory where no implementation runs on the device. Standard attention has no default tiles:
-    each operand makes one ideal pass. The tiles of an approximation change no traffic, but the number of concurrent
-    blocks: a coordinate descent over powers of two starts from the tiles of least traffic and from small tiles.
+    each operand makes one ideal pass. The tiles of an approximation, and of a workload other than attention, change
+    little traffic, but the number of concurrent blocks: a coordinate descent over powers of two starts from the tiles
+    of least traffic and from small tiles.
     """
     chosen = tuple(sorted(options.items()))
     return _remembered(find_algorithm(algorithm), call, device, parameters, implementation, chosen)
@@ -61,7 +64,7 @@ def fastest_tiles(
 @lru_cache(maxsize=1024)
 def _remembered(
     algorithm: Algorithm,
-    call: Attention | VarlenAttention,
+    call: Workload,
     device: Hardware,
     parameters: Parameters,
     implementation: str | Implementation | None,
@@ -70,6 +73,10 @@ def _remembered(
     chosen = dict(options)
     if not BoundCall.bind(algorithm, call, chosen, tiled=False).tiles:
         return FrozenDict({}), chosen
+    if not isinstance(call, Call):
+        tiles = solve(algorithm, call, device, implementation="textbook", **chosen).tiles
+        return _quicker(tiles, algorithm, call, device, parameters, chosen), chosen
+    call = as_call(call)
     if call.direction == "both":
         return _both(algorithm, call, device, parameters, implementation, chosen)
     for kernels in implementations_for(algorithm, call, device, implementation):
@@ -137,7 +144,7 @@ def best_choice(
 def _quicker(
     start: Mapping[str, int],
     algorithm: AlgorithmLike,
-    call: Attention,
+    call: Workload,
     device: Hardware,
     parameters: Parameters,
     options: Mapping[str, Any],

@@ -30,7 +30,7 @@ from iomodel.solving.parts import parts_for
 from iomodel.solving.solve import share_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Mask
-from iomodel.workloads.linear import Linear
+from iomodel.workloads.kinds import UNMASKED
 
 FIELDS = Attention.model_fields.keys() | SIDES.keys()
 
@@ -64,8 +64,9 @@ def solve_many(
     Every number, the budget included, may be an integer or an array of integers; all of them broadcast. The search is
     the same exact search, run on all problems together. `solve` handles single problems whose counts do not fit
     64 bits, and all problems whose counts have no formula: under a mask given by data (BlockMask, Documents), and for
-    pages under a mask. It also handles linear layers, one after the other. With the objective "time" every tile that
-    fits a kernel of the device is timed at every call, in arrays; warps, stages and searched options are chosen too.
+    pages under a mask. It also handles linear layers and recurrences, one after the other. With the objective "time"
+    every tile that fits a kernel of the device is timed at every call, in arrays; warps, stages and searched options
+    are chosen too.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ def solve_many(
     q_len, head_dim, kv_len, batch, heads, kv_heads, value_dim : int or array
         The calls, as for :class:`iomodel.Attention`.
     rows, in_features, out_features, groups, scale_block : int or array of int
-        The fields of :class:`iomodel.Linear`, for an algorithm of linear layers, in place of those of attention.
+        The fields of :class:`iomodel.Linear`, for an algorithm of linear layers, in place of those of attention; for
+        one of recurrences the fields of :class:`iomodel.Recurrence`.
     dtype, mask, direction
         As for :class:`iomodel.Attention`; the dtype may be an array of names, the others are the same for all calls.
         The widths of a Window may be given as arrays, ``window_left`` and ``window_right``.
@@ -122,10 +124,11 @@ def solve_many(
     declaration = find_algorithm(algorithm)
     arrays = {name: value for name, value in numbers.items() if isinstance(value, np.ndarray)}
     called: Calls | Layers
-    if declaration.answers == Linear.operation:
+    if declaration.answers in UNMASKED:
+        shaped_as = UNMASKED[declaration.answers]
         options |= not_default(fields)  # refused beside the options that the algorithm lacks
-        own = {name: options.pop(name) for name in [*options] if name in Linear.model_fields}
-        called = layers({**own, "dtype": dtype}, arrays)
+        own = {name: options.pop(name) for name in [*options] if name in shaped_as.model_fields}
+        called = layers(shaped_as, {**own, "dtype": dtype}, arrays)
     else:
         own = {name: options.pop(name) for name in [*options] if name in FIELDS}
         called = calls({**own, **fields, "dtype": dtype}, arrays)

@@ -30,7 +30,6 @@ from iomodel.timing.result import Estimate
 from iomodel.timing.totals import dram_interval, seconds_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
-from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import VarlenAttention, as_call
 from iomodel.workloads.workload import Workload, as_workload
@@ -52,7 +51,7 @@ def estimate(
     ----------
     algorithm : str or Algorithm
         One of :func:`iomodel.list_algorithms`.
-    workload : Attention, VarlenAttention or Linear
+    workload : Attention, VarlenAttention, Linear or Recurrence
         The call; sequences of different lengths share one grid. Without tiles a linear layer takes the fastest of the
         usual tiles, and the fastest `splits` if it is not given.
     hardware : Hardware or str
@@ -143,8 +142,10 @@ def _of_layer(
     known: Rates,
     options: dict[str, Any],
 ) -> Estimate:
-    """Estimate a linear layer or an elementwise kernel."""
+    """Estimate a workload other than attention; a linear layer at the usual tiles of these."""
     bound, clock = BoundCall.bind(algorithm, workload, options), layer_clock(device, parameters)
+    if tiles is None and not isinstance(workload, Linear):
+        tiles = fastest_tiles(algorithm, workload, device, parameters, None, options)[0]
     tile_mapping = (
         {} if tiles is None else as_mapping("tiles", tiles, "{'block_m': 128, 'block_n': 128, 'block_k': 64}")
     )
@@ -155,8 +156,8 @@ def _of_layer(
         sizes = dict(tile.sizes)
         bound = BoundCall.bind(algorithm, workload, {**options, "splits": sizes.pop("splits")})
     else:
-        assert isinstance(workload, Elementwise)
-        kernels = clock.streamed(algorithm, workload)
+        timer = clock_for(algorithm, workload, device, bound.options, parameters, known)
+        kernels = list(timer.fastest(sizes, {}).kernels)
     timed = [TimedLaunch(sizes, tuple(kernels))]
     return assembled(algorithm, workload, device, bound.cost(sizes), timed, known, parameters, sizes)
 

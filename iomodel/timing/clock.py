@@ -27,8 +27,9 @@ from iomodel.timing.kernel_work_sum import together
 from iomodel.timing.parameters import Parameters
 from iomodel.timing.shared_memory import WarpLayout
 from iomodel.timing.work_at_point import Demands, demands, widened
-from iomodel.workloads.attention import Attention
+from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.workload import Shape, Workload
 
 SCHEDULERS = 4
 """Warp schedulers of an SM [-]."""
@@ -52,7 +53,7 @@ class Clock:
     """A timer of one pass of an algorithm on a device, for any tile."""
 
     algorithm: Algorithm
-    workload: Attention | VarlenAttention
+    workload: Shape | VarlenAttention
     hardware: Hardware
     options: Mapping[str, Any]
     parameters: Parameters
@@ -68,7 +69,7 @@ class Clock:
         point = (*widths, *tiles.values())
         work = self.asked.get(point)
         if work is None:
-            if isinstance(self.workload, Attention):
+            if isinstance(self.workload, Shape):
                 work = self._at(self.workload, widths, tiles)
             else:
                 kernels: dict[str, list[tuple[KernelWork, Attention]]] = {}
@@ -84,22 +85,37 @@ class Clock:
     ) -> tuple[KernelWork, ...]:
         """Evaluate the work of the kernels at arrays of tiles and of some options, over rows as wide as compiled."""
         chosen = {**self.options, **options}
-        if isinstance(self.workload, Attention):
-            return self.demands.over(self.workload, widened(self.workload, *widths), chosen, tiles)
+        if isinstance(self.workload, Shape):
+            return self.demands.over(self.workload, _as_wide(self.workload, widths), chosen, tiles)
         kernels: dict[str, list[tuple[KernelWork, Attention]]] = {}
         for call in self.workload.sequences:
             for demand in self.demands.over(call, widened(call, *widths), chosen, tiles):
                 kernels.setdefault(demand.title, []).append((demand, call))
         return tuple(together(parts) for parts in kernels.values())
 
-    def _at(self, call: Attention, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[KernelWork, ...]:
-        return self.demands.at(call, widened(call, *widths), self.options, tiles)
+    def _at(self, call: Shape, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[KernelWork, ...]:
+        return self.demands.at(call, _as_wide(call, widths), self.options, tiles)
+
+    @property
+    def rows(self) -> Attention | VarlenAttention | None:
+        """The call whose rows a mask relates; None for a workload without a mask."""
+        return self.workload if isinstance(self.workload, Attention | VarlenAttention) else None
+
+    @property
+    def packed(self) -> bool:
+        """True if the rows of a group of query heads share a tile."""
+        return bool(self.options.get("packed"))
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Widths of the rows of the call; 0 for a workload without a mask."""
+        return (0, 0) if self.rows is None else (self.rows.head_dim, self.rows.value_dim)
 
     def seconds_over(self, work: Sequence[KernelWork], launched: Launched) -> Any:
         """Time tiles from their work, numbers or arrays, at their launch [s]."""
         total = 0.0
         for demand in work:
-            took = self.elapsed(demand, self.workload, launched)
+            took = self.elapsed(demand, self.rows, launched)
             total = total + took.seconds * (demand.requested_bytes > 0)  # without traffic it is not launched
         return total
 
@@ -121,19 +137,19 @@ class Clock:
         blocks: int | None,
     ) -> TimedLaunch:
         """Time a tile in one launch configuration; `blocks` per SM, None for as many as fit."""
-        call = self.workload
         if placement is None or launch is None:
             launched, sizes = Launched(), dict(tiles)
-            widths = (call.head_dim, call.value_dim)
+            widths = self.widths
         else:
             widths = placement.widths
             launched = self.launched(launch)
             sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
-        packed = bool(self.options["packed"])
         kernels = []
         for demand in self.demand(widths, tiles):
             each = replace(launched, blocks_per_sm=self.room(demand) if blocks is None else max(1, blocks))
-            kernels.append(kernel_time(demand, call, packed, self.rates, self.execution, each, self.parameters))
+            kernels.append(
+                kernel_time(demand, self.rows, self.packed, self.rates, self.execution, each, self.parameters)
+            )
         return TimedLaunch(sizes, tuple(kernels))
 
     def room(self, demand: KernelWork) -> Any:
@@ -147,10 +163,9 @@ class Clock:
         """Time between the starts of consecutive kernels [s]."""
         return self.parameters.kernel_launch if self.rates.launch is None else self.rates.launch
 
-    def elapsed(self, demand: KernelWork, rows: Rows | VarlenAttention, launched: Launched) -> Elapsed:
+    def elapsed(self, demand: KernelWork, rows: Rows | VarlenAttention | None, launched: Launched) -> Elapsed:
         """Time a kernel over the rows of one call or of many."""
-        packed = bool(self.options["packed"])
-        return elapsed(demand, rows, packed, self.rates, self.execution, launched, self.parameters)
+        return elapsed(demand, rows, self.packed, self.rates, self.execution, launched, self.parameters)
 
     def launches(self, given: Mapping[str, Any]) -> Iterator[tuple[Placement, Launch]]:
         """Iterate over the launch configurations with the given warps and stages."""
@@ -188,10 +203,10 @@ class Clock:
         raise self._misfit(tiles, tried)
 
     def _bare(self, tiles: Mapping[str, int]) -> TimedLaunch:
-        call, limit = self.workload, self.hardware.sram_per_block
+        limit = self.hardware.sram_per_block
         if not tiles:
             return self.timed(tiles, None, None, 1)
-        kernels = self.demand((call.head_dim, call.value_dim), tiles)
+        kernels = self.demand(self.widths, tiles)
         footprint = max((demand.footprint for demand in kernels), default=0)
         if footprint > limit:
             raise InfeasibleError(
@@ -208,7 +223,7 @@ class Clock:
                 placement,
                 launch,
                 self.algorithm,
-                self.workload.longest,
+                as_attention(self.workload.longest),
                 {name: tiles[name] for name in placement.tiles},
             )
             for placement, launch in tried
@@ -225,9 +240,13 @@ class Clock:
         )
 
 
+def _as_wide(call: Shape, widths: tuple[int, int]) -> Shape:
+    return widened(call, *widths) if isinstance(call, Attention) else call
+
+
 def clock_for(
     algorithm: AlgorithmLike,
-    workload: Attention | VarlenAttention,
+    workload: Workload,
     hardware: Hardware,
     options: Mapping[str, Any],
     parameters: Parameters,
@@ -239,6 +258,7 @@ def clock_for(
     Without an implementation that runs the call on the device, tiles share one memory.
     """
     declaration, kind = find_algorithm(algorithm), kind_of(workload)
+    assert isinstance(workload, Shape | VarlenAttention)
     chosen = structural(options)
     kernels = implementation_for(declaration, workload, hardware, implementation)
     shared = declaration.execution.get(workload.direction, PIPELINED)
@@ -247,7 +267,7 @@ def clock_for(
     bare: str | None = None
     if options.get("tiled", True):
         if kernels.residency:
-            placed = placements(declaration, workload.longest, hardware, kernels, dict(chosen), kind)
+            placed = placements(declaration, as_attention(workload.longest), hardware, kernels, dict(chosen), kind)
         elif implementation is None and declaration.implementations:
             bare = f"registers apart from shared memory ({no_kernel(declaration, workload, hardware)})"
     hosted = max(parameters.host_launch, how.host_launch)

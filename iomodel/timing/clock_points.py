@@ -68,7 +68,7 @@ def fastest_at(
     """Time the points in every launch configuration with the given warps and stages, and keep the fastest."""
     found = Fastest.none(size)
     if not clock.placements:
-        widths = clock.workload.head_dim, clock.workload.value_dim
+        widths = clock.widths
         work = clock.demands.over(calls, calls.widened(widths), options, tiles)
         footprint = np.max([np.broadcast_to(demand.footprint, size) for demand in work], axis=0) if work else 0
         fits = footprint <= clock.hardware.sram_per_block if tiles else np.full(size, True)

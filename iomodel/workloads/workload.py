@@ -35,6 +35,8 @@ class Workload(Model):
     """
 
     operation: ClassVar[str]
+    divisors: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Pairs of fields of which the first divides the second."""
 
     if TYPE_CHECKING:
 
@@ -80,12 +82,12 @@ class Workload(Model):
         InputError
             What the constructor refuses.
         """
-        from iomodel.workloads import attention, elementwise, linear, varlen  # noqa: F401 - kinds of workload
+        from iomodel.workloads import elementwise, kinds, varlen  # noqa: F401 - kinds of workload
 
         if not isabstract(cls) or not isinstance(data, Mapping):
             return super().from_dict(data)
-        kinds = [kind for kind in _kinds(cls) if not isabstract(kind)]
-        nearest: type[Self] = min(kinds, key=lambda kind: len(kind.model_fields.keys() ^ data.keys()))
+        concrete = [kind for kind in _kinds(cls) if not isabstract(kind)]
+        nearest: type[Self] = min(concrete, key=lambda kind: len(kind.model_fields.keys() ^ data.keys()))
         return nearest.from_dict(data)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
@@ -137,5 +139,7 @@ class Shape(Workload):
 def as_workload(workload: object) -> Workload:
     """The workload itself, of any kind, or InputError."""
     if not isinstance(workload, Workload):
-        raise InputError(f"workload: {shown(workload)} given; allowed: an iomodel.Attention, VarlenAttention or Linear")
+        raise InputError(
+            f"workload: {shown(workload)} given; allowed: an iomodel.Attention, VarlenAttention, Linear or Recurrence"
+        )
     return workload

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import iomodel
-from iomodel.algorithms import discovered
+from iomodel.algorithms import algorithm, discovered
 from iomodel.cli import options
 from iomodel.cli.app import main
 from iomodel.cli.masks import BELONGS, MASKS
@@ -24,10 +24,12 @@ from iomodel.nests.alphabet import (
     ATTENTION_TILES,
     GEMM_TILES,
     NUMBERS,
+    SCAN_TILES,
     TILE_NAMES,
 )
 from iomodel.nests.features import FEATURES
 from iomodel.studies.compare import answering, compare
+from iomodel.workloads.kinds import KINDS
 from tests.support import delta_rule
 from tests.support.integers import number
 
@@ -214,12 +216,13 @@ def test_algorithms_are_listed(answer):
 
 
 def test_every_tile_field_option_and_mask_of_the_library_can_be_typed():
-    assert {p.name for p in TILE} == {entry.name for entry in (*ATTENTION_TILES, *GEMM_TILES)}
-    kinds = iomodel.Attention, iomodel.VarlenAttention, iomodel.Linear
+    assert {p.name for p in TILE} == {entry.name for entry in (*ATTENTION_TILES, *GEMM_TILES, *SCAN_TILES)}
+    kinds = iomodel.Attention, iomodel.VarlenAttention, iomodel.Linear, iomodel.Recurrence
     fields = {name for kind in kinds for name in kind.model_fields}
     of_masks = {p.name for p in MASK}
     assert {p.name for p in WORKLOAD} == fields | of_masks
-    assert {p.name for p in KIND} == {"direction", *FEATURES, "gated", "scaled"} | of_masks
+    of_others = {"gated", "scaled", *algorithm("chunked_scan").features}
+    assert {p.name for p in KIND} == {"direction", *FEATURES} | of_others | of_masks
     assert {"full", "causal", "window", "documents", "blocks"} == set(MASKS)
     assert of_masks == {"mask", "align"}.union(*BELONGS.values())
 
@@ -322,9 +325,11 @@ def test_readable_formulas_are_the_formulas(algorithm, mask):
 def readable_is_exact(formulas, longest=600):
     exact = [*formulas.reads.values(), *formulas.writes.values(), *formulas.quantities.values()]
     definitions, answers = shared(exact)
-    sizes = (1, 6, 3, 2, 37, 53, 5, 3, 2, 1, 16, 4, 6, 3, 2)
+    sizes = (1, 6, 3, 2, 36, 53, 5, 3, 2, 1, 16, 4, 6, 3, 2)
     point = {entry.symbol: 2 + i % 7 for i, entry in enumerate(ALPHABET)}
     point |= {entry.symbol: size for entry, size in zip(ALPHABET, sizes, strict=False)}
+    whole = {"compress_block": 4, "compress_stride": 2, "select_block": 4}  # as nsa requires
+    point |= {entry.symbol: whole[entry.name] for entry in ALPHABET if entry.name in whole}
     named, plain, values = {}, {}, dict(point)
     for name, part in definitions.items():
         values[name] = number(part, values, named)
@@ -603,7 +608,7 @@ def test_version(answer):
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("tiles ", [*iomodel.list_algorithms(), "gemm"]),
+        ("tiles ", [name for kind in KINDS for name in iomodel.list_algorithms(kind)]),
         ("tiles fl", ["flash1", "flash2", "flash3"]),
         ("cost flash2 --direction ", ["forward", "backward", "both"]),
         ("cost flash2 --kv-scales ", ["head", "token"]),
@@ -611,7 +616,7 @@ def test_version(answer):
         ("hardware ", iomodel.list_hardware()),
         ("cost flash2 --dtype fp", ["fp32", "fp16", "fp8"]),
         ("cost flash2 --mask ", ["full", "causal", "window", "documents", "blocks"]),
-        ("cost flash2 --block-", ["--block-mask", *(f"--block-{of}" for of in (*OWN_TILES, "m", "n", "k"))]),
+        ("cost flash2 --block-", ["--block-mask", *(f"--block-{of}" for of in (*OWN_TILES, "m", "n", "k", "chunk"))]),
     ],
 )
 def test_completion(typed, offered):

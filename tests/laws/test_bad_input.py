@@ -37,6 +37,10 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "BlockMask": (iomodel.BlockMask, {"blocks": [[1, 0], [0, 1]], "block_q": 4, "block_kv": 4}),
     "Window": (iomodel.Window, {"left": 3, "right": 0, "align": "top-left"}),
     "Linear": (iomodel.Linear, {"rows": 8, "in_features": 16, "out_features": 32, "dtype": "bf16", "gated": True}),
+    "Recurrence": (
+        iomodel.Recurrence,
+        {"tokens": 8, "heads": 4, "key_heads": 2, "head_dim": 4, "value_dim": 4, "gate": "head", "delta": True},
+    ),
     "Layout": (iomodel.Layout, {"tensor_parallel": 2, "pipeline_parallel": 1, "expert_parallel": 1}),
     "Parameters": (iomodel.Parameters, {"step_clocks": 100.0, "kernel_launch": 1e-6}),
     "shard": (W.shard, {"ranks": 1}),

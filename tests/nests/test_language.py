@@ -62,6 +62,7 @@ from iomodel.nests.symbols import (
     B_r,
     G,
     H,
+    H_k,
     H_kv,
     N,
     N_k,
@@ -326,7 +327,7 @@ def scenes(draw: st.DrawFn, whole: bool = False) -> Scene:
         paged = key in axes and not tabulated and draw(st.booleans())
         tensors.append(Tensor(f"T{i}", axes, draw(dtypes), draw(pers), paged, draw(st.booleans())))
     condition = draw(st.sampled_from(CONDITIONS))
-    pers_of_kernels: list[Per] = ["head", "head", "kv_head", "call"]
+    pers_of_kernels: list[Per] = ["head", "head", "kv_head", "key_head", "call"]
     launched = st.sampled_from(pers_of_kernels if whole else [*pers_of_kernels, "batch"])
     kernels = [
         Kernel(
@@ -406,7 +407,13 @@ def points(draw: st.DrawFn) -> dict[Symbol, int]:
     values |= {s: draw(st.integers(1, 4)), n_dQ: draw(st.integers(1, 3))}
     values |= {e: draw(st.sampled_from([1, 2, 4])), e_kv: draw(st.sampled_from([1, 2, 4]))}
     group, kv_heads = draw(st.integers(1, 3)), draw(st.integers(1, 2))
-    return values | {B: draw(st.integers(1, 2)), H: group * kv_heads, H_kv: kv_heads, G: group}
+    return values | {
+        B: draw(st.integers(1, 2)),
+        H: group * kv_heads,
+        H_kv: kv_heads,
+        G: group,
+        H_k: draw(st.integers(1, 3)),
+    }
 
 
 @given(scene=scenes())

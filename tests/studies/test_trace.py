@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.cli.app import main
 from iomodel.counting.coverage import View
-from iomodel.nests.symbols import B, G, H, H_kv, N_k, N_q
+from iomodel.nests.symbols import B, G, H, H_k, H_kv, N_k, N_q
 from iomodel.studies.trace.compile import programs
 from iomodel.studies.trace.events import Event
 from iomodel.studies.trace.machine import TraceMachine
@@ -152,7 +152,7 @@ def test_a_nest_that_no_algorithm_has_runs_as_well(scene: Scene) -> None:
     mask = MaskSpans(table, values[N_q], values[N_k], values[G] if scene.packed else 1)
     found, sram, hbm = Counter[str](), [0], [0]
     for program in programs(scene.nest, values, view):
-        times = {"head": H_kv if scene.packed else H, "kv_head": H_kv}.get(program.per)
+        times = {"head": H_kv if scene.packed else H, "kv_head": H_kv, "key_head": H_k}.get(program.per)
         repeated = 1 if times is None else values[B] * values[times]
         hbm.append(program.allocated)
         for event in TraceMachine(program, mask, TraceRates(), 0, 0).events():

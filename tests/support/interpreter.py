@@ -40,7 +40,7 @@ from iomodel.nests.language import (
     When,
     walk,
 )
-from iomodel.nests.symbols import B, G, H, H_kv, N_k, N_q, W_l, e, e_kv, p
+from iomodel.nests.symbols import B, G, H, H_k, H_kv, N_k, N_q, W_l, e, e_kv, p
 from iomodel.nests.tensors import grouped
 from tests.support.integers import integer
 
@@ -109,7 +109,8 @@ class Machine:
         for kernel in nest:
             before, self.counters = self.counters, Counter()
             self.body(kernel, Here())
-            instances = {"head": heads, "kv_head": batch * self.values[H_kv], "batch": batch, "call": 1}[kernel.per]
+            of_keys = {"kv_head": batch * self.values[H_kv], "key_head": batch * self.values[H_k]}
+            instances = {"head": heads, **of_keys, "batch": batch, "call": 1}[kernel.per]
             self.counters = before + Counter({name: n * instances for name, n in self.counters.items()})
             self.hold(kernel, Here(), {})
 
@@ -336,6 +337,7 @@ class Machine:
         batch, page = self.values[B], self.values[p]
         heads = self.values[H_kv] if self.packed and tensors.query in ends else self.values[H]
         per = {"head": batch * heads, "kv_head": batch * self.values[H_kv], "heads": self.values[H]}
+        per["key_head"] = batch * self.values[H_k]
         size = {**per, "kv_heads": self.values[H_kv], "batch": batch, "call": 1}[tensor.per]
         for axis in tensor.axes:
             length = self.size(axis.length)

@@ -59,6 +59,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "Solutions": lambda: iomodel.solve_many("flash2", sram_bytes=20_000, q_len=[64, 65], head_dim=8),
     "Staircase": lambda: iomodel.staircase("flash2", W, alignment=8),
     "Linear": lambda: LINEAR,
+    "Recurrence": lambda: iomodel.Recurrence(tokens=64, heads=4, key_heads=2, head_dim=16, gate="head", delta=True),
     "ModelSpec": lambda: iomodel.model("llama-3-8b"),
     "Layout": lambda: iomodel.Layout(tensor_parallel=4),
     "StepTime": lambda: iomodel.step("llama-3-8b", GPU, batch=1, q_len=1, kv_len=4096),

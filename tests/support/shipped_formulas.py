@@ -80,7 +80,8 @@ def kinds(found: Algorithm) -> Iterator[tuple[FormulaKind, bool, bool]]:
     """The kinds of formula that ship for an algorithm, with rows packed or not, with tiles or not."""
     if found.answers != "attention":
         for features in chain.from_iterable(combinations(found.features, n) for n in range(len(found.features) + 1)):
-            yield FormulaKind(features=features, operation=found.answers), False, False
+            if len({*features} & {*found.exclusive}) <= 1:
+                yield FormulaKind(features=features, operation=found.answers), False, False
         return
     for direction in found.directions:
         for name, mask in MASKS.items():

@@ -1,4 +1,4 @@
-"""Fields of many linear layers, as values or arrays, checked and broadcast."""
+"""Fields of many calls without a mask, as values or arrays, checked and broadcast."""
 
 from __future__ import annotations
 
@@ -10,32 +10,43 @@ import numpy as np
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.arrays.integers import as_integers, at_place, common_shape
-from iomodel.workloads.linear import Linear
+from iomodel.errors import InputError
+from iomodel.nests.alphabet import SHAPES
+from iomodel.workloads.workload import Shape
 
-NUMERIC = ("groups", "rows", "in_features", "out_features", "scale_block")
-"""Numeric fields."""
 DEFAULTS = {"batch": 1, "heads": 1, "mask": "full", "direction": "forward"}
 """Defaults of the fields of attention in functions of arrays; the others default to None."""
 
 
+def numeric_fields(kind: type[Shape]) -> tuple[str, ...]:
+    """Return the fields of a kind of workload that are numbers, and symbols of its formulas."""
+    return tuple(entry.name for entry in SHAPES[kind.operation] if entry.name in kind.model_fields)
+
+
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """A set of linear layers of one kind, as :class:`~iomodel.counting.arrays.calls.Calls` of attention calls."""
+    """A set of calls of one kind without a mask, as :class:`~iomodel.counting.arrays.calls.Calls` of attention calls.
+
+    `derived` holds the numbers that follow from arrays among the fields by default.
+    """
 
     late: ClassVar[tuple[str, ...]] = ()
     widths: ClassVar[Mapping[str, Any]] = FrozenDict()
 
     fields: Mapping[str, Any]
     shape: tuple[int, ...]
-    first: Linear
+    first: Shape
+    derived: Mapping[str, Any] = FrozenDict()
 
-    def call(self, place: tuple[int, ...], shape: tuple[int, ...] | None = None) -> Linear:
-        """Return the layer at one index of this shape, or of a shape that it broadcasts to."""
-        return Linear(**{name: at_place(value, place, shape or self.shape) for name, value in self.fields.items()})
+    def call(self, place: tuple[int, ...], shape: tuple[int, ...] | None = None) -> Shape:
+        """Return the call at one index of this shape, or of a shape that it broadcasts to."""
+        fields = {name: at_place(value, place, shape or self.shape) for name, value in self.fields.items()}
+        return type(self.first)(**fields)
 
     def number(self, name: str) -> Any:
-        """Return the value of a symbol of a linear layer, by Python name."""
-        return self.fields[name] if name in NUMERIC and name in self.fields else self.first.numbers[name]
+        """Return the value of a symbol of the workload, by Python name."""
+        given = {**self.derived, **self.numeric}
+        return given[name] if name in given else self.first.numbers[name]
 
     @property
     def point(self) -> dict[str, Any]:
@@ -45,20 +56,50 @@ class Layers:
     @property
     def numeric(self) -> dict[str, Any]:
         """Numeric fields."""
-        return {name: value for name, value in self.fields.items() if name in NUMERIC}
+        names = numeric_fields(type(self.first))
+        return {name: value for name, value in self.fields.items() if name in names}
 
 
-def layers(fields: Mapping[str, Any], beside: Mapping[str, Any]) -> Layers:
-    """Build the layers with these fields, which broadcast with the arrays `beside`; raise as Linear does."""
+def layers(kind: type[Shape], fields: Mapping[str, Any], beside: Mapping[str, Any]) -> Layers:
+    """Build the calls with these fields, which broadcast with the arrays `beside`; raise as their class does."""
+    names = numeric_fields(kind)
     known = {name: value for name, value in fields.items() if value is not None}
-    known |= {name: as_integers(name, known[name]) for name in NUMERIC if name in known}
-    arrays = {name: value for name, value in known.items() if name in NUMERIC and isinstance(value, np.ndarray)}
+    known |= {name: as_integers(name, known[name]) for name in names if name in known}
+    arrays = {name: value for name, value in known.items() if name in names and isinstance(value, np.ndarray)}
     some = {name: int(value.flat[0]) if value.size else 1 for name, value in arrays.items()}
-    return Layers(known, common_shape({**arrays, **beside}), Linear(**{**known, **some}))
+    shape = common_shape({**arrays, **beside})
+    derived = _derived(kind, known)
+    _check_divisors(kind, {**derived, **known})
+    return Layers(known, shape, kind(**{**known, **some}), FrozenDict(derived))
+
+
+def _derived(kind: type[Shape], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays that are the defaults of other fields."""
+    complete: dict[str, Any] = {}
+    for name, field in kind.model_fields.items():
+        factory: Any = field.default_factory
+        if name not in known and factory is not None and complete.keys():
+            complete[name] = factory(complete)
+        else:
+            complete[name] = known.get(name, field.default)
+    return {name: value for name, value in complete.items() if name not in known and isinstance(value, np.ndarray)}
+
+
+def _check_divisors(kind: type[Shape], values: Mapping[str, Any]) -> None:
+    """Raise InputError with the first index where a field does not divide another."""
+    for name, of in kind.divisors:
+        part, whole = (np.asarray(values.get(field, kind.model_fields[field].default)) for field in (name, of))
+        if name not in values or not (part.ndim or whole.ndim):
+            continue  # the class checks single values
+        rest = np.asarray(whole % np.maximum(part, 1))
+        if rest.any():
+            place = tuple(int(i) for i in np.argwhere(rest)[0])
+            given, number = (int(np.broadcast_to(each, rest.shape)[place]) for each in (part, whole))
+            raise InputError(f"{name}: {given} given, at index {place}; allowed: a divisor of {of} = {number}")
 
 
 def not_default(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Select the fields of attention whose values are not their defaults: no linear layer takes them."""
+    """Select the fields of attention whose values are not their defaults: others are left to the kind of workload."""
     return {
         name: value
         for name, value in fields.items()

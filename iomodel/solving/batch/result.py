@@ -27,7 +27,7 @@ from iomodel.solving.batch.bound import bound_bytes
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
 from iomodel.workloads.call import known_mask
-from iomodel.workloads.linear import Linear
+from iomodel.workloads.kinds import UNMASKED
 
 SEARCH = (
     "hardware", "sram_bytes", "sram_elements", "alignment", "min_block_kv", "epsilon", "objective", "implementation",
@@ -231,8 +231,8 @@ class Solutions(Result, Tabular):
 
 
 def _called(found: Algorithm, fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Calls | Layers:
-    if found.answers == Linear.operation:
-        return layers(fields, arrays)
+    if found.answers in UNMASKED:
+        return layers(UNMASKED[found.answers], fields, arrays)
     return calls({**fields, "mask": known_mask(fields.get("mask", "full"))}, arrays)
 
 

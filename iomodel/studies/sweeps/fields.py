@@ -18,7 +18,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import OPTIONS, SHAPES, TILE_NAMES, TILES, Entry
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import known_mask
-from iomodel.workloads.linear import Linear
+from iomodel.workloads.kinds import KINDS
 from iomodel.workloads.varlen import IntArray
 
 Values = IntArray | tuple[Any, ...]
@@ -26,11 +26,11 @@ Values = IntArray | tuple[Any, ...]
 
 LONGEST = 2**24
 """The most values of one field; a dimension is held in memory."""
-KINDS: dict[str, type[Attention | Linear]] = {kind.operation: kind for kind in (Attention, Linear)}
-"""The kinds of workload that a sweep varies, by name."""
 OF_KIND = {name: frozenset({*kind.model_fields, *(SIDES if kind is Attention else ())}) for name, kind in KINDS.items()}
 """The fields of a workload of each kind, with the separate widths of a window."""
-_SHAPE = tuple(entry for name, fields in OF_KIND.items() for entry in SHAPES[name] if entry.name in fields)
+_SHAPE = tuple(
+    dict.fromkeys(entry for name, fields in OF_KIND.items() for entry in SHAPES[name] if entry.name in fields)
+)
 MEMORY = {"sram_bytes": ("on-chip memory of a thread block", "B"), "sram_elements": ("on-chip memory", "elements")}
 """Budgets that are numbers."""
 SOLVER = ("hardware", *MEMORY, "alignment", "min_block_kv", "epsilon")

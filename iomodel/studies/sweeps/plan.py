@@ -22,7 +22,8 @@ from iomodel.counting.mask_kind import CAUSAL, FULL
 from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm, DeclaredName
 from iomodel.studies.sweeps.axes import Block, Dimension, axes_of, blocks_of, chunks_of, slices_of
-from iomodel.studies.sweeps.fields import KINDS, Values, check_names, read
+from iomodel.studies.sweeps.fields import Values, check_names, read
+from iomodel.workloads.kinds import KINDS
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,11 @@ from iomodel.counting.quantities import QUANTITIES, TOTALS
 from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.nests.alphabet import NUMBERS, TILE_NAMES
 from iomodel.solving.solve import solve
-from iomodel.studies.sweeps.fields import KINDS, OF_KIND, SOLVER, switches
+from iomodel.studies.sweeps.fields import OF_KIND, SOLVER, switches
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.linear import Linear
+from iomodel.workloads.kinds import KINDS
 from iomodel.workloads.window import Window
+from iomodel.workloads.workload import Shape
 
 ANSWERS = {**QUANTITIES, **TOTALS}
 """The quantities of a sweep beside the reads and writes of tensors."""
@@ -37,7 +38,7 @@ class Question:
     """
 
     algorithm: str
-    workload: Attention | Linear
+    workload: Shape
     tiles: Mapping[str, int]
     options: Mapping[str, Any]
     budget: Mapping[str, Any] | None
