@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from iomodel.workloads.linear import Linear as Linear
     from iomodel.workloads.masks.block_mask import BlockMask as BlockMask
     from iomodel.workloads.masks.documents import Documents as Documents
+    from iomodel.workloads.mlp import MLP as MLP
     from iomodel.workloads.recurrence import Recurrence as Recurrence
     from iomodel.workloads.varlen import VarlenAttention as VarlenAttention
     from iomodel.workloads.window import Window as Window
@@ -192,6 +193,7 @@ _PUBLIC = {
     "workloads.linear": ("Linear",),
     "workloads.masks.block_mask": ("BlockMask",),
     "workloads.masks.documents": ("Documents",),
+    "workloads.mlp": ("MLP",),
     "workloads.recurrence": ("Recurrence",),
     "workloads.varlen": ("VarlenAttention",),
     "workloads.window": ("Window",),

@@ -70,6 +70,7 @@ MEANINGS = {
     **{entry.name: entry.meaning for entry in letters(OPTIONS)},
     "shared": "project keys and values with one matrix",
     "carry": "load the state from HBM and store it there",
+    "resident": "keep whole rows of X and of the sums on chip",
     "materialize": "store the state before each chunk, and compute outputs in a kernel of their own",
     "fixed": "use the fixed pattern instead of the strided one",
     "second": "use the second factor of the pattern instead of the first",
@@ -196,8 +197,9 @@ LAYER = [
     option("weight_dtype", "Type of W (--dtype), such as int4.", "Linear layer", "NAME", tuple(WEIGHT_QUARTERS)),
     option("out_dtype", "Type of Y (--dtype).", "Linear layer", "NAME", DTYPES),
     option("scale_block", "Terms per scale of a column of W (no scales).", "Linear layer"),
-    switch("gated", "Two products of one X: act(X W_gate) * (X W_up).", "Linear layer"),
+    switch("gated", "Two products of one X: act(X W_gate) * (X W_up).", "Linear layer", both_ways=True),
 ]
+OF_MLP = [option("hidden_features", "Width of a hidden row; with it, an MLP in place of a linear layer.", "MLP")]
 RECURRENT = [
     option("tokens", "Positions of a sequence; with --head-dim, a recurrence in place of attention.", "Recurrence"),
     option("key_heads", "Heads of Q and K, a divisor of --heads (--heads).", "Recurrence"),
@@ -205,10 +207,10 @@ RECURRENT = [
     switch("delta", "The delta rule.", "Recurrence"),
     switch("stateful", "Load the state before the first position, store that after the last.", "Recurrence"),
 ]
-WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED, *LAYER, *RECURRENT]
+WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED, *LAYER, *OF_MLP, *RECURRENT]
 """Fields of a call with numbers."""
 OF_LAYER = [
-    switch("gated", "A linear layer makes two products of one X.", "Features"),
+    switch("gated", "A linear layer or an MLP makes two products of one X.", "Features"),
     switch("scaled", "A linear layer has scales of W.", "Features"),
 ]
 OF_RECURRENCE = [

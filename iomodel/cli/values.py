@@ -30,19 +30,22 @@ BELONGS_TO_CALLS = tuple(dict.fromkeys(["mask", "align", *(name for names in BEL
 def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
     """Build the call of an algorithm; omitted fields take the library's defaults.
 
-    It is a linear layer or a recurrence for an algorithm of these, and where one of its own fields is given.
+    It is a linear layer, an MLP or a recurrence for an algorithm of these, and where fields of its own are given.
     """
     answers = None if algorithm is None else find_algorithm(algorithm).answers
-    for kind in UNMASKED.values():
-        own = [name for name in kind.model_fields if name not in Attention.model_fields and _typed(arguments, name)]
-        if own or kind.operation == answers:
-            return _unmasked(kind, arguments)
-    return _call(arguments)
+    if answers in UNMASKED:
+        return _unmasked(UNMASKED[answers], arguments)
+    own = {
+        kind: sum(name not in Attention.model_fields and _typed(arguments, name) for name in kind.model_fields)
+        for kind in UNMASKED.values()
+    }
+    nearest = max(own, key=own.__getitem__)
+    return _unmasked(nearest, arguments) if own[nearest] else _call(arguments)
 
 
 def _unmasked(kind: type[Shape], arguments: Arguments) -> Shape:
     """Build a workload without a mask, such as a linear layer."""
-    others = (name for other in UNMASKED.values() for name in other.model_fields)
+    others = dict.fromkeys(name for other in UNMASKED.values() for name in other.model_fields)
     for name in (*BELONGS_TO_CALLS, *Attention.model_fields, *VarlenAttention.model_fields, *others):
         if name not in kind.model_fields and _typed(arguments, name):
             allowed = ", ".join(kind.model_fields)

@@ -82,7 +82,18 @@ RECURRENCE = (
 )
 """Symbols fixed by a recurrence of keys and values."""
 
-SHAPES = {"attention": WORKLOAD, "linear": LINEAR, "elementwise": ELEMENTWISE, "recurrence": RECURRENCE}
+_OF_LINEAR = {entry.name: entry for entry in LINEAR}
+MLP = (
+    _OF_LINEAR["groups"],
+    _OF_LINEAR["rows"],
+    _OF_LINEAR["in_features"],
+    Entry("hidden_features", "C_h", "width of a hidden row of an MLP", "elements"),
+    _OF_LINEAR["element_size"],
+    _OF_LINEAR["weight_size"],
+)
+"""Symbols fixed by a two-layer MLP."""
+
+SHAPES = {"attention": WORKLOAD, "linear": LINEAR, "elementwise": ELEMENTWISE, "recurrence": RECURRENCE, "mlp": MLP}
 """Letters with values in each kind of workload, in the order of a point."""
 
 _OPTIONS = (

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.linear import Linear
+from iomodel.workloads.mlp import MLP
 from iomodel.workloads.recurrence import Recurrence
 from iomodel.workloads.workload import Shape
 
-KINDS: dict[str, type[Shape]] = {kind.operation: kind for kind in (Attention, Linear, Recurrence)}
+KINDS: dict[str, type[Shape]] = {kind.operation: kind for kind in (Attention, Linear, MLP, Recurrence)}
 """Each kind by its operation."""
 UNMASKED: dict[str, type[Shape]] = {name: kind for name, kind in KINDS.items() if kind is not Attention}
 """The kinds without a mask, whose calls in arrays have nothing but fields."""
-NOUNS = {"attention": "an attention call", "linear": "a linear layer", "recurrence": "a recurrence"}
+NOUNS = {"attention": "an attention call", "linear": "a linear layer", "mlp": "an MLP", "recurrence": "a recurrence"}
 """The kinds in messages."""

@@ -140,6 +140,7 @@ def as_workload(workload: object) -> Workload:
     """The workload itself, of any kind, or InputError."""
     if not isinstance(workload, Workload):
         raise InputError(
-            f"workload: {shown(workload)} given; allowed: an iomodel.Attention, VarlenAttention, Linear or Recurrence"
+            f"workload: {shown(workload)} given; "
+            "allowed: an iomodel.Attention, VarlenAttention, Linear, MLP or Recurrence"
         )
     return workload

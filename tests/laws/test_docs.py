@@ -105,7 +105,7 @@ def test_nomenclature_lists_the_quantities() -> None:
     assert documented == counted | set(iomodel.expressions("standard").quantities)
 
 
-WITH_PAGES = [*iomodel.list_algorithms(), *iomodel.list_algorithms("recurrence")]
+WITH_PAGES = [*iomodel.list_algorithms(), *iomodel.list_algorithms("recurrence"), *iomodel.list_algorithms("mlp")]
 
 
 @pytest.mark.parametrize("name", WITH_PAGES)

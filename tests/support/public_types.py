@@ -59,6 +59,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "Solutions": lambda: iomodel.solve_many("flash2", sram_bytes=20_000, q_len=[64, 65], head_dim=8),
     "Staircase": lambda: iomodel.staircase("flash2", W, alignment=8),
     "Linear": lambda: LINEAR,
+    "MLP": lambda: iomodel.MLP(rows=64, in_features=16, hidden_features=32, weight_dtype="fp8"),
     "Recurrence": lambda: iomodel.Recurrence(tokens=64, heads=4, key_heads=2, head_dim=16, gate="head", delta=True),
     "ModelSpec": lambda: iomodel.model("llama-3-8b"),
     "Layout": lambda: iomodel.Layout(tensor_parallel=4),

@@ -1,0 +1,26 @@
+"""Axes and tensors of two-layer MLPs."""
+
+from __future__ import annotations
+
+from sympy import Integer
+
+from iomodel.nests.language import Axis, Tensor
+from iomodel.nests.symbols import C_h, C_in, T, g
+
+ONE = Integer(1)
+
+group = Axis("group", g)
+row = Axis("row", T)
+term = Axis("term", C_in)
+hidden = Axis("hidden", C_h)
+column = Axis("column", C_in)
+
+X = Tensor("X", (group, row, term), per="call")
+W_gate = Tensor("W_gate", (group, term, hidden), "weight", per="call")
+W_up = Tensor("W_up", (group, term, hidden), "weight", per="call")
+W_down = Tensor("W_down", (group, hidden, column), "weight", per="call")
+G = Tensor("G", (group, row, hidden), "fp32", per="call")
+H = Tensor("H", (group, row, hidden), per="call")
+Y = Tensor("Y", (group, row, column), per="call")
+Y_acc = Tensor("Y_acc", (group, row, column), "fp32", per="call")
+"""Sums of Y over slabs of hidden columns."""

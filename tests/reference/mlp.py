@@ -1,0 +1,159 @@
+"""Two-layer MLPs on a counting memory: SwiGLU (Shazeer 2020, arXiv:2002.05202, equation 6), in two kernels and in one.
+
+`run` takes one list of rows per expert, so that experts may have different loads, as in a grouped kernel (Gale et al.
+2022, arXiv:2211.15841, section 4); a block never holds rows of two experts.
+"""
+
+import numpy as np
+
+from iomodel.testing.machine import FloatArray, Machine, Run
+
+Inputs = dict[str, FloatArray]
+
+
+def inputs(groups: int, width: int, hidden: int, loads: list[int], gated: bool) -> Inputs:
+    """Draw rows, one expert after the other, and the weights of every expert."""
+    rng = np.random.default_rng(0)
+    made = {
+        "X": rng.standard_normal((sum(loads), width)),
+        "W_up": rng.standard_normal((groups, width, hidden)),
+        "W_down": rng.standard_normal((groups, hidden, width)),
+    }
+    return made | ({"W_gate": rng.standard_normal((groups, width, hidden))} if gated else {})
+
+
+def naive(given: Inputs, loads: list[int]) -> FloatArray:
+    """Follow the definition, expert after expert."""
+    parts, first = [], 0
+    for expert, rows in enumerate(loads):
+        x = given["X"][first : first + rows]
+        up = x @ given["W_up"][expert]
+        activated = _silu(x @ given["W_gate"][expert]) * up if "W_gate" in given else _silu(up)
+        parts.append(activated @ given["W_down"][expert])
+        first += rows
+    return np.concatenate(parts)
+
+
+def _silu(x: FloatArray) -> FloatArray:
+    return x / (1 + np.exp(-x))
+
+
+def _cut(start: int, stop: int, step: int) -> list[slice]:
+    return [slice(at, min(at + step, stop)) for at in range(start, stop, step)]
+
+
+class Layer:
+    """The operands in HBM, and the tiles of a block."""
+
+    def __init__(self, given: Inputs, loads: list[int], block: tuple[int, int, int], capacity: int | None) -> None:
+        self.machine = Machine(capacity=capacity)
+        self.hbm, self.sram = self.machine.hbm, self.machine.sram
+        for name, data in given.items():
+            self.hbm.alloc(name, data.shape, data, "io" if name == "X" else "kv")  # weights have a width of their own
+        self.m, self.n, self.k = block
+        self.rows, self.width = given["X"].shape
+        self.hidden, self.gated = given["W_up"].shape[2], "W_gate" in given
+        ends = np.cumsum([0, *loads]).tolist()
+        self.tiles = [(e, rows) for e in range(len(loads)) for rows in _cut(ends[e], ends[e + 1], self.m)]
+
+    def load(self, name: str, index: tuple[int | slice, ...], full: tuple[int, int]) -> FloatArray:
+        """Load a tile into a buffer of whole size."""
+        data = self.hbm.load(name, index)
+        part = self.sram.alloc(name, full, self.hbm.widths[name])[: data.shape[0], : data.shape[1]]
+        part[:] = data
+        return part
+
+    def activated(self, expert: int, rows: slice, columns: slice, x: FloatArray | None = None) -> FloatArray:
+        """Make a tile of hidden rows, from rows of X on chip or slice by slice from HBM."""
+        shape = rows.stop - rows.start, columns.stop - columns.start
+        names = ["W_gate", "W_up"] if self.gated else ["W_up"]
+        sums = {}
+        for name, buffer in zip(reversed(names), ("H", "G"), strict=False):
+            sums[name] = self.sram.alloc(buffer, (self.m, self.n), "fp32")[: shape[0], : shape[1]]
+            sums[name][:] = 0.0
+        for terms in _cut(0, self.width, self.k):
+            part = self.load("X", (rows, terms), (self.m, self.k)) if x is None else x[:, terms]
+            for name in names:
+                w = self.load(name, (expert, terms, columns), (self.k, self.n))
+                sums[name] += self.machine.matmul(part, w)
+            self.sram.free(*names, *(["X"] if x is None else []))
+        z = sums[names[0]]
+        z[:] = z / (1 + self.machine.exp(-z))
+        if self.gated:
+            sums["W_up"] *= z
+        return sums["W_up"]
+
+
+def split(
+    given: Inputs, loads: list[int], *, block_m: int, block_n: int, block_k: int, capacity: int | None = None
+) -> Run:
+    """Run two kernels, with the hidden rows in HBM between them."""
+    layer = Layer(given, loads, (block_m, block_n, block_k), capacity)
+    machine, hbm, sram = layer.machine, layer.hbm, layer.sram
+    hbm.alloc("H", (layer.rows, layer.hidden))
+    for expert, rows in layer.tiles:
+        for columns in _cut(0, layer.hidden, block_n):
+            hbm.store("H", (rows, columns), layer.activated(expert, rows, columns))
+            sram.free()
+    hbm.alloc("Y", (layer.rows, layer.width))
+    for expert, rows in layer.tiles:
+        for columns in _cut(0, layer.width, block_n):
+            y = sram.alloc("Y", (block_m, block_n), "fp32")[: rows.stop - rows.start, : columns.stop - columns.start]
+            y[:] = 0.0
+            for terms in _cut(0, layer.hidden, block_k):
+                h = layer.load("H", (rows, terms), (block_m, block_k))
+                y += machine.matmul(h, layer.load("W_down", (expert, terms, columns), (block_k, block_n)))
+                sram.free("H", "W_down")
+            hbm.store("Y", (rows, columns), y)
+            sram.free()
+    return machine.result(Y=hbm.arrays["Y"])
+
+
+def fused(
+    given: Inputs,
+    loads: list[int],
+    *,
+    block_m: int,
+    block_n: int,
+    block_k: int,
+    resident: bool = False,
+    capacity: int | None = None,
+) -> Run:
+    """Run one kernel: sums of Y on chip with whole rows of X, or added up in HBM."""
+    layer = Layer(given, loads, (block_m, block_n, block_k), capacity)
+    machine, hbm, sram = layer.machine, layer.hbm, layer.sram
+    if not resident:
+        hbm.alloc("Y_acc", (layer.rows, layer.width), width="fp32")
+        for i in range(layer.rows):
+            hbm.store("Y_acc", (slice(i, i + 1),), 0.0)
+    else:
+        hbm.alloc("Y", (layer.rows, layer.width))
+    for expert, rows in layer.tiles:
+        count = rows.stop - rows.start
+        x = layer.load("X", (rows, slice(None)), (block_m, layer.width)) if resident else None
+        if resident:
+            y = sram.alloc("Y", (block_m, layer.width), "fp32")[:count]
+            y[:] = 0.0
+        for slab in _cut(0, layer.hidden, block_n):
+            h = layer.activated(expert, rows, slab, x)
+            for columns in _cut(0, layer.width, block_k):
+                w = layer.load("W_down", (expert, slab, columns), (block_n, block_k))
+                if resident:
+                    y[:, columns] += machine.matmul(h, w)
+                    sram.free("W_down")
+                    continue
+                part = sram.alloc("Y", (block_m, block_k), "fp32")[:count, : columns.stop - columns.start]
+                part[:] = machine.matmul(h, w)
+                hbm.add("Y_acc", (rows, columns), part)
+                sram.free("W_down", "Y")
+            sram.free("H", *(["G"] if layer.gated else []))
+        if resident:
+            hbm.store("Y", (rows,), y)
+        sram.free()
+    if not resident:
+        hbm.alloc("Y", (layer.rows, layer.width))
+        for i in range(layer.rows):
+            row = layer.load("Y_acc", (slice(i, i + 1), slice(None)), (1, layer.width))
+            hbm.store("Y", (slice(i, i + 1),), row)
+            sram.free()
+    return machine.result(Y=hbm.arrays["Y"])
