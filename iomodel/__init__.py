@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from iomodel.timing.parameters import Parameters as Parameters
     from iomodel.timing.result import Estimate as Estimate
     from iomodel.workloads.attention import Attention as Attention
+    from iomodel.workloads.experts import Experts as Experts
     from iomodel.workloads.linear import Linear as Linear
     from iomodel.workloads.masks.block_mask import BlockMask as BlockMask
     from iomodel.workloads.masks.documents import Documents as Documents
@@ -193,6 +194,7 @@ _PUBLIC = {
     "workloads.linear": ("Linear",),
     "workloads.masks.block_mask": ("BlockMask",),
     "workloads.masks.documents": ("Documents",),
+    "workloads.experts": ("Experts",),
     "workloads.mlp": ("MLP",),
     "workloads.recurrence": ("Recurrence",),
     "workloads.varlen": ("VarlenAttention",),

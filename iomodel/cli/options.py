@@ -199,7 +199,10 @@ LAYER = [
     option("scale_block", "Terms per scale of a column of W (no scales).", "Linear layer"),
     switch("gated", "Two products of one X: act(X W_gate) * (X W_up).", "Linear layer", both_ways=True),
 ]
-OF_MLP = [option("hidden_features", "Width of a hidden row; with it, an MLP in place of a linear layer.", "MLP")]
+OF_MLP = [
+    option("hidden_features", "Width of a hidden row; with it, an MLP in place of a linear layer.", "MLP"),
+    option("loads", "Rows of each expert in place of --rows, such as 100,1,30.", "MLP", LENGTHS),
+]
 RECURRENT = [
     option("tokens", "Positions of a sequence; with --head-dim, a recurrence in place of attention.", "Recurrence"),
     option("key_heads", "Heads of Q and K, a divisor of --heads (--heads).", "Recurrence"),

@@ -12,7 +12,9 @@ from iomodel.counting.options import known_options
 from iomodel.errors import InputError
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
+from iomodel.workloads.experts import Experts
 from iomodel.workloads.kinds import NOUNS, UNMASKED
+from iomodel.workloads.mlp import MLP
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Shape, Workload
 
@@ -32,6 +34,8 @@ def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
 
     It is a linear layer, an MLP or a recurrence for an algorithm of these, and where fields of its own are given.
     """
+    if _typed(arguments, "loads"):
+        return _experts(arguments)
     answers = None if algorithm is None else find_algorithm(algorithm).answers
     if answers in UNMASKED:
         return _unmasked(UNMASKED[answers], arguments)
@@ -41,6 +45,16 @@ def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
     }
     nearest = max(own, key=own.__getitem__)
     return _unmasked(nearest, arguments) if own[nearest] else _call(arguments)
+
+
+def _experts(arguments: Arguments) -> Experts:
+    """Build experts of different loads: an MLP without rows and groups."""
+    for name in ("rows", "groups"):
+        if _typed(arguments, name):
+            raise InputError(f"{name}: given with loads; allowed: --loads alone, the rows of each expert")
+    one = _unmasked(MLP, {**arguments, "rows": "1"})
+    fields = {name: getattr(one, name) for name in Experts.model_fields if name != "loads"}
+    return Experts(**fields, loads=integers("loads", arguments["loads"]))
 
 
 def _unmasked(kind: type[Shape], arguments: Arguments) -> Shape:

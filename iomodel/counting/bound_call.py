@@ -20,7 +20,7 @@ from iomodel.counting.tiles import tile_sizes
 from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm, AlgorithmLike
 from iomodel.workloads.varlen import VarlenAttention
-from iomodel.workloads.workload import Shape, Workload, as_workload
+from iomodel.workloads.workload import Mixed, Shape, Workload, as_workload
 
 
 @record
@@ -126,7 +126,7 @@ class BoundCall:
         """Return the exact cost at tiles that have been checked."""
         tiles = {name: sizes[name] for name in self.tiles}
         point = tuple(tiles.values())
-        if isinstance(self.workload, VarlenAttention):
+        if isinstance(self.workload, Mixed):
             values = self.compiled.over(self.workload, self.options, point)
         else:
             assert isinstance(self.workload, Shape)
@@ -146,7 +146,7 @@ class BoundCall:
         w = self.workload
         numbers = w.longest.numbers
         rows = numbers["group"] if axis.packed else 1
-        many = {"q_len": w.q_lens, "kv_len": w.kv_lens} if isinstance(w, VarlenAttention) else {}
+        many = w.lengths if isinstance(w, Mixed) else {}
         if axis.formula is None:
             longest = numbers[axis.length]
         else:
@@ -161,9 +161,8 @@ class BoundCall:
         if formula.nodes:
             by_sequence = [self._at(formula, sequence) for sequence in workload.sequences]
             return lambda u, v: sum(value_of(u, v) for value_of in by_sequence)
-        assert isinstance(workload, VarlenAttention)
-        q_lens, kv_lens, times = workload.counted
-        point = tuple(workload.at(times, q_lens, kv_lens).values())
+        assert isinstance(workload, Mixed)
+        point = workload.columns
         return lambda u, v: total(formula.arrays(point, self.numbers, (u, v))[0])
 
     def at_longest(self, formula: Formulas, *least: int) -> Callable[[int, int], int]:

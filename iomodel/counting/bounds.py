@@ -247,7 +247,8 @@ def largest_bounds(algorithm: AlgorithmLike, workload: Workload, **memory: int) 
 
 def _of_shape(declaration: Algorithm, workload: Workload, size: int) -> dict[str, Bound]:
     """Return the bounds of a workload other than attention: the compulsory traffic and the bound of a product."""
-    sizes = _compulsory(declaration, kind_of(workload)).scalars(workload.longest, (), ())
+    formulas = _compulsory(declaration, kind_of(workload))
+    sizes = map(sum, zip(*(formulas.scalars(part, (), ()) for part in workload.sequences), strict=True))
     bounds = {"compulsory": Bound("compulsory", *sizes)}
     if "product" in declaration.classes and isinstance(workload, Linear):
         products = workload.flops // 2

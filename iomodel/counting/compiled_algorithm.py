@@ -17,8 +17,7 @@ from iomodel.counting.quantities import ALLOCATIONS, PEAKS, SUMS
 from iomodel.counting.store import obtain, record
 from iomodel.nests.algorithm import Algorithm
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.varlen import VarlenAttention
-from iomodel.workloads.workload import Shape
+from iomodel.workloads.workload import Mixed, Shape
 
 if TYPE_CHECKING:
     from iomodel.counting.expressions import Expressions
@@ -169,24 +168,22 @@ class CompiledAlgorithm:
         """Return the quantities of one call."""
         return self.split(self.compiled.scalars(workload, [options[name] for name in self.numbers], sizes))
 
-    def over(self, workload: VarlenAttention, options: Mapping[str, Any], sizes: Sequence[int]) -> Quantities:
-        """Return the quantities of a call of many sequences."""
+    def over(self, workload: Mixed, options: Mapping[str, Any], sizes: Sequence[int]) -> Quantities:
+        """Return the quantities of a call of many shapes, such as sequences."""
         numbers = [options[name] for name in self.numbers]
         if self.compiled.nodes:
             rows = [self.compiled.scalars(sequence, numbers, sizes) for sequence in workload.sequences]
             columns: list[Any] = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
         else:
-            q_lens, kv_lens, times = workload.counted
-            point = workload.at(times, q_lens, kv_lens).values()
-            columns = list(self.compiled.arrays(point, numbers, sizes))
+            columns = list(self.compiled.arrays(workload.columns, numbers, sizes))
         totals = self.split([total(column) for column in columns])
         highest = self.split([int(column.max()) for column in columns])
         totals = totals._replace(peaks=highest.peaks)
         once = self.quantities.once
         if once is None:
             return totals
-        again = len(workload.counted[0]) - 1  # counted with every pair of lengths, though there is one a call
-        more = once.scalars(*workload.at(1, 1, 1).values(), *numbers, *sizes)
+        again = len(workload.sequences) - 1  # counted with every distinct shape, though there is one a call
+        more = once.scalars(*workload.unit, *numbers, *sizes)
         return Quantities(
             *(
                 [total - again * extra for total, extra in zip(column, extras, strict=True)]

@@ -12,8 +12,7 @@ from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.counting.store import obtain, record
 from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
-from iomodel.workloads.varlen import VarlenAttention
-from iomodel.workloads.workload import Shape, Workload
+from iomodel.workloads.workload import Mixed, Shape, Workload
 
 
 @record
@@ -111,8 +110,8 @@ def check_requirements(
     if not requirements(declaration):
         return
     numbers: dict[str, Any] = {name: name in workload.features for name in declaration.features}
-    if isinstance(workload, VarlenAttention):
-        numbers |= {"q_len": max(workload.q_lens), "kv_len": max(workload.kv_lens)}
+    if isinstance(workload, Mixed):
+        numbers |= {name: max(lengths) for name, lengths in workload.lengths.items()}
     elif isinstance(workload, Shape):
         numbers |= workload.numbers
     check_numbers(declaration, {**numbers, "mask": getattr(workload, "mask", None), **options, **sizes})

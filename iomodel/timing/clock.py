@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,13 +23,13 @@ from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.timing.balance import Rows
 from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, elapsed, kernel_time
 from iomodel.timing.kernel_work import KernelWork
-from iomodel.timing.kernel_work_sum import together
+from iomodel.timing.kernel_work_sum import added, together
 from iomodel.timing.parameters import Parameters
 from iomodel.timing.shared_memory import WarpLayout
 from iomodel.timing.work_at_point import Demands, demands, widened
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.varlen import VarlenAttention
-from iomodel.workloads.workload import Shape, Workload
+from iomodel.workloads.workload import Mixed, Shape, Workload
 
 SCHEDULERS = 4
 """Warp schedulers of an SM [-]."""
@@ -53,7 +53,7 @@ class Clock:
     """A timer of one pass of an algorithm on a device, for any tile."""
 
     algorithm: Algorithm
-    workload: Shape | VarlenAttention
+    workload: Shape | Mixed
     hardware: Hardware
     options: Mapping[str, Any]
     parameters: Parameters
@@ -72,11 +72,8 @@ class Clock:
             if isinstance(self.workload, Shape):
                 work = self._at(self.workload, widths, tiles)
             else:
-                kernels: dict[str, list[tuple[KernelWork, Attention]]] = {}
-                for call in self.workload.sequences:
-                    for demand in self._at(call, widths, tiles):
-                        kernels.setdefault(demand.title, []).append((demand, call))
-                work = tuple(together(parts) for parts in kernels.values())
+                parts = ((call, self._at(call, widths, tiles)) for call in self.workload.sequences)
+                work = _in_one_launch(parts)
             self.asked[point] = work
         return work
 
@@ -87,11 +84,9 @@ class Clock:
         chosen = {**self.options, **options}
         if isinstance(self.workload, Shape):
             return self.demands.over(self.workload, _as_wide(self.workload, widths), chosen, tiles)
-        kernels: dict[str, list[tuple[KernelWork, Attention]]] = {}
-        for call in self.workload.sequences:
-            for demand in self.demands.over(call, widened(call, *widths), chosen, tiles):
-                kernels.setdefault(demand.title, []).append((demand, call))
-        return tuple(together(parts) for parts in kernels.values())
+        return _in_one_launch(
+            (call, self.demands.over(call, _as_wide(call, widths), chosen, tiles)) for call in self.workload.sequences
+        )
 
     def _at(self, call: Shape, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[KernelWork, ...]:
         return self.demands.at(call, _as_wide(call, widths), self.options, tiles)
@@ -240,6 +235,20 @@ class Clock:
         )
 
 
+def _in_one_launch(parts: Iterable[tuple[Shape, Sequence[KernelWork]]]) -> tuple[KernelWork, ...]:
+    """Add up the work of each kernel over the shapes of a workload."""
+    kernels: dict[str, list[tuple[KernelWork, Shape]]] = {}
+    for call, work in parts:
+        for demand in work:
+            kernels.setdefault(demand.title, []).append((demand, call))
+    return tuple(
+        together([(demand, as_attention(call)) for demand, call in each])
+        if isinstance(each[0][1], Attention)
+        else added([demand for demand, _ in each])
+        for each in kernels.values()
+    )
+
+
 def _as_wide(call: Shape, widths: tuple[int, int]) -> Shape:
     return widened(call, *widths) if isinstance(call, Attention) else call
 
@@ -258,7 +267,7 @@ def clock_for(
     Without an implementation that runs the call on the device, tiles share one memory.
     """
     declaration, kind = find_algorithm(algorithm), kind_of(workload)
-    assert isinstance(workload, Shape | VarlenAttention)
+    assert isinstance(workload, Shape | Mixed)
     chosen = structural(options)
     kernels = implementation_for(declaration, workload, hardware, implementation)
     shared = declaration.execution.get(workload.direction, PIPELINED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Self
 
@@ -10,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import LARGEST
 from iomodel.errors import InputError, shown
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
+from iomodel.workloads.workload import Mixed
 
 
 def _lengths(lengths: Any) -> tuple[int, ...]:
@@ -39,7 +42,7 @@ IntArray = NDArray[np.int64]
 Lengths = Annotated[tuple[int, ...], PlainValidator(_lengths), PlainSerializer(list, when_used="json")]
 
 
-class VarlenAttention(Call):
+class VarlenAttention(Call, Mixed):
     """A batch of sequences of different lengths in one call.
 
     Parameters
@@ -87,6 +90,22 @@ class VarlenAttention(Call):
         for array in arrays:
             array.flags.writeable = False  # cached on the workload
         return arrays
+
+    @property
+    def lengths(self) -> Mapping[str, tuple[int, ...]]:
+        """Queries and keys of each sequence, by the names of their symbols."""
+        return FrozenDict(q_len=self.q_lens, kv_len=self.kv_lens)
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """Values of all symbols in the order of the alphabet, over the distinct pairs of lengths."""
+        q_lens, kv_lens, times = self.counted
+        return tuple(self.at(times, q_lens, kv_lens).values())
+
+    @property
+    def unit(self) -> tuple[int, ...]:
+        """Values of all symbols of one sequence with one query and one key."""
+        return tuple(self.at(1, 1, 1).values())
 
     @cached_property
     def longest(self) -> Attention:

@@ -82,7 +82,7 @@ class Workload(Model):
         InputError
             What the constructor refuses.
         """
-        from iomodel.workloads import elementwise, kinds, varlen  # noqa: F401 - kinds of workload
+        from iomodel.workloads import elementwise, experts, kinds, varlen  # noqa: F401 - kinds of workload
 
         if not isabstract(cls) or not isinstance(data, Mapping):
             return super().from_dict(data)
@@ -136,11 +136,30 @@ class Shape(Workload):
         return self
 
 
+class Mixed(Workload):
+    """A workload of several shapes in one launch, which differ in some numbers."""
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Mapping[str, tuple[int, ...]]:
+        """The numbers that differ, each of all parts, by the name of their symbol."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[Any, ...]:
+        """Values of all symbols in the order of the alphabet; arrays over the distinct shapes where these differ."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> tuple[int, ...]:
+        """Values of all symbols of one part of length 1."""
+
+
 def as_workload(workload: object) -> Workload:
     """The workload itself, of any kind, or InputError."""
     if not isinstance(workload, Workload):
         raise InputError(
             f"workload: {shown(workload)} given; "
-            "allowed: an iomodel.Attention, VarlenAttention, Linear, MLP or Recurrence"
+            "allowed: an iomodel.Attention, VarlenAttention, Linear, MLP, Experts or Recurrence"
         )
     return workload

@@ -42,6 +42,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"tokens": 8, "heads": 4, "key_heads": 2, "head_dim": 4, "value_dim": 4, "gate": "head", "delta": True},
     ),
     "MLP": (iomodel.MLP, {"rows": 8, "in_features": 16, "hidden_features": 32, "weight_dtype": "fp8", "gated": True}),
+    "Experts": (iomodel.Experts, {"loads": [8, 1], "in_features": 16, "hidden_features": 32, "weight_dtype": "fp8"}),
     "Layout": (iomodel.Layout, {"tensor_parallel": 2, "pipeline_parallel": 1, "expert_parallel": 1}),
     "Parameters": (iomodel.Parameters, {"step_clocks": 100.0, "kernel_launch": 1e-6}),
     "shard": (W.shard, {"ranks": 1}),

@@ -132,13 +132,52 @@ def test_experts_of_unequal_loads_are_the_sum_over_their_loads(loads: list[int],
     kernel: Any = {"split_mlp": reference.split, "fused_mlp": reference.fused}[case.algorithm]
     ran = kernel(data, loads, **case.tiles, **case.options)
     np.testing.assert_allclose(ran.outputs["Y"], reference.naive(data, loads), rtol=1e-9, atol=1e-9)
+    experts = experts_of(w, loads)
+    cost = iomodel.cost(case.algorithm, experts, case.tiles, **case.options)
+    assert {name: n for name, n in cost.reads.items() if n} == +ran.reads
+    assert {name: n for name, n in cost.writes.items() if n} == +ran.writes
+    assert (cost.flops, cost.exps, cost.atomics) == (ran.flops, ran.exps, ran.atomics)
+    assert (cost.footprint_elements, cost.peak_hbm_elements) == (ran.sram_peak, ran.hbm_peak)
+    assert cost.flops == experts.flops
+    (bound,) = iomodel.lower_bounds(case.algorithm, experts, 64).values()
+    assert bound.elements == sum(array.size for array in (*data.values(), ran.outputs["Y"]))
     calls = [w.model_copy(update={"rows": rows, "groups": times}) for rows, times in Counter(loads).items()]
-    costs = [iomodel.cost(case.algorithm, call, case.tiles, **case.options) for call in calls]
-    for name, moved in ran.reads.items():
-        assert sum(cost.reads[name] for cost in costs) == moved
-    assert sum(cost.hbm_writes for cost in costs) == sum(ran.writes.values())
-    assert sum(cost.flops for cost in costs) == ran.flops
-    assert max(cost.footprint_elements for cost in costs) == ran.sram_peak
+    parts = [iomodel.cost(case.algorithm, call, case.tiles, **case.options) for call in calls]
+    assert cost.hbm_bytes == sum(part.hbm_bytes for part in parts)
+
+
+def experts_of(w: iomodel.MLP, loads: list[int]) -> iomodel.Experts:
+    fields = {name: getattr(w, name) for name in ("in_features", "hidden_features", "dtype", "weight_dtype", "gated")}
+    return iomodel.Experts(loads=loads, **fields)
+
+
+@given(loads=st.lists(st.integers(1, 6), min_size=1, max_size=3), case=cases(), elements=st.integers(1, 120))
+@fraction_of_examples(4)
+def test_tiles_of_experts_are_those_of_an_exhaustive_search(loads: list[int], case: Case, elements: int) -> None:
+    experts = experts_of(case.call, loads)
+    longest = max(experts.in_features, experts.hidden_features)
+    every = [
+        iomodel.cost(case.algorithm, experts, {"block_m": m, "block_n": n, "block_k": 1}, **case.options)
+        for m, n in product(range(1, max(loads) + 1), range(1, longest + 1))
+    ]
+    moved = [cost.hbm_bytes for cost in every if cost.footprint_elements <= elements]
+    if not moved:
+        with pytest.raises(iomodel.InfeasibleError):
+            iomodel.solve(case.algorithm, experts, sram_elements=elements, **case.options)
+        return
+    found = iomodel.solve(case.algorithm, experts, sram_elements=elements, **case.options)
+    assert found.cost.hbm_bytes == found.certificate.least_hbm_bytes == min(moved)
+
+
+def test_an_estimate_of_experts_lies_between_those_of_even_loads() -> None:
+    sizes = {"in_features": 2048, "hidden_features": 768, "weight_dtype": "fp8"}
+    times = [
+        iomodel.estimate("split_mlp", iomodel.Experts(loads=loads, **sizes), GPU).seconds
+        for loads in ([16] * 32, [16] * 16 + [256] * 16, [256] * 32)
+    ]
+    assert times == sorted(times)
+    alike = iomodel.estimate("split_mlp", iomodel.MLP(rows=16, groups=32, **sizes), GPU)
+    assert alike.seconds == times[0]
 
 
 @given(case=cases(), elements=st.integers(1, 120))
@@ -206,6 +245,11 @@ def test_wrong_calls_are_errors_of_one_line() -> None:
         iomodel.MLP(rows=1, in_features=2, hidden_features=0)
     with pytest.raises(iomodel.InputError, match=r"^weight_dtype: 'fp4' is unknown; did you mean"):
         iomodel.MLP(rows=1, in_features=2, hidden_features=2, weight_dtype="fp4")
+    with pytest.raises(iomodel.InputError, match=r"^loads: .*one is 0"):
+        iomodel.Experts(loads=[1, 0], in_features=2, hidden_features=2)
+    experts = iomodel.Experts(loads=[1, 2], in_features=2, hidden_features=2)
+    with pytest.raises(iomodel.InputError, match=r"allowed: one of a single shape"):
+        iomodel.trace("split_mlp", experts, None, ODD)
     w = iomodel.MLP(rows=1, in_features=2, hidden_features=2)
     with pytest.raises(iomodel.InputError, match="allowed for mlp: fused_mlp, split_mlp"):
         iomodel.cost("gemm", w, ODD)

@@ -60,6 +60,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "Staircase": lambda: iomodel.staircase("flash2", W, alignment=8),
     "Linear": lambda: LINEAR,
     "MLP": lambda: iomodel.MLP(rows=64, in_features=16, hidden_features=32, weight_dtype="fp8"),
+    "Experts": lambda: iomodel.Experts(loads=[3, 1], in_features=16, hidden_features=32, weight_dtype="fp8"),
     "Recurrence": lambda: iomodel.Recurrence(tokens=64, heads=4, key_heads=2, head_dim=16, gate="head", delta=True),
     "ModelSpec": lambda: iomodel.model("llama-3-8b"),
     "Layout": lambda: iomodel.Layout(tensor_parallel=4),

@@ -248,7 +248,9 @@ def _traced(workload: Workload) -> Shape:
     """Return the workload if it has one shape and elements of whole bytes, or raise InputError."""
     call = as_workload(workload)
     if not isinstance(call, Shape):
-        return as_attention(call)
+        raise InputError(
+            f"workload: {shown(workload)} given; allowed: one of a single shape, as an Attention or an MLP"
+        )
     weight = call.numbers.get("weight_size", 32)
     if weight % 32:
         raise InputError(f"weight_size: {weight} quarters of a bit given; allowed: whole bytes in a trace, such as fp8")
