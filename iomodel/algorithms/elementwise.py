@@ -29,6 +29,7 @@ def _rows(name: str, axis: Axis = channel, dtype: str = "io") -> Tensor:
 
 x, y, residual = _rows("x"), _rows("y"), _rows("residual")
 gamma = Tensor("gamma", (channel,), per="call")
+beta = Tensor("beta", (channel,), per="call")
 queries, angles = _rows("Q"), Tensor("angles", (row, other), "fp32", per="call")
 gate, up, hidden = _rows("gate"), _rows("up"), _rows("hidden")
 new_k, new_v = _rows("K"), _rows("V", other)
@@ -44,6 +45,14 @@ def _norm() -> list[Statement]:
 
 def _add_norm() -> list[Statement]:
     return [Load(x), Load(residual), Store(residual), Load(gamma), Store(y, held=x)]
+
+
+def _layer_norm() -> list[Statement]:
+    return [Load(x), Load(gamma), Load(beta), Store(y, held=x)]
+
+
+def _gather() -> list[Statement]:
+    return [Load(slots), Load(x), Store(y, held=x)]
 
 
 def _rotary() -> list[Statement]:
@@ -80,6 +89,8 @@ def _combine() -> list[Statement]:
 BODIES: dict[str, tuple[str, Callable[[], list[Statement]]]] = {
     "norm": ("y = norm(x) * gamma", _norm),
     "add_norm": ("residual += x; y = norm(residual) * gamma", _add_norm),
+    "layer_norm": ("y = layer_norm(x) * gamma + beta", _layer_norm),
+    "gather_rows": ("y = rows of x, in the order of their experts", _gather),
     "rotary": ("rotate Q and K", _rotary),
     "append": ("append K and V to the cache", _append),
     "append_latent": ("append the latent to the cache", _append_latent),

@@ -129,6 +129,12 @@ def test_elementwise_kernels_move_what_they_count(rows: int, channels: int, othe
 
     x, y, gamma = DRAW(shape), DRAW(shape), DRAW(channels)
     judged("norm", kernels.norm(x, gamma), y=x / np.sqrt(np.mean(x**2, axis=1, keepdims=True)) * gamma)
+    shift = DRAW(channels)
+    centred = x - np.mean(x, axis=1, keepdims=True)
+    deviation = np.sqrt(np.mean(centred**2, axis=1, keepdims=True) + 1e-5)
+    judged("layer_norm", kernels.layer_norm(x, gamma, shift), y=centred / deviation * gamma + shift)
+    places = np.random.default_rng(2).permutation(rows).tolist()
+    judged("gather_rows", kernels.gather_rows(places, x), y=x[places])
     both = x + y
     normed = both / np.sqrt(np.mean(both**2, axis=1, keepdims=True)) * gamma
     judged("add_norm", kernels.add_norm(x, y, gamma), residual=both, y=normed)

@@ -19,6 +19,35 @@ def norm(x: FloatArray, gamma: FloatArray) -> Run:
     return machine.result(y=hbm.arrays["y"])
 
 
+def layer_norm(x: FloatArray, gamma: FloatArray, beta: FloatArray) -> Run:
+    """Rows without their mean, divided by their deviation, weighted and shifted."""
+    machine = Machine(x=x, gamma=gamma, beta=beta)
+    hbm, sram = machine.hbm, machine.sram
+    hbm.alloc("y", x.shape)
+    for i in range(len(x)):
+        row, weight, shift = (sram.alloc(name, (x.shape[1],), "io") for name in ("x", "gamma", "beta"))
+        row[:], weight[:], shift[:] = hbm.load("x", i), hbm.load("gamma", slice(None)), hbm.load("beta", slice(None))
+        row -= np.mean(row)
+        hbm.store("y", i, row / np.sqrt(np.mean(row**2) + 1e-5) * weight + shift)
+        sram.free()
+    return machine.result(y=hbm.arrays["y"])
+
+
+def gather_rows(slots: list[int], x: FloatArray) -> Run:
+    """Rows of tokens in the order of their experts, each from the place that an index names."""
+    machine = Machine(x=x)
+    hbm, sram = machine.hbm, machine.sram
+    hbm.alloc("slots", (len(slots), 1), np.array(slots, dtype=float)[:, None], "int64")
+    hbm.alloc("y", (len(slots), x.shape[1]))
+    for i in range(len(slots)):
+        slot, row = sram.alloc("slots", (1,), "int64"), sram.alloc("x", (x.shape[1],), "io")
+        slot[:] = hbm.load("slots", i)
+        row[:] = hbm.load("x", int(slot[0]))
+        hbm.store("y", i, row)
+        sram.free()
+    return machine.result(y=hbm.arrays["y"])
+
+
 def add_norm(x: FloatArray, residual: FloatArray, gamma: FloatArray) -> Run:
     """The residual grows by x; its rows are normalised, weighted and stored."""
     machine = Machine(x=x, residual=residual, gamma=gamma)
