@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from iomodel.timing.parameters import Parameters as Parameters
     from iomodel.timing.result import Estimate as Estimate
     from iomodel.workloads.attention import Attention as Attention
+    from iomodel.workloads.cross_entropy import CrossEntropy as CrossEntropy
     from iomodel.workloads.experts import Experts as Experts
     from iomodel.workloads.linear import Linear as Linear
     from iomodel.workloads.masks.block_mask import BlockMask as BlockMask
@@ -194,6 +195,7 @@ _PUBLIC = {
     "workloads.linear": ("Linear",),
     "workloads.masks.block_mask": ("BlockMask",),
     "workloads.masks.documents": ("Documents",),
+    "workloads.cross_entropy": ("CrossEntropy",),
     "workloads.experts": ("Experts",),
     "workloads.mlp": ("MLP",),
     "workloads.recurrence": ("Recurrence",),

@@ -10,7 +10,7 @@ from iomodel import algorithms
 
 TAKING = ("cost", "formula", "tiles", "check", "compare", "estimate", "trace", "diagnose", "crossover", "plot")
 """Commands with an algorithm for an argument."""
-OPERATIONS = ("attention", "linear", "mlp", "recurrence")
+OPERATIONS = ("attention", "linear", "mlp", "cross_entropy", "recurrence")
 """Kinds of workload that options describe."""
 
 

@@ -203,6 +203,9 @@ OF_MLP = [
     option("hidden_features", "Width of a hidden row; with it, an MLP in place of a linear layer.", "MLP"),
     option("loads", "Rows of each expert in place of --rows, such as 100,1,30.", "MLP", LENGTHS),
 ]
+OF_LOSS = [
+    option("vocab_size", "Words of a vocabulary; with it, a cross-entropy in place of a layer.", "Cross-entropy")
+]
 RECURRENT = [
     option("tokens", "Positions of a sequence; with --head-dim, a recurrence in place of attention.", "Recurrence"),
     option("key_heads", "Heads of Q and K, a divisor of --heads (--heads).", "Recurrence"),
@@ -210,7 +213,7 @@ RECURRENT = [
     switch("delta", "The delta rule.", "Recurrence"),
     switch("stateful", "Load the state before the first position, store that after the last.", "Recurrence"),
 ]
-WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED, *LAYER, *OF_MLP, *RECURRENT]
+WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED, *LAYER, *OF_MLP, *OF_LOSS, *RECURRENT]
 """Fields of a call with numbers."""
 OF_LAYER = [
     switch("gated", "A linear layer or an MLP makes two products of one X.", "Features"),

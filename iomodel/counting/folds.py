@@ -332,8 +332,9 @@ def peak_hbm(nest: Nest, view: View = View(), weight: Weight = elements) -> Expr
 def compulsory(nest: Nest, view: View, weight: Weight = elements) -> Expr:
     """Count each tensor once if loaded before any store, and once if stored last [elements, or B by weight]."""
     uses: dict[Tensor, list[bool]] = {}
+    whole = {tensor.name: tensor for tensor in _in_hbm(nest) if not tensor.inside}
     for statement, _ in walk(nest):
-        if isinstance(statement, READS + WRITES):
+        if isinstance(statement, READS + WRITES) and not _is_view(statement.tensor, whole):
             uses.setdefault(statement.tensor, []).append(isinstance(statement, WRITES))
     sizes = {tensor: weight(tensor.dtype) * view.stored(tensor) for tensor in uses}
     return Add(*(sizes[tensor] * (int(not stored[0]) + int(stored[-1])) for tensor, stored in uses.items()))

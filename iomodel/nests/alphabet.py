@@ -93,7 +93,22 @@ MLP = (
 )
 """Symbols fixed by a two-layer MLP."""
 
-SHAPES = {"attention": WORKLOAD, "linear": LINEAR, "elementwise": ELEMENTWISE, "recurrence": RECURRENCE, "mlp": MLP}
+CROSS_ENTROPY = (
+    _OF_LINEAR["rows"],
+    _OF_LINEAR["in_features"],
+    Entry("vocab_size", "N_v", "words of a vocabulary", "-"),
+    _OF_LINEAR["element_size"],
+)
+"""Symbols fixed by the loss of a language model."""
+
+SHAPES = {
+    "attention": WORKLOAD,
+    "linear": LINEAR,
+    "elementwise": ELEMENTWISE,
+    "recurrence": RECURRENCE,
+    "mlp": MLP,
+    "cross_entropy": CROSS_ENTROPY,
+}
 """Letters with values in each kind of workload, in the order of a point."""
 
 _OPTIONS = (

@@ -160,6 +160,6 @@ def as_workload(workload: object) -> Workload:
     if not isinstance(workload, Workload):
         raise InputError(
             f"workload: {shown(workload)} given; "
-            "allowed: an iomodel.Attention, VarlenAttention, Linear, MLP, Experts or Recurrence"
+            "allowed: an iomodel.Attention, VarlenAttention, Linear, MLP, Experts, CrossEntropy or Recurrence"
         )
     return workload

@@ -217,7 +217,15 @@ def test_algorithms_are_listed(answer):
 
 def test_every_tile_field_option_and_mask_of_the_library_can_be_typed():
     assert {p.name for p in TILE} == {entry.name for entry in (*ATTENTION_TILES, *GEMM_TILES, *SCAN_TILES)}
-    kinds = iomodel.Attention, iomodel.VarlenAttention, iomodel.Linear, iomodel.MLP, iomodel.Experts, iomodel.Recurrence
+    kinds = (
+        iomodel.Attention,
+        iomodel.VarlenAttention,
+        iomodel.Linear,
+        iomodel.MLP,
+        iomodel.Experts,
+        iomodel.CrossEntropy,
+        iomodel.Recurrence,
+    )
     fields = {name for kind in kinds for name in kind.model_fields}
     of_masks = {p.name for p in MASK}
     assert {p.name for p in WORKLOAD} == fields | of_masks

@@ -43,6 +43,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "MLP": (iomodel.MLP, {"rows": 8, "in_features": 16, "hidden_features": 32, "weight_dtype": "fp8", "gated": True}),
     "Experts": (iomodel.Experts, {"loads": [8, 1], "in_features": 16, "hidden_features": 32, "weight_dtype": "fp8"}),
+    "CrossEntropy": (iomodel.CrossEntropy, {"rows": 8, "in_features": 16, "vocab_size": 32, "dtype": "bf16"}),
     "Layout": (iomodel.Layout, {"tensor_parallel": 2, "pipeline_parallel": 1, "expert_parallel": 1}),
     "Parameters": (iomodel.Parameters, {"step_clocks": 100.0, "kernel_launch": 1e-6}),
     "shard": (W.shard, {"ranks": 1}),

@@ -61,6 +61,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "Linear": lambda: LINEAR,
     "MLP": lambda: iomodel.MLP(rows=64, in_features=16, hidden_features=32, weight_dtype="fp8"),
     "Experts": lambda: iomodel.Experts(loads=[3, 1], in_features=16, hidden_features=32, weight_dtype="fp8"),
+    "CrossEntropy": lambda: iomodel.CrossEntropy(rows=3, in_features=16, vocab_size=32),
     "Recurrence": lambda: iomodel.Recurrence(tokens=64, heads=4, key_heads=2, head_dim=16, gate="head", delta=True),
     "ModelSpec": lambda: iomodel.model("llama-3-8b"),
     "Layout": lambda: iomodel.Layout(tensor_parallel=4),

@@ -12,6 +12,7 @@ COPIES: list[tuple[Any, dict[str, Any]]] = [
     (iomodel.Attention(q_len=8, head_dim=4), {"q_len": 9}),
     (iomodel.Linear(rows=8, in_features=4, out_features=2), {"weight_dtype": "int4"}),
     (iomodel.MLP(rows=8, in_features=4, hidden_features=2), {"rows": 9}),
+    (iomodel.CrossEntropy(rows=8, in_features=4, vocab_size=2), {"rows": 9}),
     (iomodel.Recurrence(tokens=8, head_dim=4), {"tokens": 9, "gate": "head"}),
 ]
 
