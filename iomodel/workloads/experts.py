@@ -81,6 +81,8 @@ class Experts(Mixed):
         """Values of all symbols in the order of the alphabet; arrays over the distinct loads where these differ."""
         points = [call.numbers for call in self.sequences]
         varied = {name: np.array([point[name] for point in points]) for name in ("groups", "rows")}
+        for array in varied.values():
+            array.flags.writeable = False  # cached on the workload
         return tuple({**points[0], **varied}.values())
 
     @property

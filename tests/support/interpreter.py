@@ -109,7 +109,7 @@ class Machine:
         for kernel in nest:
             before, self.counters = self.counters, Counter()
             self.body(kernel, Here())
-            of_keys = {"kv_head": batch * self.values[H_kv], "key_head": batch * self.values[H_k]}
+            of_keys = {"kv_head": batch * self.values[H_kv], "key_head": batch * self.values.get(H_k, 1)}
             instances = {"head": heads, **of_keys, "batch": batch, "call": 1}[kernel.per]
             self.counters = before + Counter({name: n * instances for name, n in self.counters.items()})
             self.hold(kernel, Here(), {})
@@ -337,7 +337,7 @@ class Machine:
         batch, page = self.values[B], self.values[p]
         heads = self.values[H_kv] if self.packed and tensors.query in ends else self.values[H]
         per = {"head": batch * heads, "kv_head": batch * self.values[H_kv], "heads": self.values[H]}
-        per["key_head"] = batch * self.values[H_k]
+        per["key_head"] = batch * self.values.get(H_k, 1)
         size = {**per, "kv_heads": self.values[H_kv], "batch": batch, "call": 1}[tensor.per]
         for axis in tensor.axes:
             length = self.size(axis.length)
