@@ -420,3 +420,11 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeyp
     assert (told["heads"], told["events"]) == (4, [])
     assert main(f"trace flash2 {shape} --most-events 5".split()) == 2
     assert capsys.readouterr().err.startswith("iomodel: most_events: 5 given")
+
+
+def test_a_serpentine_walk_loads_nothing_at_its_turns() -> None:
+    window = iomodel.Window(left=3, right=None, align="top-left")
+    w = iomodel.Attention(head_dim=1, value_dim=5, mask=window, direction="backward", q_len=11, kv_len=1)
+    tiles = {"block_q": 11, "block_kv": 3, "dq_block_q": 3, "dq_block_kv": 10}
+    trace = iomodel.trace("two_pass", w, None, tiles, order="serpentine")
+    assert trace.count == len(list(trace.events))
