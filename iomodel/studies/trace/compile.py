@@ -224,7 +224,9 @@ class _Compiler:
         stays = None
         if isinstance(statement, Load) and self.view.kept(tensor.axes, path) != 0:
             stays = self.slot("loop", list(loops(path))[-1].name)
-        slots = self.tile(tensor.axes, path, tensor.paged, getattr(statement, "padded", ()), _clipped(statement, path))
+        clipped = _clipped(statement, path)  # up to what is seen, not to the end of a page
+        paged = tensor.paged and clipped is None
+        slots = self.tile(tensor.axes, path, paged, getattr(statement, "padded", ()), clipped)
         return TraceStep(op, tensor.name, slots, scope.held, width, 1, after=after, stays=stays)
 
     def tile(
