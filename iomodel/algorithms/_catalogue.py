@@ -427,7 +427,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query", "value"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
@@ -498,7 +498,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
             ),
         },
@@ -1407,7 +1407,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
@@ -1433,7 +1433,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
@@ -1459,7 +1459,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1485,7 +1485,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1511,7 +1511,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (64,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
@@ -1537,7 +1537,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "sizes": ((128,), (128,)),
                     "padded": False,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
-                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"depth", "query"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
                 {
                     "title": "Triton attention on CDNA 3: K and V in LDS; Q, S and O in registers",
@@ -1574,10 +1574,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"depth", "key"}),
-                            frozenset({"key", "value"}),
-                            frozenset({"key", "query"}),
                             frozenset({"depth", "query"}),
+                            frozenset({"key", "value"}),
+                            frozenset({"depth", "key"}),
+                            frozenset({"key", "query"}),
                         }
                     ),
                 },
@@ -1616,10 +1616,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"depth", "key"}),
-                            frozenset({"key", "value"}),
-                            frozenset({"key", "query"}),
                             frozenset({"depth", "query"}),
+                            frozenset({"key", "value"}),
+                            frozenset({"depth", "key"}),
+                            frozenset({"key", "query"}),
                         }
                     ),
                 },
@@ -1655,7 +1655,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"key", "query"}), "io"),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "Triton attention by wgmma: Q, K, V in shared memory; S and O in registers",
@@ -1688,7 +1688,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
@@ -1722,7 +1722,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
                 {
                     "title": "Triton attention by "
@@ -1759,7 +1759,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
+                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
                 },
             ),
             "backward": (
@@ -2970,7 +2970,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "exclusive": (),
         "options": {"splits": 1, "lse": True},
         "saved": {},
-        "classes": frozenset({"row-atomic", "fixed-split", "exact"}),
+        "classes": frozenset({"exact", "fixed-split", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
@@ -3580,7 +3580,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "exclusive": (),
         "options": {},
         "saved": {},
-        "classes": frozenset({"row-atomic", "exact"}),
+        "classes": frozenset({"exact", "row-atomic"}),
         "without": {},
         "tiled_by": None,
         "approximates": "",
