@@ -98,7 +98,7 @@ def estimate_array(
     )  # fmt: skip
     size = prod(shape)
     parts = [points.fastest(slice(start, min(start + BLOCK, size))) for start in range(0, size, BLOCK)]
-    columns = {name: np.concatenate([part.column(name) for part in parts]) for name in _names(parts)}
+    columns = {name: _joined([part.column(name) for part in parts]) for name in _names(parts)}
     seconds = np.concatenate([part.seconds for part in parts]) if parts else np.zeros(0)
     misfits = np.flatnonzero(np.isinf(seconds))
     seconds[misfits] = np.nan
@@ -121,6 +121,13 @@ def estimate_array(
             text = f"{error}; at index {place}, the first of {len(misfits):,} among {size:,} points"
             raise InfeasibleError(text, least=error.least, unit=error.unit) from None
     return found
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Concatenate the parts of a column; one value for all points takes no memory."""
+    if all(len(part) and part.strides == (0,) and part[0] == parts[0][0] for part in parts):
+        return np.broadcast_to(parts[0][0], sum(map(len, parts)))
+    return np.concatenate(parts)
 
 
 def _checked(costs: CostArray) -> Calls:

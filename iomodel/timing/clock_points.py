@@ -56,6 +56,10 @@ class Fastest:
     def offer(self, where: Any, seconds: Any, columns: Mapping[str, Any]) -> None:
         """Take a launch at the points (a mask) where it fits and is faster."""
         better = where & (seconds < self.seconds)
+        if better.all():
+            self.seconds, size = seconds, len(self.seconds)
+            self.columns = {name: np.broadcast_to(values, size) for name, values in columns.items()}
+            return
         self.seconds = np.where(better, seconds, self.seconds)
         for name in columns.keys() | self.columns.keys():
             self.columns[name] = np.where(better, columns.get(name, 0), self.column(name))
@@ -118,8 +122,10 @@ def _columns(
         runs = demand.requested_bytes > 0  # without traffic it is not launched
         total, kernels = total + took.seconds * runs, kernels + runs
         parts = {**took.breakdown, "launch": clock.launch, "streamed": took.streamed}
+        whole = np.all(runs)
         for name, value in parts.items():
-            columns[name] = columns.get(name, 0.0) + value * runs
+            own = value if whole else value * runs
+            columns[name] = columns[name] + own if name in columns else own
     host = clock.parameters.host_launch * kernels
     columns["launch"] = np.where(host > total, np.maximum(host, total), columns.get("launch", 0.0))
     return np.broadcast_to(np.maximum(total, host), size), columns

@@ -111,7 +111,8 @@ class Elapsed(NamedTuple):
         """Time by resource, with `steps` and `tail` [s]."""
         listed: dict[str, Any] = {}
         for name, value in self.needs.items():
-            listed[SHOWN.get(name, name)] = listed.get(SHOWN.get(name, name), 0.0) + value
+            shown = SHOWN.get(name, name)
+            listed[shown] = listed[shown] + value if shown in listed else value
         return {**listed, "steps": self.steps, "tail": self.tail}
 
 
