@@ -46,7 +46,7 @@ class Inference(Result):
 
     @property
     def equal(self) -> bool:
-        """Whether every count has the declared formula."""
+        """True if every count has the declared formula."""
         return bool(self.differences) and not self.unexplained and not any(self.differences.values())
 
     def tables(self) -> list[Table | str]:
