@@ -109,7 +109,7 @@ def estimate(
     bound = BoundCall.bind(algorithm, call, options, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
     sizes = bound.sizes(tile_mapping)
     cost = bound.at(sizes)
-    passes = _passes(algorithm, call, device, bound.options, sizes, parameters, known, implementation)
+    passes = _passes(bound, call, device, sizes, parameters, known, implementation)
     timed = [clock.fastest(tile, launch) for clock, tile in passes]
     parameters = max((clock.parameters for clock, _ in passes), key=lambda found: found.host_launch)
     bare = tuple(dict.fromkeys(clock.bare for clock, tile in passes if tile and clock.bare is not None))
@@ -163,25 +163,25 @@ def _of_layer(
 
 
 def _passes(
-    algorithm: AlgorithmLike,
+    whole: BoundCall,
     call: Attention | VarlenAttention,
     device: Hardware,
-    complete: Mapping[str, Any],
     sizes: Mapping[str, int],
     parameters: Parameters,
     known: Rates,
     implementation: str | Implementation | None,
 ) -> list[tuple[Clock, dict[str, int]]]:
     """Return the clock of each direction under its own options, with its tiles by their plain names."""
-    directions = ("forward", "backward") if call.direction == "both" else (call.direction,)
-    declaration, passes = find_algorithm(algorithm), []
-    for direction in directions:
-        pass_call = call if direction == call.direction else call.model_copy(update={"direction": direction})
-        taken = only_taken(declaration, direction, complete)
-        if direction == "forward" and call.direction == "both":
-            taken |= declaration.saved
-        bound = BoundCall.bind(algorithm, pass_call, taken, tiled=bool(sizes))
-        clock = clock_for(algorithm, pass_call, device, bound.options, parameters, known, implementation)
+    declaration, passes = whole.algorithm, []
+    for direction in ("forward", "backward") if call.direction == "both" else (call.direction,):
+        pass_call, bound = call, whole
+        if direction != call.direction:
+            pass_call = call.model_copy(update={"direction": direction})
+            taken = only_taken(declaration, direction, whole.options)
+            if direction == "forward":
+                taken |= declaration.saved
+            bound = BoundCall.bind(declaration, pass_call, taken, tiled=bool(sizes))
+        clock = clock_for(declaration, pass_call, device, bound.options, parameters, known, implementation)
         tile = {name: sizes[name] for name in bound.tiles}
         if direction == "backward" and call.direction == "both":
             tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in bound.tiles}
