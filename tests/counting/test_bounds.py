@@ -17,7 +17,6 @@ from iomodel.counting.bound_formulas import FORMULAS, A
 from iomodel.counting.bound_values import VALUES, Pairs, formed, index_pairs, with_arrivals
 from iomodel.nests.symbols import M, d, d_v
 from iomodel.workloads.call import Mask
-from tests.support.all_schedules import OPTIMA, least_accesses
 from tests.support.strategies import VARIANTS, Case, cases, masks, workloads
 
 
@@ -231,15 +230,6 @@ def test_the_best_tile_is_close_to_what_any_schedule_moves() -> None:
         w = iomodel.Attention(q_len=length, head_dim=width)
         found = iomodel.solve("flash2", w, sram_elements=size).cost.hbm_elements
         assert 1 <= found / iomodel.lower_bounds(w, sram_elements=size)["exact"].elements <= ratio
-
-
-@pytest.mark.parametrize(("lengths", "size", "least"), OPTIMA)
-def test_no_schedule_of_a_tiny_call_moves_less(lengths: tuple[int, int], size: int, least: int) -> None:
-    """The bound stays below the optimum over all schedules, found by a search over all states of the chip."""
-    assert least_accesses(*lengths, size) == least
-    w = iomodel.Attention(q_len=lengths[0], kv_len=lengths[1], head_dim=1)
-    for bound in iomodel.lower_bounds(w, sram_elements=size).values():
-        assert bound.elements <= least
 
 
 def test_a_latent_and_a_layer_without_an_algorithm() -> None:

@@ -12,8 +12,7 @@ import pytest
 import iomodel
 from iomodel.counting import bound_values, bounds
 from iomodel.counting.bound_values import Pairs, index_pairs, with_arrivals
-from tests.support.all_schedules import OPTIMA
-from tests.support.row_game import least_row_accesses
+from tests.support.optima import ELEMENTS
 
 Ask = Callable[[iomodel.Attention, int], int]
 SOLVED = 1000
@@ -69,8 +68,8 @@ def faults(ask: Ask) -> set[str]:
     caught = set()
     if any(ask(iomodel.Attention(**call), size) != least for call, size, least in WORKED):
         caught.add("worked")
-    for (queries, keys), size, least in OPTIMA:
-        if ask(iomodel.Attention(q_len=queries, kv_len=keys, head_dim=1), size) > least:
+    for (queries, keys, width, values, size), least in ELEMENTS.items():
+        if ask(iomodel.Attention(q_len=queries, kv_len=keys, head_dim=width, value_dim=values), size) > least:
             caught.add("optimum")
     if any(ask(w, size) > moved for w, size, moved in solved()):
         caught.add("solved")
@@ -172,23 +171,3 @@ TOO_LARGE = {
 def test_a_bound_too_large_is_caught_without_worked_numbers(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bound_values, "formed", TOO_LARGE[error])
     assert faults(_any) & {"optimum", "solved"}
-
-
-ROWS = [((2, 2), 4, False, 10), ((2, 2), 5, False, 9), ((2, 3), 5, False, 12), ((3, 3), 4, True, 14)]
-"""Queries and keys, rows on chip, causal, and the least row accesses. Larger ones, searched once: (3, 3), 4: 20;
-(3, 3), 5: 18; (2, 5), 5: 18; causal (3, 3), 5: 13."""
-
-
-@pytest.mark.parametrize(("lengths", "rows", "causal", "least"), ROWS)
-def test_the_row_game(lengths: tuple[int, int], rows: int, causal: bool, least: int) -> None:
-    """At least 4 A / (m - 2) accesses, and for even m without a mask those of a serpentine walk."""
-    assert least_row_accesses(*lengths, rows, causal) == least
-    queries, keys = lengths
-    pairs = queries * (queries + 1) // 2 if causal else queries * keys
-    assert least * (rows - 2) >= 4 * pairs
-    if not causal and rows % 2 == 0:
-        walks = []
-        for held in range(1, (rows - 2) // 2 + 1):
-            trips = -(-queries // held)
-            walks.append(2 * queries + 2 * keys * trips - (trips - 1) * min(2 * keys, rows - 2 * held))
-        assert min(walks) == least

@@ -1,8 +1,9 @@
-"""Least accesses of attention over all schedules, by a search over every state of a small chip.
+"""Least accesses of attention over all schedules, by a plain search over every state of a small chip.
 
 Queries, keys, values and outputs are single elements. A score is formed once, from its query and its key; it is added
 to its output once, with its value, and is gone. Operands and results take a place on the chip each. Scores and outputs
 may be stored and loaded again at any time; what memory holds may be dropped, which is never needed on a chip with room.
+:mod:`tests.support.least_schedule` leaves out what another schedule matches, and is held against this search.
 """
 
 from __future__ import annotations
@@ -10,9 +11,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
-
-OPTIMA = [((2, 2), 3, 16), ((2, 2), 4, 10), ((2, 2), 5, 9), ((1, 3), 3, 12), ((3, 1), 3, 12)]
-"""Queries and keys, places on the chip, and the least accesses."""
 
 
 class State(NamedTuple):

@@ -1,7 +1,8 @@
-"""Least row accesses of attention over all schedules that move whole rows, by a search over every state of the chip.
+"""Least row accesses of attention over all schedules that move whole rows, by a plain search over every state.
 
 A pair of a query and a key is done when the rows Q, O, K and V of the two are on chip together; scores take no room. A
 load and a store of a row cost one access each. A row of O is begun on chip for nothing, and stored before it leaves.
+:mod:`tests.support.least_schedule` is held against this search.
 """
 
 from __future__ import annotations
