@@ -28,12 +28,13 @@ HOLDS_FOR = {
 
 @dataclass(frozen=True)
 class Pairs:
-    """Visible pairs, and widths [elements]; `key_values` is 0 where V is a part of K."""
+    """Visible pairs, widths [elements], and processors; `key_values` is 0 where V is a part of K."""
 
     count: int
     width: int
     key_values: int
     value_width: int
+    units: int = 1
 
 
 def index_pairs(name: str, w: Pairs) -> int:
@@ -82,7 +83,7 @@ def _with_weight(pairs: int, weighed: int, size: int, many: int, spilled: Fracti
 
 def _exact(w: Pairs, size: int) -> int:
     root = isqrt(3 * size * w.width**2 - 1) + 1  # rounded up, so that the bound is rounded down
-    phases = w.count * w.width**2 // (size + root) - size
+    phases = w.count * w.width**2 // (size + root) - size * w.units
     return max(phases, formed(w.count, index_pairs("exact", w), size))
 
 

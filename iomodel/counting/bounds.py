@@ -84,6 +84,9 @@ Asymptotically tight bounds without constants: Saha and Ye 2024 (arXiv:2402.0744
 M >= d^2. The exact bound has that order, and N^2 d / sqrt(M) below d^2.
 
 M counts every cell on chip that holds operands, scores or sums: on a GPU shared memory, tensor memory and registers.
+
+*Several processors*, each with a memory of M: apply a proof to each, with the products that it forms, and add. Bounds
+in proportion to the products keep their value; a term that a proof subtracts once is subtracted for each processor.
 """
 
 from __future__ import annotations
@@ -150,11 +153,16 @@ def counts_of(mask: MaskKind, direction: str, latent: bool) -> Formulas:
 
 @overload
 def lower_bounds(
-    workload: Workload, /, *, sram_elements: int | None = None, sram_bytes: int | None = None
+    workload: Workload, /, *, sram_elements: int | None = None, sram_bytes: int | None = None, units: int = 1
 ) -> dict[str, Bound]: ...
 @overload
 def lower_bounds(
-    algorithm: AlgorithmLike, workload: Workload, sram_elements: int | None = None, *, sram_bytes: int | None = None
+    algorithm: AlgorithmLike,
+    workload: Workload,
+    sram_elements: int | None = None,
+    *,
+    sram_bytes: int | None = None,
+    units: int = 1,
 ) -> dict[str, Bound]: ...
 def lower_bounds(
     algorithm: AlgorithmLike | Workload,
@@ -162,6 +170,7 @@ def lower_bounds(
     sram_elements: int | None = None,
     *,
     sram_bytes: int | None = None,
+    units: int = 1,
 ) -> dict[str, Bound]:
     """Compute every bound that applies to an algorithm, by name; those of other classes are omitted.
 
@@ -177,6 +186,9 @@ def lower_bounds(
     sram_bytes : int, optional
         The memory in bytes, in place of `sram_elements`. An element takes no less on chip than in HBM, which makes the
         bounds in bytes larger where K and V have a width of their own.
+    units : int
+        The number of processors that share the work, each with a memory of its own of this size: the bounds are on
+        their traffic together. Only the bound of a product, and `exact` for small M, depend on it.
 
     Returns
     -------
@@ -207,12 +219,13 @@ def lower_bounds(
     else:
         sram_bytes = as_integer("sram_bytes", sram_bytes)
         size = max(1, 32 * sram_bytes // as_workload(workload).narrowest)
+    units = as_integer("units", units)
     if declaration is not None:
         check_answers(declaration, kind.operation)
     if not isinstance(workload, Call):
         assert declaration is not None
         assert workload is not None
-        return _of_shape(declaration, workload, size)
+        return _of_shape(declaration, workload, size, units)
     call = as_call(workload)
     formulas = counts_of(kind.mask, kind.direction, call.latent)
     calls = [call] if isinstance(call, Attention) else call.sequences
@@ -225,7 +238,7 @@ def lower_bounds(
     widths = call.element_size, call.kv_element_size
     classes = FORMED_ONCE if declaration is None else declaration.classes
     for name in sorted(classes_of(classes, call.direction, call.latent)):
-        counted = Pairs(pairs, call.head_dim, 0 if call.latent else call.value_dim, call.value_dim)
+        counted = Pairs(pairs, call.head_dim, 0 if call.latent else call.value_dim, call.value_dim, units)
         value = VALUES[name](counted, size)
         if value is not None and value > 0:
             bounds[name] = Bound(name, value, bound_bytes_of(name, counted, value, widths, sram_bytes))
@@ -245,7 +258,7 @@ def largest_bounds(algorithm: AlgorithmLike, workload: Workload, **memory: int) 
     return best, any_schedule
 
 
-def _of_shape(declaration: Algorithm, workload: Workload, size: int) -> dict[str, Bound]:
+def _of_shape(declaration: Algorithm, workload: Workload, size: int, units: int) -> dict[str, Bound]:
     """Return the bounds of a workload other than attention: the compulsory traffic and the bound of a product."""
     formulas = _compulsory(declaration, kind_of(workload))
     sizes = map(sum, zip(*(formulas.scalars(part, (), ()) for part in workload.sequences), strict=True))
@@ -253,7 +266,7 @@ def _of_shape(declaration: Algorithm, workload: Workload, size: int) -> dict[str
     if "product" in declaration.classes and isinstance(workload, Linear):
         products = workload.flops // 2
         pairs = workload.groups * workload.rows * workload.out_features if workload.gated else 0
-        value = isqrt(4 * products**2 // size) - 2 * size - pairs
+        value = isqrt(4 * products**2 // size) - 2 * size * units - pairs
         if value > 0:
             bounds["product"] = Bound("product", value, value * workload.narrowest // 32)
     return bounds

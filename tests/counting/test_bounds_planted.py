@@ -102,7 +102,7 @@ def of_phases(risen: Callable[[int, int, int], int]) -> Callable[..., int]:
 
 
 def counted(count: Callable[[int, int], int]) -> Callable[..., Pairs]:
-    return lambda pairs, width, keys, values: Pairs(count(pairs, values), width, keys, values)
+    return lambda pairs, width, keys, values, units: Pairs(count(pairs, values), width, keys, values, units)
 
 
 PLANTED: dict[str, tuple[Any, str, Any]] = {
