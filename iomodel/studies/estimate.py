@@ -14,6 +14,7 @@ from iomodel.counting.bounds import lower_bounds
 from iomodel.counting.cost import Cost
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.levels import memory_levels
 from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import (
@@ -25,6 +26,7 @@ from iomodel.solving.default_tiles import best_choice, fastest_tiles
 from iomodel.timing.clock import Clock, TimedLaunch, clock_for
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.layer_clock import layer_clock
+from iomodel.timing.level_traffic import level_traffic
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.result import Estimate
 from iomodel.timing.totals import dram_interval, seconds_of
@@ -230,8 +232,9 @@ def assembled(
         kernels=kernels,
         rates=known,
         parameters=parameters,
-        left_out=(*known.left_out, *bare),
+        left_out=(*known.left_out, *bare, *memory_levels(device)[1]),
         assumed=(*known.assumed, *_idle(kernels, known)),
+        levels=level_traffic(algorithm, call, device, requested, (low, high)),
     )
 
 

@@ -12,6 +12,7 @@ from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates
 from iomodel.timing.kernel_time import KernelTime
+from iomodel.timing.level_traffic import LevelTraffic
 from iomodel.timing.parameters import Parameters
 from iomodel.workloads.workload import Workload
 
@@ -43,9 +44,11 @@ class Estimate(Result, Tabular):
     kernels : tuple of KernelTime
         Times of the kernels.
     left_out : tuple of str
-        Effects omitted because the device's file lacks a figure.
+        Effects, and levels of `levels`, omitted because the device's file lacks a figure.
     assumed : tuple of str
         Figures that a declared default stands in for, and warnings about the launch.
+    levels : tuple of LevelTraffic
+        The traffic over the boundary of each level of the memory, beside the bound for every schedule there.
     """
 
     derived = ("flops_per_second", "mfu", "intensity", "ridge", "distance_to_ridge", "floor")
@@ -68,6 +71,7 @@ class Estimate(Result, Tabular):
     parameters: Parameters
     left_out: tuple[str, ...]
     assumed: tuple[str, ...] = ()
+    levels: tuple[LevelTraffic, ...] = ()
 
     @property
     def flops_per_second(self) -> float:
@@ -128,4 +132,16 @@ class Estimate(Result, Tabular):
             *((f"assumed: {text}", "", "") for text in self.assumed),
         ]
         title = f"{self.algorithm} on {self.hardware.name}: {tiles}"
-        return [Table(title, ("", ">value", "unit"), rows)]
+        levels = [
+            (
+                f"{level.units:,} x {level.name}" if level.units > 1 else level.name,
+                f"{level.capacity_bytes:,}",
+                " to ".join(f"{size:,}" for size in dict.fromkeys(level.moved_bytes)),
+                f"{level.bound.bytes:,}",
+                level.bound.name,
+            )
+            for level in self.levels
+        ]
+        columns = ("memory", ">capacity of one [B]", ">moved [B]", ">every schedule, at least [B]", "bound")
+        tables: list[Table | str] = [Table(title, ("", ">value", "unit"), rows)]
+        return [*tables, Table("traffic over each level of the memory", columns, levels)] if levels else tables

@@ -79,7 +79,10 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "optimum": (iomodel.optimum, {"algorithm": "split_kv", "mask": "full", "direction": "forward", "splits": 2}),
     "evaluate": (iomodel.evaluate, {"formula": COUNTS.flops, "values": {**W.numbers, **TILES}}),
-    "lower_bounds": (iomodel.lower_bounds, {"algorithm": "flash2", "workload": W, "sram_elements": 500}),
+    "lower_bounds": (
+        iomodel.lower_bounds,
+        {"algorithm": "flash2", "workload": W, "sram_elements": 500, "units": 2},
+    ),
     "hardware": (iomodel.hardware, {"name_or_path": GPU}),
     "model": (iomodel.model, {"name_or_path_or_dict": "llama-3-8b"}),
     "check": (iomodel.check, {"algorithm": "flash2", "workload": W, "hardware": GPU, "tiles": TILES}),

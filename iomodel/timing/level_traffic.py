@@ -1,0 +1,52 @@
+"""Traffic over the boundary of each level of a device's memory, beside the bound for every schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iomodel.algorithms import AlgorithmLike
+from iomodel.common.results import Record
+from iomodel.counting.bounds import Bound, largest_bounds
+from iomodel.devices.device import Hardware
+from iomodel.devices.levels import memory_levels
+from iomodel.workloads.workload import Workload
+
+
+@dataclass(frozen=True)
+class LevelTraffic(Record):
+    """What a call moves over the boundary of a level, and what every schedule of its products moves there.
+
+    Attributes
+    ----------
+    name : str
+        ``SM``: its registers, shared memory, L1 cache and accumulators; ``L2 and SMs``: the L2 cache with all SMs.
+    units, capacity_bytes : int
+        The number of units [-], and the capacity of all memories inside one [B].
+    moved_bytes : tuple of int
+        Least and most that the call moves, all units together [B]: at the SM the requests, which are one number; behind
+        the L2 the interval `dram_bytes` of the estimate.
+    bound : Bound
+        The largest bound that holds for every schedule of the products that the algorithm forms, at this capacity.
+    """
+
+    name: str
+    units: int
+    capacity_bytes: int
+    moved_bytes: tuple[int, int]
+    bound: Bound
+
+
+def level_traffic(
+    algorithm: AlgorithmLike, workload: Workload, device: Hardware, requested: int, dram: tuple[int, int]
+) -> tuple[LevelTraffic, ...]:
+    """Put the requests and the DRAM interval of a call [B] beside the bound at each level that the device's file knows.
+
+    The proofs hold at every boundary: for each unit with the capacity of all memories inside it, and added up
+    (`docs/theory.md`, "Several levels").
+    """
+    moved = {"SM": (requested, requested), "L2 and SMs": dram}
+    rows = []
+    for level in memory_levels(device)[0]:
+        _, bound = largest_bounds(algorithm, workload, sram_bytes=level.capacity_bytes, units=level.units)
+        rows.append(LevelTraffic(level.name, level.units, level.capacity_bytes, moved[level.name], bound))
+    return tuple(rows)
