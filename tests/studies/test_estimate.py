@@ -118,7 +118,9 @@ def test_both_directions_are_the_one_and_the_other(asked: Asked) -> None:
         )
         for way in ("forward", "backward")
     )
-    assert together.seconds == pytest.approx(forward.seconds + backward.seconds)
+    work = sum(kernel.seconds for kernel in together.kernels)
+    assert together.seconds == pytest.approx(max(work, together.parameters.host_launch * len(together.kernels)))
+    assert together.seconds <= (forward.seconds + backward.seconds) * NEAR
     assert together.kernels == (*forward.kernels, *backward.kernels)
     assert together.requested_bytes == forward.requested_bytes + backward.requested_bytes
 
