@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from iomodel.planning.fleet_result import Fleet as Fleet
     from iomodel.planning.plan import plan as plan
     from iomodel.planning.result import Plan as Plan
+    from iomodel.planning.simulation.result import Simulation as Simulation
+    from iomodel.planning.simulation.simulate import simulate as simulate
     from iomodel.planning.step.layout import Layout as Layout
     from iomodel.planning.step.result import StepTime as StepTime
     from iomodel.planning.step.search import crossover_context as crossover_context
@@ -146,6 +148,8 @@ _PUBLIC = {
     "planning.fleet_result": ("Fleet",),
     "planning.plan": ("plan",),
     "planning.result": ("Plan",),
+    "planning.simulation.result": ("Simulation",),
+    "planning.simulation.simulate": ("simulate",),
     "planning.step.layout": ("Layout",),
     "planning.step.result": ("StepTime",),
     "planning.step.search": ("crossover_context",),

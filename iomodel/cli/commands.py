@@ -29,6 +29,7 @@ COMMANDS = {
     "sweep": "sweep",
     "plan": "plan",
     "fleet": "plan",
+    "simulate": "simulate",
     "plot": "plot",
 }
 """The module of each command, in the order of the help page; the function has the name of the command."""

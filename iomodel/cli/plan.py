@@ -80,15 +80,15 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.planning.step.layout import Layout
 
     _needed(arguments, ("hardware", "prompt", "output"))
-    fields: dict[str, Any] = _integers(arguments, ("count", "prompt", "output", "batch"))
-    degrees = _integers(arguments, DEGREES)
+    fields: dict[str, Any] = integers(arguments, ("count", "prompt", "output", "batch"))
+    degrees = integers(arguments, DEGREES)
     if degrees:
         fields["layout"] = Layout(**degrees)
     if arguments["price"] is not None:
         fields["price_per_hour"] = real(arguments["price"])
     if arguments["sensitivity"]:
         fields["sensitivity"] = True
-    emit(run(model, arguments["hardware"], **fields, **_serving(arguments)), json)
+    emit(run(model, arguments["hardware"], **fields, **serving(arguments)), json)
 
 
 @with_options(REQUEST, TARGETS, TYPES, MEMORY)
@@ -103,20 +103,20 @@ def fleet(
     from iomodel.planning.fleet import fleet as run
 
     _needed(arguments, ("prompt", "output", "load", "ttft", "tpot"))
-    fields: dict[str, Any] = _integers(arguments, ("prompt", "output", "max_count"))
+    fields: dict[str, Any] = integers(arguments, ("prompt", "output", "max_count"))
     fields |= {name: duration(name, arguments[name]) for name in ("ttft", "tpot")}
     if arguments["objective"] is not None:
         fields["objective"] = arguments["objective"]
     fields |= {"load": real(arguments["load"]), "prices": _prices(price or [])}
-    emit(run(model, hardware or None, **fields, **_serving(arguments)), json)
+    emit(run(model, hardware or None, **fields, **serving(arguments)), json)
 
 
-def _serving(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Collect the options for types and memory, shared by both commands."""
+def serving(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Collect the options for types and memory, shared by the commands for capacity."""
     fields: dict[str, Any] = {
         name: arguments[name] for name in ("dtype", "weight_dtype", "kv_dtype") if arguments[name]
     }
-    fields |= _integers(arguments, ("page_size",))
+    fields |= integers(arguments, ("page_size",))
     if arguments["memory_utilization"] is not None:
         fields["memory_utilization"] = real(arguments["memory_utilization"])
     if arguments["overhead_bytes"] is not None:
@@ -124,7 +124,8 @@ def _serving(arguments: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _integers(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, int]:
+def integers(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, int]:
+    """Parse the options that hold integers, without those not given."""
     return {name: integer(name, arguments[name]) for name in names if arguments[name] is not None}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -79,11 +81,19 @@ def fit(service: Service, device: Hardware) -> Fit:
     stages = []
     for place, layers in enumerate(stage_layers(service.model, service.layout)):
         token = sum(kv_bytes(layer, 1, service, paged=False) for layer in layers)
-        request = sum(kv_bytes(layer, service.tokens, service) + state_bytes(layer, service.layout) for layer in layers)
+        request = request_bytes(service, Counter(layers), service.tokens)
         weights = stage_weights(service, layers, place)
         groups = service.layout.data_parallel
         stages.append(Fit(total, usable, weights, service.overhead_bytes, token, request, groups))
     return min(stages, key=lambda stage: (stage.fits, stage.left - stage.request_bytes))
+
+
+def request_bytes(service: Service, counted: Mapping[DecoderLayer, int], tokens: int) -> int:
+    """Compute the memory of a request of `tokens` tokens in some layers on one rank [B]: its cache and its states."""
+    return sum(
+        repeats * (kv_bytes(layer, tokens, service) + state_bytes(layer, service.layout))
+        for layer, repeats in counted.items()
+    )
 
 
 def kv_bytes(layer: DecoderLayer, tokens: int, service: Service, paged: bool = True) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from iomodel.devices.device import Hardware
 from iomodel.planning.service import Service
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.step import StepTime, step
+from iomodel.planning.step.step import Logits, StepTime, step
 
 POINTS = 3
 """Contexts at which a decode step is computed, for longer outputs."""
@@ -60,10 +60,17 @@ class ReplicaSteps:
     def __init__(self, service: Service, device: Hardware) -> None:
         self.service, self.device = service, device
 
-    def prefill(self) -> StepTime:
-        """Time the prefill of one prompt, with logits for its last token only."""
-        prompt = self.service.prompt
-        return self._step(1, prompt, prompt)
+    def prefill(self, prompt: int | None = None, batch: int = 1) -> StepTime:
+        """Time the prefill of prompts, by default one of the service, with logits for their last tokens only."""
+        return self.chunk(prompt or self.service.prompt, prompt or self.service.prompt, batch)
+
+    def chunk(self, queries: int, keys: int, batch: int = 1) -> StepTime:
+        """Time the prefill of a chunk of a prompt, with `keys` visible to its last token."""
+        return self._step(batch, queries, keys)
+
+    def output_seconds(self, rows: int) -> float:
+        """Compute the time of the output layer and its norm, for one token of each of some sequences [s]."""
+        return self._step(rows, 1, 1).seconds - self._step(rows, 1, 1, "none").seconds
 
     def occupied(self) -> float:
         """Compute the time until the replica can start another prefill [s]: its longest stage over all groups of ranks.
@@ -89,9 +96,9 @@ class ReplicaSteps:
             timed = self.decode(batch, context)
             return max(timed.seconds, timed.stage_seconds * self.service.layout.pipeline_parallel)
 
-        return mean_between(self._bends(), seconds)
+        return mean_between(self.bends(), seconds)
 
-    def _bends(self) -> list[tuple[int, int]]:
+    def bends(self) -> list[tuple[int, int]]:
         """Split the contexts of the output where a window is full or a chunk begins; steps grow evenly in between."""
         first, last = self.service.contexts
         cuts: set[int] = set()
@@ -106,10 +113,10 @@ class ReplicaSteps:
         ends = sorted(cut for cut in cuts if first <= cut < last)[:CUTS]
         return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
 
-    def _step(self, batch: int, q_len: int, kv_len: int) -> StepTime:
+    def _step(self, batch: int, q_len: int, kv_len: int, logits: Logits = "last") -> StepTime:
         service = self.service
-        types = tuple(service.types.items())
-        return _timed(_Same(service.model), _Same(self.device), batch, q_len, kv_len, service.layout, types)
+        options = (*service.types.items(), ("logits", logits))
+        return _timed(_Same(service.model), _Same(self.device), batch, q_len, kv_len, service.layout, options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +134,12 @@ class _Same:
 
 @lru_cache(maxsize=8192)
 def _timed(
-    model: _Same, device: _Same, batch: int, q_len: int, kv_len: int, layout: Layout, types: tuple[tuple[str, Any], ...]
+    model: _Same,
+    device: _Same,
+    batch: int,
+    q_len: int,
+    kv_len: int,
+    layout: Layout,
+    options: tuple[tuple[str, Any], ...],
 ) -> StepTime:
-    return step(model.value, device.value, batch=batch, q_len=q_len, kv_len=kv_len, layout=layout, **dict(types))
+    return step(model.value, device.value, batch=batch, q_len=q_len, kv_len=kv_len, layout=layout, **dict(options))

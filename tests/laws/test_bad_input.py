@@ -175,6 +175,30 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         iomodel.fleet,
         {"model": "llama-3-8b", "hardware": [GPU], "load": 0.5, **SERVED, "ttft": 5.0, "tpot": 1.0, "max_count": 1},
     ),
+    "simulate": (
+        iomodel.simulate,
+        {
+            "model": "llama-3-8b",
+            "hardware": GPU,
+            **SERVED,
+            "load": 0.5,
+            "requests": 2,
+            "seed": 1,
+            "policy": "chunked",
+            "token_budget": 4,
+            "batch": 2,
+            "host_seconds": 1e-3,
+            "layout": iomodel.Layout(),
+        },
+    ),
+    "simulate a trace": (
+        partial(iomodel.simulate, "llama-3-8b", GPU),
+        {"trace": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "concurrency": 2},
+    ),
+    "replay a trace": (
+        partial(iomodel.simulate, "llama-3-8b", GPU),
+        {"trace": {"arrival": [0.0, 1.0], "prompt": [8, 9], "output": [1, 2]}, "requests": 2},
+    ),
     "crossover_context": (
         iomodel.crossover_context,
         {"model": "llama-3-8b", "hardware": GPU, "batch": 1, "phase": "decode", "longest": 64},

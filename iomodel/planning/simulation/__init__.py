@@ -1,0 +1,1 @@
+"""Simulation of one serving engine: requests, step table, event loop, and result."""

@@ -1,0 +1,148 @@
+"""Result of a simulation: percentiles of latencies, throughput, utilisation, and assumptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.common.display import Result, Table
+from iomodel.common.results import Record, plain
+from iomodel.common.tabular import Tabular
+from iomodel.planning.memory import Fit
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.text import gigabytes, layout_text, seconds
+
+LATENCIES = ("ttft", "tpot", "latency")
+
+
+@dataclass(frozen=True)
+class Percentiles(Record):
+    """Distribution of a time over the requests.
+
+    Attributes
+    ----------
+    mean, p50, p90, p99, largest : float
+        Mean, percentiles with linear interpolation between requests, and the largest [s].
+    """
+
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    largest: float
+
+
+@dataclass(frozen=True)
+class Simulation(Result, Tabular):
+    """One serving engine simulated step by step.
+
+    Attributes
+    ----------
+    model, hardware : str
+        Served model, and device.
+    layout : Layout
+        Parallel layout of the engine.
+    policy : str
+        ``prefill-first`` or ``chunked``.
+    token_budget : int
+        Tokens of a step.
+    batch : int
+        Most requests in the engine at once: the limit given, or as many of the smallest as fit [-].
+    host_seconds : float
+        Host time of each step [s].
+    requests, prompt_tokens, output_tokens : int
+        Simulated requests, and the tokens of all their prompts and outputs.
+    concurrency, load : int and float, or None
+        Clients of a closed loop [-], or the rate of Poisson arrivals [1/s]; both None for the arrivals of a trace.
+    seed : int
+        Seed of the random arrivals and lengths.
+    memory : Fit
+        Memory of a device; `request_bytes` and `fits` are those of the largest request.
+    ttft, tpot, latency : Percentiles
+        Time to the first token, including queueing; time per output token after it, over the requests with more than
+        one; time from arrival to the last token [s].
+    seconds, busy_seconds : float
+        Time from the start to the last token, and the part of it in steps [s].
+    steps, decode_steps : int
+        Steps of the engine, and those among them that decode.
+    largest_batch : int
+        Most requests that decoded together [-].
+    largest_bytes : int
+        Most memory reserved for requests on a device [B].
+    assumed : tuple of str
+        Assumptions behind the figures.
+    """
+
+    derived = ("requests_per_second", "tokens_per_second", "utilization", "mean_batch")
+
+    model: str
+    hardware: str
+    layout: Layout
+    policy: str
+    token_budget: int
+    batch: int
+    host_seconds: float
+    requests: int
+    prompt_tokens: int
+    output_tokens: int
+    concurrency: int | None
+    load: float | None
+    seed: int
+    memory: Fit
+    ttft: Percentiles
+    tpot: Percentiles
+    latency: Percentiles
+    seconds: float
+    busy_seconds: float
+    steps: int
+    decode_steps: int
+    largest_batch: int
+    largest_bytes: int
+    assumed: tuple[str, ...]
+
+    @property
+    def requests_per_second(self) -> float:
+        """Requests over the whole time [1/s]."""
+        return self.requests / self.seconds
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Output tokens over the whole time [1/s]."""
+        return self.output_tokens / self.seconds
+
+    @property
+    def utilization(self) -> float:
+        """Share of the time in steps [-]."""
+        return self.busy_seconds / self.seconds
+
+    @property
+    def mean_batch(self) -> float:
+        """Mean number of requests in a step that decodes [-]; 0 without such steps."""
+        return (self.output_tokens - self.requests) / self.decode_steps if self.decode_steps else 0.0
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per latency: its name, mean and percentiles."""
+        return [{"time": name, **plain(getattr(self, name))} for name in LATENCIES]
+
+    def tables(self) -> list[Table | str]:
+        """Return the latencies and the figures of the engine."""
+        titles = {"ttft": "TTFT", "tpot": "TPOT", "latency": "end to end"}
+        times = [(titles[row["time"]], *(seconds(v) for n, v in row.items() if n != "time")) for row in self.records()]
+        where = f"{self.model} on {self.hardware} ({layout_text(self.layout)})"
+        title = f"{where}: {self.requests:,} requests, {self._source()}"
+        columns = ("", ">mean", ">p50", ">p90", ">p99", ">largest")
+        rows = [
+            ("output tokens/s", f"{self.tokens_per_second:,.0f}"),
+            ("requests/s", f"{self.requests_per_second:,.3g}"),
+            ("utilisation", f"{100 * self.utilization:.1f} %"),
+            ("largest batch, of at most", f"{self.largest_batch:,} of {self.batch:,}"),
+            ("mean batch of decode steps", f"{self.mean_batch:,.1f}"),
+            ("memory reserved at most, of", f"{gigabytes(self.largest_bytes)} of {gigabytes(self.memory.left)}"),
+        ]
+        engine = Table(f"The engine, {self.policy}", ("", ">value"), rows)
+        return [Table(title, columns, times), engine, *(f"assumed: {line}" for line in self.assumed)]
+
+    def _source(self) -> str:
+        if self.concurrency is not None:
+            return f"{self.concurrency:,} at a time"
+        return "arrivals of a trace" if self.load is None else f"{self.load:g} per second"

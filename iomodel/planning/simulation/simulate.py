@@ -1,0 +1,259 @@
+"""Simulation of a serving engine: distributions of TTFT and TPOT under continuous batching."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from iomodel.common.validation import as_integer
+from iomodel.counting.evaluation.engine_choice import numba_is_there
+from iomodel.devices.device import Hardware, as_device
+from iomodel.errors import InfeasibleError, InputError
+from iomodel.models.registry import ModelSpec
+from iomodel.planning.layouts import SERVER, least_layout
+from iomodel.planning.memory import Fit, fit, request_bytes, too_large
+from iomodel.planning.numbers import as_choice, as_real
+from iomodel.planning.service import OVERHEAD, Service, as_service
+from iomodel.planning.simulation.loop import compiled, plain
+from iomodel.planning.simulation.requests import Requests, as_requests
+from iomodel.planning.simulation.result import Percentiles, Simulation
+from iomodel.planning.simulation.table import StepTable, step_table
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.steps import ReplicaSteps
+from iomodel.planning.text import gigabytes
+
+POLICIES = ("prefill-first", "chunked")
+TOKEN_BUDGET = 8192
+"""Tokens of a step by default, a common setting of engines."""
+MOST_BUDGET = 1 << 24
+WORTH = 5_000_000
+"""Expected steps from which machine code pays, if the extra `fast` is there: it takes seconds to compile."""
+OPEN_BATCH = 8
+"""Batch by which the steps under open arrivals are guessed, to choose between Python and machine code alone."""
+
+
+def simulate(
+    model: ModelSpec | str,
+    hardware: Hardware | str,
+    *,
+    prompt: int | None = None,
+    output: int | None = None,
+    trace: Any = None,
+    concurrency: int | None = None,
+    load: float | None = None,
+    requests: int | None = None,
+    seed: int = 0,
+    policy: str = "prefill-first",
+    token_budget: int = TOKEN_BUDGET,
+    batch: int | None = None,
+    host_seconds: float = 0.0,
+    layout: Layout | None = None,
+    dtype: str | None = None,
+    weight_dtype: str | None = None,
+    kv_dtype: str | None = None,
+    page_size: int | None = None,
+    memory_utilization: float = 0.9,
+    overhead_bytes: int = OVERHEAD,
+) -> Simulation:
+    """Simulate one serving engine step by step: percentiles of TTFT, TPOT and latency, throughput and utilisation.
+
+    Requests enter in the order of their arrival, as soon as their complete cache fits the memory, so none is preempted.
+    Under ``prefill-first``, waiting prompts are prefilled together, up to the token budget, before any decode step.
+    Under ``chunked``, each step decodes one token of every running request and fills the rest of the budget with
+    prompts, the last of which may be divided (A. Agrawal et al., *Taming throughput-latency tradeoff in LLM inference
+    with Sarathi-Serve*, OSDI 2024, section 4). Step times are approximate: :mod:`iomodel.planning.simulation.table`
+    states the interpolation.
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        The model, its name, or its file.
+    hardware : Hardware or str
+        The device.
+    prompt, output : int, optional
+        Tokens of each prompt and output, without a trace.
+    trace : path or mapping of sequences, optional
+        A CSV file or arrays with the columns ``arrival`` [s], ``prompt`` and ``output`` [tokens]. With `concurrency` or
+        `load`, only the lengths are used: requests draw rows at random.
+    concurrency : int, optional
+        Clients of a closed loop: each sends its next request when its last one ends.
+    load : float, optional
+        Rate of Poisson arrivals [1/s].
+    requests : int, optional
+        Number of requests; by default all rows of a trace that is replayed, else 1000.
+    seed : int
+        Seed of random arrivals and lengths.
+    policy : "prefill-first" or "chunked"
+        Order of prefills and decode steps.
+    token_budget : int
+        Most tokens of a step; under ``prefill-first`` a longer prompt runs alone [tokens].
+    batch : int, optional
+        Most requests in the engine; by default as many as fit.
+    host_seconds : float
+        Time of each step on the host that the device does not overlap [s]; 0 by default, as in a plan.
+    layout : Layout, optional
+        Tensor parallelism of the engine; by default the least, up to eight devices, that holds the model.
+    dtype, weight_dtype, kv_dtype, page_size, memory_utilization, overhead_bytes
+        As for :func:`iomodel.plan`.
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        A name is unknown, a number is out of range, a trace is malformed, or the device lacks a required figure.
+    InfeasibleError
+        A request does not fit the memory.
+
+    Examples
+    --------
+    >>> from iomodel.planning.simulation.simulate import simulate
+    >>> result = simulate("llama-3-8b", "h100-sxm5", prompt=1024, output=64, load=4.0, requests=200)
+    >>> result.ttft.p50 < result.ttft.p90 < result.ttft.p99 < 0.2
+    True
+    """
+    types = {"dtype": dtype, "weight_dtype": weight_dtype, "kv_dtype": kv_dtype, "page_size": page_size}
+    device, order = as_device(hardware), as_choice("policy", policy, POLICIES)
+    budget = as_integer("token_budget", token_budget)
+    if budget > MOST_BUDGET:
+        raise InputError(f"token_budget: {budget:,} given; allowed: at most {MOST_BUDGET:,} tokens")
+    host = as_real("host_seconds", host_seconds, zero=True)
+    most = None if batch is None else as_integer("batch", batch)
+    arriving = as_requests(prompt, output, trace, concurrency, load, requests, seed)
+    largest = int((arriving.prompt + arriving.output).argmax())
+    lengths = int(arriving.prompt[largest]), int(arriving.output[largest])
+    first = Layout() if layout is None else layout
+    try:
+        service = as_service(model, *lengths, first, types, memory_utilization, overhead_bytes)
+    except InputError as error:
+        if arriving.rows is not None and str(error).startswith("prompt + output"):
+            raise InputError(f"{arriving.where(largest)}: {error}") from None
+        raise
+    if layout is None:
+        service = service.laid_out(least_layout(service, device, SERVER))
+    _check_layout(service.layout)
+    memory = fit(service, device)
+    need = _memory_of(service, arriving)
+    _check_memory(service, device, memory, arriving, need)
+    fits = memory.left // int(need.min())
+    limit = fits if most is None else min(most, fits)
+    engine = min(limit, arriving.concurrency or limit, len(need))
+    chunked = order == "chunked"
+    table = _tabulate(service, device, arriving, engine, budget, chunked)
+    clock, times = _run(table, arriving, need, memory.left, engine, budget, chunked, host)
+    seconds, busy, steps, decodes, together, peak = clock
+    ttft, tpot, latency = times
+    return Simulation(
+        model=service.name,
+        hardware=device.id or device.name,
+        layout=service.layout,
+        policy=order,
+        token_budget=budget,
+        batch=limit,
+        host_seconds=host,
+        requests=len(need),
+        prompt_tokens=int(arriving.prompt.sum()),
+        output_tokens=int(arriving.output.sum()),
+        concurrency=arriving.concurrency,
+        load=arriving.load,
+        seed=int(seed),
+        memory=memory,
+        ttft=_percentiles(ttft),
+        tpot=_percentiles(tpot),
+        latency=_percentiles(latency),
+        seconds=float(seconds),
+        busy_seconds=float(busy),
+        steps=int(steps),
+        decode_steps=int(decodes),
+        largest_batch=int(together),
+        largest_bytes=int(peak),
+        assumed=_assumed(host),
+    )
+
+
+def _check_layout(layout: Layout) -> None:
+    if layout.pipeline_parallel > 1 or layout.data_parallel > 1:
+        field = "pipeline_parallel" if layout.pipeline_parallel > 1 else "expert_parallel"
+        raise InputError(
+            f"layout.{field}: {getattr(layout, field)} given; allowed: ranks that run each step together, as with "
+            "tensor_parallel alone"
+        )
+
+
+def _memory_of(service: Service, arriving: Requests) -> Any:
+    """Compute the memory of each request [B]."""
+    tokens, places = np.unique(arriving.prompt + arriving.output, return_inverse=True)
+    sizes = [request_bytes(service, service.model.counted, int(some)) for some in tokens]
+    return np.array(sizes)[places]
+
+
+def _check_memory(service: Service, device: Hardware, memory: Fit, arriving: Requests, need: Any) -> None:
+    worst = int(need.argmax())
+    if need[worst] <= memory.left:
+        return
+    if arriving.rows is None:
+        raise too_large(service, device, memory, 1)
+    tokens = f"{arriving.prompt[worst]:,} + {arriving.output[worst]:,}"
+    raise InfeasibleError(
+        f"{arriving.where(worst)}: a request of {tokens} tokens needs {gigabytes(need[worst])} on each device; "
+        f"allowed: at most {gigabytes(max(0, memory.left))}, the memory left",
+        least=memory.needed(1),
+        unit="B",
+    )
+
+
+def _tabulate(
+    service: Service, device: Hardware, arriving: Requests, batch: int, budget: int, chunked: bool
+) -> StepTable:
+    """Tabulate the steps over the contexts and prompts of all requests."""
+    prompts = np.unique(arriving.prompt)
+    shortest, longest = int(prompts[0]), int(prompts[-1])
+    last = int((arriving.prompt + np.maximum(arriving.output - 1, 1)).max())
+    spanned = replace(service, prompt=shortest, output=last - shortest + 1)
+    together = min(budget, batch * longest) if chunked else max(longest, min(budget, batch * longest))
+    return step_table(ReplicaSteps(spanned, device), prompts, together, batch, budget, chunked)
+
+
+def _run(
+    table: StepTable, arriving: Requests, need: Any, room: int, batch: int, budget: int, chunked: bool, host: float
+) -> tuple[Any, tuple[Any, Any, Any]]:
+    """Run the loop: its totals, and TTFT, TPOT and latency of the requests [s]."""
+    count = len(need)
+    whole = np.interp(arriving.prompt, table.lengths, table.attention)
+    arrays: list[Any] = [arriving.arrival.copy(), arriving.prompt, arriving.output, need, whole]
+    limits = (arriving.concurrency or 0, room, batch, budget, chunked, host)
+    tables: list[Any] = [
+        table.contexts,
+        table.decode.ravel(),
+        table.decode_attention.ravel(),
+        table.lengths,
+        table.other,
+    ]
+    tables += [table.rows, table.chunks, table.chunk_attention.ravel()]
+    ends = np.full(int(arriving.output.max()), -1)
+    state: list[Any] = [ends, np.full(count, -1), np.zeros(count), np.zeros(count)]
+    expected = int(arriving.output.sum()) // min(batch, arriving.concurrency or OPEN_BATCH)
+    if expected >= WORTH and numba_is_there():
+        totals = compiled()(*arrays, *limits, *tables, *state)
+    else:
+        arrays, tables, state = ([array.tolist() for array in some] for some in (arrays, tables, state))
+        totals = plain(*arrays, *limits, *tables, *state)
+    arrival, first, last = (np.asarray(array) for array in (arrays[0], state[2], state[3]))
+    more = arriving.output > 1
+    tpot = (last[more] - first[more]) / (arriving.output[more] - 1)
+    return totals, (first - arrival, tpot, last - arrival)
+
+
+def _percentiles(times: Any) -> Percentiles:
+    if not len(times):
+        return Percentiles(0.0, 0.0, 0.0, 0.0, 0.0)
+    p50, p90, p99 = np.percentile(times, [50, 90, 99])
+    return Percentiles(float(times.mean()), float(p50), float(p90), float(p99), float(times.max()))
+
+
+def _assumed(host: float) -> tuple[str, ...]:
+    return (
+        "memory is reserved for the complete answer of a request, so none is preempted",
+        "a batch of different contexts takes the time of their mean; attention of prompts together is the sum of each",
+        "no host time" if not host else f"{host:g} s on the host in each step",
+    )

@@ -1,0 +1,130 @@
+"""Step times of a replica, tabulated for a range of batches, contexts and prompts.
+
+A step is the sum of its attention, its output layer, and everything else, which depends on the tokens alone. Decode
+steps are computed at powers of two of the batch, as for a fleet, and at contexts in between; prefills at four lengths
+per octave, and at each prompt if these are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from iomodel.planning.fleet_batches import BatchTimes
+from iomodel.planning.steps import ReplicaSteps, sampled
+
+PER_OCTAVE = 4
+"""Lengths of prefills computed per factor of two."""
+FEW = 64
+"""Most distinct prompts that are computed exactly."""
+
+
+@dataclass(frozen=True)
+class StepTable:
+    """Step times [s] by batch, context and tokens.
+
+    Attributes
+    ----------
+    contexts : array of int, shape (C,)
+        Contexts of decode steps [tokens].
+    decode, decode_attention : array of float, shape (B + 1, C)
+        Decode steps of 0 .. B requests, and the part of their attention [s].
+    lengths, other, attention : array, shape (T,)
+        Tokens of a step; its time without attention and output layer; attention of one prompt of this length [s].
+    rows : array of float, shape (R + 1,)
+        The output layer for 0 .. R sequences [s].
+    chunks : array of int, shape (K,)
+        Sizes of chunks and of the caches behind them [tokens].
+    chunk_attention : array of float, shape (K, K)
+        Attention of a chunk, by cache and chunk [s].
+    """
+
+    contexts: Any
+    decode: Any
+    decode_attention: Any
+    lengths: Any
+    other: Any
+    attention: Any
+    rows: Any
+    chunks: Any
+    chunk_attention: Any
+
+
+def step_table(steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budget: int, chunked: bool) -> StepTable:
+    """Compute the table.
+
+    Parameters
+    ----------
+    steps : ReplicaSteps
+        Steps of the replica; its service spans the contexts of all requests.
+    prompts : array of int
+        Distinct prompts in ascending order [tokens].
+    longest : int
+        Most tokens of prompts in a step [tokens].
+    batch : int
+        Most requests in the engine [-].
+    budget : int
+        Tokens of a step [tokens].
+    chunked : bool
+        Tabulate chunks of prompts too.
+    """
+    contexts = _contexts(steps)
+    decode = np.empty((batch + 1, len(contexts)))
+    part = np.zeros_like(decode)
+    for place, context in enumerate(contexts):
+        decode[:, place] = _by_batch(lambda n, c=context: steps.decode(n, c).seconds, batch)  # type: ignore[misc]
+        if chunked:
+            part[:, place] = _by_batch(lambda n, c=context: steps.decode(n, c).attention_seconds, batch)  # type: ignore[misc]
+    rows = _by_batch(steps.output_seconds, batch)
+    least = 1 if chunked else int(prompts[0])
+    own = prompts.tolist() if len(prompts) <= FEW else []
+    piece = int(prompts[-1])
+    knots: dict[int, tuple[float, float]] = {}
+    for tokens in _lengths(least, longest + batch * chunked, own):
+        sequences = -(-tokens // piece)  # a step longer than the longest prompt has several
+        each = -(-tokens // sequences)
+        timed = steps.prefill(each, sequences)
+        output = float(rows[1]) if sequences == 1 else steps.output_seconds(sequences)
+        knots[sequences * each] = timed.seconds - timed.attention_seconds - output, timed.attention_seconds
+    other, attention = np.array([knots[tokens] for tokens in sorted(knots)]).T
+    chunks = _lengths(1, piece, [min(budget, piece)], 1) if chunked else [1]
+    grid = [[_chunk(steps, queries, keys, chunked) for queries in chunks] for keys in chunks]
+    return StepTable(
+        contexts=np.array(contexts),
+        decode=decode,
+        decode_attention=part,
+        lengths=np.array(sorted(knots)),
+        other=other.copy(),
+        attention=attention.copy(),
+        rows=rows,
+        chunks=np.array(chunks),
+        chunk_attention=np.array(grid),
+    )
+
+
+def _by_batch(compute: Callable[[int], float], batch: int) -> Any:
+    times = BatchTimes(compute)
+    return np.array([0.0, *(times(size) for size in range(1, batch + 1))])
+
+
+def _contexts(steps: ReplicaSteps) -> list[int]:
+    """List contexts: those of a plan, powers of two, and those at which a window fills or a chunk begins."""
+    first, last = steps.service.contexts
+    knots = {edge for span in steps.bends() for edge in span} | set(sampled(first, last))
+    return sorted(knots | {1 << power for power in range(first.bit_length(), last.bit_length())})
+
+
+def _lengths(least: int, most: int, own: Iterable[int], per_octave: int = PER_OCTAVE) -> list[int]:
+    """List lengths from `least` to at least `most`, evenly spaced in their logarithm, and some others."""
+    knots, power = {least, *own}, 0
+    while (knot := int(2 ** (power / per_octave))) < most:
+        knots |= {knot} if knot > least else set()
+        power += 1
+    return sorted(knots | {max(least, most)})
+
+
+def _chunk(steps: ReplicaSteps, queries: int, keys: int, chunked: bool) -> float:
+    return steps.chunk(queries, max(queries, keys)).attention_seconds if chunked else 0.0

@@ -1,0 +1,355 @@
+"""Simulations: laws of latencies and throughput, closed forms where they hold, what is refused."""
+
+import json
+import pickle
+import shlex
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from iomodel.cli.app import main
+from iomodel.devices.device import hardware
+from iomodel.devices.edits import BANDWIDTH, matrix
+from iomodel.errors import InfeasibleError, InputError, UnknownNameError
+from iomodel.planning.fleet_batches import BatchTimes
+from iomodel.planning.fleet_try import replica
+from iomodel.planning.memory import fit
+from iomodel.planning.plan import plan
+from iomodel.planning.service import OVERHEAD, as_service
+from iomodel.planning.simulation.result import Simulation
+from iomodel.planning.simulation.simulate import POLICIES, simulate
+from iomodel.planning.simulation.table import step_table
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.step import step
+from iomodel.planning.steps import ReplicaSteps
+from tests.support.device_edits import scaled
+
+TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
+CHAT = {"prompt": 1024, "output": 128}
+policies = st.sampled_from(POLICIES)
+lengths = st.tuples(st.integers(1, 3000), st.integers(1, 40))
+
+
+def traced(rows):
+    """A trace of (gap, prompt, output) rows."""
+    gaps, prompts, outputs = zip(*rows, strict=True)
+    return {"arrival": np.cumsum(gaps), "prompt": list(prompts), "output": list(outputs)}
+
+
+traces = st.lists(
+    st.tuples(st.floats(0, 0.2), st.sampled_from([1, 100, 900, 4000]), st.integers(1, 30)), min_size=1, max_size=20
+).map(traced)
+
+
+# Laws
+
+
+@settings(max_examples=25)
+@given(traces, policies, st.integers(1, 9000), st.integers(1, 30), st.floats(0, 0.01))
+def test_percentiles_are_ordered_and_work_is_conserved(trace, policy, budget, batch, host):
+    setting = {"policy": policy, "token_budget": budget, "batch": batch, "host_seconds": host}
+    result = simulate(TINY, H100, trace=trace, **setting)
+    for times in (result.ttft, result.tpot, result.latency):
+        assert 0 <= times.p50 <= times.p90 <= times.p99 <= times.largest
+        assert times.mean <= times.largest
+    assert (result.prompt_tokens, result.output_tokens) == (sum(trace["prompt"]), sum(trace["output"]))
+    assert result.mean_batch * result.decode_steps == pytest.approx(sum(trace["output"]) - len(trace["output"]))
+    assert result.largest_batch <= min(batch, result.batch)
+    assert result.largest_bytes <= result.memory.left
+    assert result.busy_seconds <= result.seconds * (1 + 1e-12)
+    assert result.latency.mean >= result.ttft.mean
+    assert result == simulate(TINY, H100, trace=trace, **setting)
+
+
+@settings(max_examples=25)
+@given(lengths, policies)
+@example((2048, 256), "prefill-first")
+@example((1, 1), "chunked")
+@example((90, 40), "prefill-first")  # the step jumps between two contexts of the plan's trapezoid rule
+def test_one_request_takes_the_times_of_a_plan(length, policy):
+    prompt, output = length
+    planned = plan(TINY, H100, prompt=prompt, output=output, batch=1).figures
+    alone = {"arrival": [7.5], "prompt": [prompt], "output": [output]}
+    result = simulate(TINY, H100, trace=alone, policy=policy)
+    assert result.ttft.mean == pytest.approx(planned.ttft, rel=1e-12)
+    assert result.tpot.mean == pytest.approx(planned.step if output > 1 else 0.0, rel=0.01)
+    assert result.latency.mean == pytest.approx(result.ttft.mean + (output - 1) * result.tpot.mean)
+    assert result.utilization == 1.0
+
+
+def test_clients_that_fill_the_batch_are_served_at_the_rate_of_a_plan():
+    planned = plan(TINY, H100, batch=16, **CHAT)
+    result = simulate(TINY, H100, concurrency=16, requests=800, token_budget=1024, **CHAT)
+    assert result.requests_per_second == pytest.approx(planned.requests_per_second, rel=0.02)
+    assert result.largest_batch == 16
+
+
+@settings(max_examples=25)
+@given(lengths, st.integers(1, 1500), policies)
+def test_a_longer_prompt_is_not_answered_sooner(length, more, policy):
+    prompt, output = length
+    closed = {"output": output, "concurrency": 1, "requests": 2, "policy": policy}
+    short, long = (simulate(TINY, H100, prompt=size, **closed) for size in (prompt, prompt + more))
+    assert short.ttft.mean <= long.ttft.mean * (1 + 1e-9)
+
+
+SLOWER = [
+    scaled(hardware(H100), lambda path: path in BANDWIDTH, 0.5),
+    scaled(hardware(H100), lambda path: path in matrix(hardware(H100)), 0.5),
+]
+
+
+@settings(max_examples=10)
+@given(lengths, st.sampled_from(SLOWER), policies)
+def test_a_slower_device_does_not_answer_sooner(length, slower, policy):
+    closed = {"prompt": length[0], "output": length[1], "concurrency": 1, "requests": 2, "policy": policy}
+    fast, slow = (simulate(TINY, device, **closed) for device in (H100, slower))
+    assert fast.ttft.mean <= slow.ttft.mean
+    assert fast.latency.mean <= slow.latency.mean
+
+
+@settings(max_examples=15)
+@given(traces, st.booleans())
+def test_chunks_without_a_limit_are_prefills_first_where_nothing_is_decoded(trace, open_loop):
+    if open_loop:
+        setting = {"trace": {**trace, "output": [1] * len(trace["prompt"])}}
+    else:
+        setting = {"trace": trace, "concurrency": 1, "requests": 10}
+    first, chunked = (simulate(TINY, H100, policy=policy, token_budget=1 << 24, **setting) for policy in POLICIES)
+    assert first.ttft == chunked.ttft
+    assert first.latency == chunked.latency
+
+
+def test_chunks_bound_the_time_between_tokens():
+    mixed = {"load": 8.0, "requests": 300, "prompt": 8000, "output": 100, "seed": 4}
+    whole = simulate(TINY, H100, **mixed)
+    chunked = simulate(TINY, H100, policy="chunked", token_budget=512, **mixed)
+    assert chunked.steps > whole.steps
+    assert chunked.tpot.largest < whole.tpot.largest
+
+
+def test_host_time_is_added_to_each_step():
+    one = {"concurrency": 1, "requests": 1, **CHAT}
+    free, held = simulate(TINY, H100, **one), simulate(TINY, H100, host_seconds=0.003, **one)
+    assert held.ttft.mean == pytest.approx(free.ttft.mean + 0.003)
+    assert held.tpot.mean == pytest.approx(free.tpot.mean + 0.003)
+    assert held.busy_seconds == pytest.approx(free.busy_seconds + 0.003 * free.steps)
+
+
+# Closed forms
+
+
+@pytest.mark.parametrize("busy", [0.3, 0.7])
+def test_single_prompts_wait_as_in_a_queue_of_one_server(busy):
+    """M/D/1: a mean wait of busy * p / (2 (1 - busy)), by Pollaczek and Khinchine; tolerance four standard errors."""
+    prefill = plan(TINY, H100, prompt=1024, output=1, batch=1).ttft
+    runs = [
+        simulate(TINY, H100, prompt=1024, output=1, token_budget=1024, load=busy / prefill, requests=5000, seed=seed)
+        for seed in range(16)
+    ]
+    waits = np.array([run.ttft.mean - prefill for run in runs])
+    error = waits.std(ddof=1) / sqrt(len(waits))
+    expected = busy * prefill / (2 * (1 - busy))
+    assert error < 0.03 * expected
+    assert abs(waits.mean() - expected) < 4 * error
+    assert np.mean([run.utilization for run in runs]) == pytest.approx(busy, rel=0.02)
+
+
+@pytest.mark.parametrize("busy", [0.1, 0.3, 0.5])
+def test_the_means_are_those_of_the_queue_of_a_fleet(busy):
+    service = as_service(TINY, *CHAT.values(), Layout(), {}, 0.9, OVERHEAD)
+    device = hardware(H100)
+    queue = replica(service, device, fit(service, device), 2.0)
+    load = busy / queue.prefill
+    at = queue.at(load)
+    result = simulate(TINY, H100, token_budget=1024, load=load, requests=8000, **CHAT)
+    assert result.ttft.mean == pytest.approx(at.ttft, rel=0.04)
+    assert result.tpot.mean == pytest.approx(at.tpot, rel=0.08)
+
+
+# The table
+
+
+def steps_of(prompt, output):
+    return ReplicaSteps(as_service(TINY, prompt, output, Layout(), {}, 0.9, OVERHEAD), hardware(H100))
+
+
+def test_the_table_holds_the_steps():
+    steps = steps_of(1000, 500)
+    table = step_table(steps, np.array([1000, 1300]), 2600, 40, 512, chunked=True)
+    for place, context in enumerate(table.contexts):
+        times = BatchTimes(lambda batch, c=context: step(TINY, H100, batch=batch, q_len=1, kv_len=int(c)).seconds)
+        assert table.decode[:, place].tolist() == [0.0, *(times(batch) for batch in range(1, 41))]
+    for prompt in (1000, 1300):
+        place = table.lengths.tolist().index(prompt)
+        parts = table.other[place] + table.attention[place] + table.rows[1]
+        assert parts == pytest.approx(step(TINY, H100, batch=1, q_len=prompt, kv_len=prompt).seconds, rel=1e-12)
+    chunks = table.chunks.tolist()
+    chunk = step(TINY, H100, batch=1, q_len=512, kv_len=1024).attention_seconds
+    assert table.chunk_attention[chunks.index(1024), chunks.index(512)] == chunk
+
+
+def test_the_errors_of_the_interpolation_are_as_stated():
+    """docs/plan.md: medians of 1 % and 5 %, at most 20 %; 10 % for prompts together."""
+    steps, chance = steps_of(16, 8000), np.random.default_rng(5)
+    table = step_table(steps, np.arange(16, 8001), 8000, 128, 8192, chunked=False)
+    prompts = np.exp(chance.uniform(np.log(16), np.log(8000), 60)).astype(int)
+    exact = np.array([steps.prefill(int(prompt)).seconds for prompt in prompts])
+    parts = (np.interp(prompts, table.lengths, values) for values in (table.other, table.attention))
+    errors = np.abs((sum(parts) + table.rows[1]) / exact - 1)
+    assert np.median(errors) < 0.01
+    assert errors.max() < 0.2
+    decodes = [(int(chance.integers(1, 129)), int(chance.integers(17, 8000))) for _ in range(60)]
+    found = np.array([np.interp(context, table.contexts, table.decode[batch]) for batch, context in decodes])
+    errors = np.abs(found / [steps.decode(*at).seconds for at in decodes] - 1)
+    assert np.median(errors) < 0.05
+    assert errors.max() < 0.2
+    for number, prompt in ((2, 128), (4, 512), (8, 256), (3, 2048)):
+        together = steps.prefill(prompt, number)
+        apart = together.seconds - together.attention_seconds + number * steps.prefill(prompt).attention_seconds
+        assert 0 <= apart / together.seconds - 1 < 0.1
+
+
+def test_chunks_take_the_time_of_their_steps():
+    steps = steps_of(5000, 1)
+    ends = [*range(512, 5000, 512), 5000]
+    exact = sum(steps.chunk(end - start, end).seconds for start, end in zip([0, *ends], ends, strict=False))
+    result = simulate(TINY, H100, prompt=5000, output=1, concurrency=1, requests=1, policy="chunked", token_budget=512)
+    assert result.steps == len(ends)
+    assert result.ttft.mean == pytest.approx(exact, rel=0.02)
+
+
+# Traces
+
+
+def test_a_file_is_read_as_its_columns(tmp_path):
+    trace = {"arrival": [100.0, 100.5, 100.5], "prompt": [900, 20, 4000], "output": [5, 1, 9]}
+    rows = ["id,output, arrival ,prompt", *(f"x,{o},{t},{p}" for t, p, o in zip(*trace.values(), strict=True))]
+    file = tmp_path / "trace.csv"
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    assert (
+        simulate(TINY, H100, trace=file) == simulate(TINY, H100, trace=str(file)) == simulate(TINY, H100, trace=trace)
+    )
+    assert simulate(TINY, H100, trace=trace, requests=2).output_tokens == 6
+    later = {**trace, "arrival": [0.0, 0.5, 0.5]}
+    assert simulate(TINY, H100, trace=later) == simulate(TINY, H100, trace=trace)
+
+
+def test_lengths_are_drawn_from_a_trace_by_the_seed():
+    trace = {"prompt": [10, 2000], "output": [3, 30]}
+    runs = [simulate(TINY, H100, trace=trace, load=30.0, requests=200, seed=seed) for seed in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+    assert runs[0].prompt_tokens != runs[2].prompt_tokens
+    longer = (runs[0].prompt_tokens - 200 * 10) / 1990
+    assert runs[0].output_tokens == 200 * 3 + 27 * longer
+    assert 60 < longer < 140
+
+
+def test_a_result_is_frozen_and_plain():
+    result = simulate(TINY, H100, load=10.0, requests=20, **CHAT)
+    assert pickle.loads(pickle.dumps(result)) == Simulation.from_json(result.to_json()) == result
+    assert "p99" in str(result)
+    assert [row["time"] for row in result.records()] == ["ttft", "tpot", "latency"]
+    assert result.to_dict()["tokens_per_second"] == result.output_tokens / result.seconds
+
+
+# What is refused
+
+ROWS = {"arrival": [0.0, 1.0, 2.0], "prompt": [8, 8, 8], "output": [2, 2, 2]}
+FAULTS = [
+    ({"load": 0}, InputError, "load: 0 given; allowed: a number above 0"),
+    ({"load": None}, InputError, "concurrency: none given; allowed: one of concurrency, load and trace"),
+    ({"concurrency": 2}, InputError, "load: 1 given with concurrency = 2"),
+    ({"prompt": None}, InputError, "prompt: none given; allowed: a number of tokens, or a trace"),
+    ({"trace": ROWS}, InputError, "prompt: given with a trace"),
+    ({"policy": "chunk"}, UnknownNameError, "did you mean 'chunked'"),
+    ({"token_budget": 0}, InputError, "token_budget: 0 given"),
+    ({"requests": 10**9}, InputError, "requests: 1,000,000,000 given"),
+    ({"seed": -1}, InputError, "seed: -1 given"),
+    ({"host_seconds": -1}, InputError, "host_seconds: -1 given"),
+    ({"layout": Layout(pipeline_parallel=2)}, InputError, "layout.pipeline_parallel: 2 given; allowed: ranks"),
+    ({"prompt": 10**6}, InputError, "prompt . output: 1,000,001 tokens given"),
+    (
+        {"memory_utilization": 0.055, "layout": Layout()},
+        InfeasibleError,
+        "memory: llama-3.2-1b and one request of 9,001",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "message"), FAULTS, ids=lambda value: str(value)[:40])
+def test_faults_are_told_in_one_line(change, error, message):
+    asked = {"model": TINY, "hardware": H100, "prompt": 9000, "output": 1, "load": 1, "requests": 1, **change}
+    with pytest.raises(error, match=message) as caught:
+        simulate(**asked)
+    assert "\n" not in str(caught.value)
+
+
+NAN = float("nan")
+GAPS = [
+    ("arrival", [0.0, 1.0, 0.5], "row 3, column arrival: 0.5 given after 1; allowed: times that never decrease"),
+    ("arrival", [-1.0, 0.0, 1.0], "row 1, column arrival: -1 given; allowed: a time from 0"),
+    ("arrival", [0.0, NAN, 1.0], "row 2, column arrival: nan given"),
+    ("arrival", [0.0, None, 1.0], "row 2, column arrival: None given"),
+    ("prompt", [8, 0, 8], "row 2, column prompt: 0 given; allowed: an integer from 1"),
+    ("prompt", [8, 8, 8.5], "row 3, column prompt: 8.5 given"),
+    ("output", [2, 2, "x"], "row 3, column output: 'x' given|row 1, column output: '2' given"),
+    ("output", [2, 2], "columns of .* rows given; allowed: columns of equal length"),
+    ("prompt", [8, 8, 300_000], "trace, row 3: prompt . output: 300,002 tokens given"),
+]
+
+
+@pytest.mark.parametrize(("column", "values", "message"), GAPS, ids=lambda value: str(value)[:40])
+def test_a_malformed_trace_is_refused_by_row_and_column(column, values, message, tmp_path):
+    trace = {**ROWS, column: values}
+    with pytest.raises(InputError, match=message) as caught:
+        simulate(TINY, H100, trace=trace)
+    assert "\n" not in str(caught.value)
+    if len(values) == 3:
+        text = "\n".join(
+            ",".join("" if v is None else str(v) for v in row) for row in zip(*trace.values(), strict=True)
+        )
+        file = tmp_path / "trace.csv"
+        file.write_text(f"{','.join(trace)}\n{text}\n", encoding="utf-8")
+        with pytest.raises(InputError, match=message.replace("None", "''")):
+            simulate(TINY, H100, trace=file)
+
+
+def test_a_request_larger_than_the_memory_is_named():
+    trace = {**ROWS, "prompt": [8, 100_000, 8]}
+    with pytest.raises(InfeasibleError, match=r"^trace, row 2: a request of 100,000 \+ 2 tokens needs .* GB"):
+        simulate(TINY, H100, trace=trace, memory_utilization=0.07, layout=Layout())
+
+
+def test_a_file_without_its_columns_is_refused(tmp_path):
+    file = tmp_path / "trace.csv"
+    for text, message in (("prompt,output\n1,1\n", "column arrival not in the header"), ("", "column arrival")):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            simulate(TINY, H100, trace=file)
+    file.write_text("arrival,prompt,output\n", encoding="utf-8")
+    with pytest.raises(InputError, match="0 rows given"):
+        simulate(TINY, H100, trace=file)
+    with pytest.raises(InputError, match="cannot be read"):
+        simulate(TINY, H100, trace=tmp_path / "none.csv")
+
+
+# The command
+
+
+def test_the_command_says_what_the_library_says(capsys, tmp_path):
+    typed = f"simulate {TINY} --hardware {H100} --prompt 1024 --output 128 --load 5 --requests 20 --seed 3"
+    engine = "--policy chunked --token-budget 512 --batch 4 --host-seconds 2ms --tensor-parallel 1 --json"
+    assert main(shlex.split(f"{typed} {engine}")) == 0
+    setting = {"policy": "chunked", "token_budget": 512, "batch": 4, "host_seconds": 0.002, "layout": Layout()}
+    result = simulate(TINY, H100, load=5, requests=20, seed=3, **CHAT, **setting)
+    assert json.loads(capsys.readouterr().out) == result.to_dict()
+    file = tmp_path / "trace.csv"
+    file.write_text("arrival,prompt,output\n0,100,5\n1,-2,5\n", encoding="utf-8")
+    assert main(["simulate", TINY, "--hardware", H100, "--trace", str(file)]) == 2
+    assert "row 2, column prompt: -2 given" in capsys.readouterr().err
+    assert main(["simulate", TINY, "--load", "1"]) == 2
+    assert capsys.readouterr().err.startswith("iomodel: hardware: none given")
