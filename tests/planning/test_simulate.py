@@ -187,9 +187,10 @@ def test_the_table_holds_the_steps():
         place = table.lengths.tolist().index(prompt)
         parts = table.other[place] + table.attention[place] + table.rows[1]
         assert parts == pytest.approx(step(TINY, H100, batch=1, q_len=prompt, kv_len=prompt).seconds, rel=1e-12)
-    chunks = table.chunks.tolist()
+    place = table.caches.tolist().index(1024), table.chunks.tolist().index(512)
     chunk = step(TINY, H100, batch=1, q_len=512, kv_len=1024).attention_seconds
-    assert table.chunk_attention[chunks.index(1024), chunks.index(512)] == chunk
+    assert table.chunk_attention[place] == chunk
+    assert table.chunks[-1] == 512
 
 
 def test_the_errors_of_the_interpolation_are_as_stated():
@@ -271,6 +272,11 @@ FAULTS = [
     ({"seed": -1}, InputError, "seed: -1 given"),
     ({"host_seconds": -1}, InputError, "host_seconds: -1 given"),
     ({"layout": Layout(pipeline_parallel=2)}, InputError, "layout.pipeline_parallel: 2 given; allowed: ranks"),
+    (
+        {"model": "llama-4-scout", "hardware": "h200-sxm", "policy": "chunked", "prompt": 20_000},
+        InputError,
+        "policy: 'chunked' given, but q_len: .*; allowed: prefill-first$",
+    ),
     ({"prompt": 10**6}, InputError, "prompt . output: 1,000,001 tokens given"),
     (
         {"memory_utilization": 0.055, "layout": Layout()},

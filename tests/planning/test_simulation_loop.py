@@ -38,7 +38,7 @@ def other_time(tokens: int) -> float:
 
 
 def chunk_time(queries: int, keys: int) -> float:
-    return 0.02 * queries + 0.004 * keys
+    return 0.02 * queries + 0.004 * keys + 0.001 * queries * keys
 
 
 def whole_time(prompt: int) -> float:
@@ -107,7 +107,7 @@ def looped(run: Any, calls: list[Served], clients: int, room: int, most: int, *e
     """Serve the same requests by the loop of the package, from tables of the same lines."""
     contexts = np.array([1, 65, 129])
     lengths = np.array([1, 100, 10_000])
-    chunks = np.array([1, 16, 64])
+    chunks, caches = np.array([1, 16, 40]), np.array([1, 16, 32, 64])
     sizes = range(most + 1)
     inputs = [
         np.array([call.arrival for call in calls]),
@@ -124,7 +124,8 @@ def looped(run: Any, calls: list[Served], clients: int, room: int, most: int, *e
         np.array([other_time(n) for n in lengths]),
         np.array([0.2 * n for n in sizes]),
         chunks,
-        np.array([chunk_time(q, k) for k in chunks for q in chunks]),
+        caches,
+        np.array([chunk_time(q, k) for k in caches for q in chunks]),
     ]
     count = len(calls)
     state = [np.full(max(inputs[2]), -1), np.full(count, -1), np.zeros(count), np.zeros(count)]

@@ -35,20 +35,20 @@ def build(jit: Jit) -> Any:
     """Build the loop with its helpers passed through `jit`."""
     at = jit(interpolate)
 
-    def chunk_attention(knots: Any, values: Any, queries: int, keys: int) -> float:
-        """Attention of a chunk: the values at both sizes of the cache around `keys`, interpolated in the queries."""
-        width, low, high = len(knots), 0, len(knots) - 1
+    def chunk_attention(sizes: Any, caches: Any, values: Any, queries: int, keys: int) -> float:
+        """Attention of a chunk: the values at both caches around `keys`, interpolated in the queries."""
+        width, low, high = len(sizes), 0, len(caches) - 1
         while high - low > 1:
             middle = (low + high) // 2
-            if knots[middle] <= keys:
+            if caches[middle] <= keys:
                 low = middle
             else:
                 high = middle
-        below = at(knots, values, low * width, queries)
+        below = at(sizes, values, low * width, queries)
         if high == low:
             return below  # type: ignore[no-any-return]
-        share = (keys - knots[low]) / (knots[high] - knots[low])
-        return below + (at(knots, values, high * width, queries) - below) * share  # type: ignore[no-any-return]
+        share = (keys - caches[low]) / (caches[high] - caches[low])
+        return below + (at(sizes, values, high * width, queries) - below) * share  # type: ignore[no-any-return]
 
     chunk_at = jit(chunk_attention)
 
@@ -71,6 +71,7 @@ def build(jit: Jit) -> Any:
         other: Any,
         rows: Any,
         chunks: Any,
+        caches: Any,
         chunk_values: Any,
         ends: Any,  # for each decode step modulo the longest output: first request that ends with it
         after: Any,  # for each request: the next that ends with the same step
@@ -93,7 +94,7 @@ def build(jit: Jit) -> Any:
                 tokens = min(size - filled, allowed)
                 filled += tokens
                 sequences = 1
-                attention = chunk_at(chunks, chunk_values, tokens, filled)
+                attention = chunk_at(chunks, caches, chunk_values, tokens, filled)
                 partial = filled < size
             while (
                 not partial
@@ -112,7 +113,7 @@ def build(jit: Jit) -> Any:
                 if piece == size:
                     attention += whole[admitted]
                 else:
-                    attention += chunk_at(chunks, chunk_values, piece, piece)
+                    attention += chunk_at(chunks, caches, chunk_values, piece, piece)
                     filled, partial = piece, True
                 admitted += 1
             peak = max(peak, used)

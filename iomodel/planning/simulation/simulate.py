@@ -229,7 +229,7 @@ def _run(
         table.lengths,
         table.other,
     ]
-    tables += [table.rows, table.chunks, table.chunk_attention.ravel()]
+    tables += [table.rows, table.chunks, table.caches, table.chunk_attention.ravel()]
     ends = np.full(int(arriving.output.max()), -1)
     state: list[Any] = [ends, np.full(count, -1), np.zeros(count), np.zeros(count)]
     expected = int(arriving.output.sum()) // min(batch, arriving.concurrency or OPEN_BATCH)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.errors import InputError
 from iomodel.planning.fleet_batches import BatchTimes
 from iomodel.planning.steps import ReplicaSteps, sampled
 
@@ -36,9 +37,9 @@ class StepTable:
         Tokens of a step; its time without attention and output layer; attention of one prompt of this length [s].
     rows : array of float, shape (R + 1,)
         The output layer for 0 .. R sequences [s].
-    chunks : array of int, shape (K,)
-        Sizes of chunks and of the caches behind them [tokens].
-    chunk_attention : array of float, shape (K, K)
+    chunks, caches : array of int, shapes (Q,) and (K,)
+        Sizes of chunks, and of the caches with them [tokens].
+    chunk_attention : array of float, shape (K, Q)
         Attention of a chunk, by cache and chunk [s].
     """
 
@@ -50,6 +51,7 @@ class StepTable:
     attention: Any
     rows: Any
     chunks: Any
+    caches: Any
     chunk_attention: Any
 
 
@@ -90,8 +92,8 @@ def step_table(steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budg
         output = float(rows[1]) if sequences == 1 else steps.output_seconds(sequences)
         knots[sequences * each] = timed.seconds - timed.attention_seconds - output, timed.attention_seconds
     other, attention = np.array([knots[tokens] for tokens in sorted(knots)]).T
-    chunks = _lengths(1, piece, [min(budget, piece)], 1) if chunked else [1]
-    grid = [[_chunk(steps, queries, keys, chunked) for queries in chunks] for keys in chunks]
+    chunks, caches = (_lengths(1, most if chunked else 1, [], 1) for most in (min(budget, piece), piece))
+    grid = [[_chunk(steps, queries, keys) if chunked else 0.0 for queries in chunks] for keys in caches]
     return StepTable(
         contexts=np.array(contexts),
         decode=decode,
@@ -101,6 +103,7 @@ def step_table(steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budg
         attention=attention.copy(),
         rows=rows,
         chunks=np.array(chunks),
+        caches=np.array(caches),
         chunk_attention=np.array(grid),
     )
 
@@ -126,5 +129,9 @@ def _lengths(least: int, most: int, own: Iterable[int], per_octave: int = PER_OC
     return sorted(knots | {max(least, most)})
 
 
-def _chunk(steps: ReplicaSteps, queries: int, keys: int, chunked: bool) -> float:
-    return steps.chunk(queries, max(queries, keys)).attention_seconds if chunked else 0.0
+def _chunk(steps: ReplicaSteps, queries: int, keys: int) -> float:
+    """Compute the attention of a chunk [s]; a cache smaller than the chunk counts as the chunk itself."""
+    try:
+        return steps.chunk(queries, max(queries, keys)).attention_seconds
+    except InputError as error:
+        raise InputError(f"policy: 'chunked' given, but {error}; allowed: prefill-first") from None
