@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from iomodel.common.validation import as_integer
-from iomodel.counting.evaluation.engine_choice import numba_is_there
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.models.registry import ModelSpec
@@ -16,22 +14,16 @@ from iomodel.planning.layouts import SERVER, least_layout
 from iomodel.planning.memory import Fit, fit, request_bytes, too_large
 from iomodel.planning.numbers import as_choice, as_real
 from iomodel.planning.service import OVERHEAD, Service, as_service
-from iomodel.planning.simulation.loop import compiled, plain
 from iomodel.planning.simulation.requests import Requests, as_requests
-from iomodel.planning.simulation.result import Percentiles, Simulation
-from iomodel.planning.simulation.table import StepTable, step_table
+from iomodel.planning.simulation.result import Simulation
+from iomodel.planning.simulation.run import percentiles, run, tabulate
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes
 
 POLICIES = ("prefill-first", "chunked")
 TOKEN_BUDGET = 8192
 """Tokens of a step by default, a common setting of engines."""
 MOST_BUDGET = 1 << 24
-WORTH = 5_000_000
-"""Expected steps from which machine code pays, if the extra `fast` is there: it takes seconds to compile."""
-OPEN_BATCH = 8
-"""Batch by which the steps under open arrivals are guessed, to choose between Python and machine code alone."""
 
 
 def simulate(
@@ -139,8 +131,8 @@ def simulate(
     limit = fits if most is None else min(most, fits)
     engine = min(limit, arriving.concurrency or limit, len(need))
     chunked = order == "chunked"
-    table = _tabulate(service, device, arriving, engine, budget, chunked)
-    clock, times = _run(table, arriving, need, memory.left, engine, budget, chunked, host)
+    table = tabulate(service, device, arriving, engine, budget, chunked)
+    clock, times = run(table, arriving, need, memory.left, engine, budget, chunked, host)
     seconds, busy, steps, decodes, together, peak = clock
     ttft, tpot, latency = times
     return Simulation(
@@ -158,9 +150,9 @@ def simulate(
         load=arriving.load,
         seed=int(seed),
         memory=memory,
-        ttft=_percentiles(ttft),
-        tpot=_percentiles(tpot),
-        latency=_percentiles(latency),
+        ttft=percentiles(ttft),
+        tpot=percentiles(tpot),
+        latency=percentiles(latency),
         seconds=float(seconds),
         busy_seconds=float(busy),
         steps=int(steps),
@@ -200,55 +192,6 @@ def _check_memory(service: Service, device: Hardware, memory: Fit, arriving: Req
         least=memory.needed(1),
         unit="B",
     )
-
-
-def _tabulate(
-    service: Service, device: Hardware, arriving: Requests, batch: int, budget: int, chunked: bool
-) -> StepTable:
-    """Tabulate the steps over the contexts and prompts of all requests."""
-    prompts = np.unique(arriving.prompt)
-    shortest, longest = int(prompts[0]), int(prompts[-1])
-    last = int((arriving.prompt + np.maximum(arriving.output - 1, 1)).max())
-    spanned = replace(service, prompt=shortest, output=last - shortest + 1)
-    together = min(budget, batch * longest) if chunked else max(longest, min(budget, batch * longest))
-    return step_table(ReplicaSteps(spanned, device), prompts, together, batch, budget, chunked)
-
-
-def _run(
-    table: StepTable, arriving: Requests, need: Any, room: int, batch: int, budget: int, chunked: bool, host: float
-) -> tuple[Any, tuple[Any, Any, Any]]:
-    """Run the loop: its totals, and TTFT, TPOT and latency of the requests [s]."""
-    count = len(need)
-    whole = np.interp(arriving.prompt, table.lengths, table.attention)
-    arrays: list[Any] = [arriving.arrival.copy(), arriving.prompt, arriving.output, need, whole]
-    limits = (arriving.concurrency or 0, room, batch, budget, chunked, host)
-    tables: list[Any] = [
-        table.contexts,
-        table.decode.ravel(),
-        table.decode_attention.ravel(),
-        table.lengths,
-        table.other,
-    ]
-    tables += [table.rows, table.chunks, table.caches, table.chunk_attention.ravel()]
-    ends = np.full(int(arriving.output.max()), -1)
-    state: list[Any] = [ends, np.full(count, -1), np.zeros(count), np.zeros(count)]
-    expected = int(arriving.output.sum()) // min(batch, arriving.concurrency or OPEN_BATCH)
-    if expected >= WORTH and numba_is_there():
-        totals = compiled()(*arrays, *limits, *tables, *state)
-    else:
-        arrays, tables, state = ([array.tolist() for array in some] for some in (arrays, tables, state))
-        totals = plain(*arrays, *limits, *tables, *state)
-    arrival, first, last = (np.asarray(array) for array in (arrays[0], state[2], state[3]))
-    more = arriving.output > 1
-    tpot = (last[more] - first[more]) / (arriving.output[more] - 1)
-    return totals, (first - arrival, tpot, last - arrival)
-
-
-def _percentiles(times: Any) -> Percentiles:
-    if not len(times):
-        return Percentiles(0.0, 0.0, 0.0, 0.0, 0.0)
-    p50, p90, p99 = np.percentile(times, [50, 90, 99])
-    return Percentiles(float(times.mean()), float(p50), float(p90), float(p99), float(times.max()))
 
 
 def _assumed(host: float) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ per octave, and at each prompt if these are few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,17 +82,18 @@ def step_table(steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budg
             part[:, place] = _by_batch(lambda n, c=context: steps.decode(n, c).attention_seconds, batch)  # type: ignore[misc]
     rows = _by_batch(steps.output_seconds, batch)
     least = 1 if chunked else int(prompts[0])
-    own = prompts.tolist() if len(prompts) <= FEW else []
+    own = prompts.tolist() if len(prompts) <= FEW else prompts[:1].tolist()
     piece = int(prompts[-1])
     knots: dict[int, tuple[float, float]] = {}
-    for tokens in _lengths(least, longest + batch * chunked, own):
+    for tokens in [*own, *_spaced(least, longest + batch * chunked, PER_OCTAVE)]:
         sequences = -(-tokens // piece)  # a step longer than the longest prompt has several
         each = -(-tokens // sequences)
         timed = steps.prefill(each, sequences)
         output = float(rows[1]) if sequences == 1 else steps.output_seconds(sequences)
         knots[sequences * each] = timed.seconds - timed.attention_seconds - output, timed.attention_seconds
     other, attention = np.array([knots[tokens] for tokens in sorted(knots)]).T
-    chunks, caches = (_lengths(1, most if chunked else 1, [], 1) for most in (min(budget, piece), piece))
+    ends = (min(budget, piece), piece) if chunked else (1, 1)
+    chunks, caches = ([*_spaced(1, end - 1, 1)[:-1], end] for end in ends)
     grid = [[_chunk(steps, queries, keys) if chunked else 0.0 for queries in chunks] for keys in caches]
     return StepTable(
         contexts=np.array(contexts),
@@ -120,13 +121,13 @@ def _contexts(steps: ReplicaSteps) -> list[int]:
     return sorted(knots | {1 << power for power in range(first.bit_length(), last.bit_length())})
 
 
-def _lengths(least: int, most: int, own: Iterable[int], per_octave: int = PER_OCTAVE) -> list[int]:
-    """List lengths from `least` to at least `most`, evenly spaced in their logarithm, and some others."""
-    knots, power = {least, *own}, 0
-    while (knot := int(2 ** (power / per_octave))) < most:
-        knots |= {knot} if knot > least else set()
+def _spaced(least: int, most: int, per_octave: int) -> list[int]:
+    """List lengths from `least` to the first beyond `most`, evenly spaced in their logarithm."""
+    knots, power = {least}, 0
+    while max(knots) <= most:
         power += 1
-    return sorted(knots | {max(least, most)})
+        knots |= {max(least, int(2 ** (power / per_octave)))}
+    return sorted(knots)
 
 
 def _chunk(steps: ReplicaSteps, queries: int, keys: int) -> float:
