@@ -1,1 +1,1 @@
-"""Capacity planning: memory, a replica under load, and the smallest fleet."""
+"""Capacity planning: memory, a replica under load, the smallest fleet, and a simulated engine."""

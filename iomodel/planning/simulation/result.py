@@ -71,6 +71,8 @@ class Simulation(Result, Tabular):
         Most memory reserved for requests on a device [B].
     assumed : tuple of str
         Assumptions behind the figures.
+    notes : tuple of str
+        Warnings about the figures of the model's file.
     """
 
     derived = ("requests_per_second", "tokens_per_second", "utilization", "mean_batch")
@@ -99,6 +101,7 @@ class Simulation(Result, Tabular):
     largest_batch: int
     largest_bytes: int
     assumed: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @property
     def requests_per_second(self) -> float:
@@ -140,7 +143,8 @@ class Simulation(Result, Tabular):
             ("memory reserved at most, of", f"{gigabytes(self.largest_bytes)} of {gigabytes(self.memory.left)}"),
         ]
         engine = Table(f"The engine, {self.policy}", ("", ">value"), rows)
-        return [Table(title, columns, times), engine, *(f"assumed: {line}" for line in self.assumed)]
+        lines = [*(f"assumed: {line}" for line in self.assumed), *(f"note: {line}" for line in self.notes)]
+        return [Table(title, columns, times), engine, *lines]
 
     def _source(self) -> str:
         if self.concurrency is not None:

@@ -160,6 +160,7 @@ def simulate(
         largest_batch=int(together),
         largest_bytes=int(peak),
         assumed=_assumed(host),
+        notes=service.model.notes,
     )
 
 
