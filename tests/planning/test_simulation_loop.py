@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from iomodel.planning.simulation.loop import compiled, interpolate, plain
 
 
-@dataclass
+@dataclass(eq=False)  # requests of the same lengths are not the same
 class Served:
     """One request as the witness keeps it."""
 
@@ -158,6 +158,7 @@ requests = st.lists(
     st.sampled_from([0.0, 0.37]),
 )
 @example([(0.0, 64, 1, 1), (0.0, 3, 2, 1), (0.0, 5, 9, 1)], 0, 9, 4, 1, True, 0.0)
+@example([(0.0, 1, 1, 1), (0.0, 1, 1, 1)], 1, 5, 2, 2, False, 0.0)
 @example([(0.0, 8, 20, 5), (0.0, 8, 20, 5), (0.1, 8, 1, 1)], 0, 5, 4, 16, False, 0.0)
 def test_the_loop_equals_a_loop_by_hand(rows, clients, room, most, budget, chunked, host):
     calls = calls_of(rows, clients)
