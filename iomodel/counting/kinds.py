@@ -11,7 +11,6 @@ from iomodel.common.cached_hash import cached_hash
 from iomodel.counting.mask_kind import CAUSAL, FULL, MaskKind
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.feature_names import FEATURE_NAMES
 from iomodel.workloads.call import Call, Direction, Mask
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
@@ -86,10 +85,10 @@ def check_kind(declaration: Algorithm, kind: FormulaKind) -> None:
             f"mask: {mask_name} given; allowed: {allowed}, because {declaration.name} is defined for no other"
         )
     for direction in passes_of(kind.direction):
-        if declaration.answers != "attention":
+        if declaration.answers != "attention" or declaration.approximates:
             lacked = set(kind.features) - set(declaration.features)
         else:
-            lacked = set(FEATURE_NAMES) if declaration.approximates else set(declaration.without.get(direction, ()))
+            lacked = set(declaration.without.get(direction, ()))
         missing = lacked & set(kind.features)
         if missing:
             raise InputError(

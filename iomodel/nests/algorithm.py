@@ -87,7 +87,8 @@ class Algorithm:
     can run; `execution` is the overlap of resources per direction, for an implementation that declares none.
 
     `approximates` describes the approximation of attention that an algorithm computes; empty for an exact algorithm.
-    An approximation supports no features, no packed rows, one sequence length per call, and only its `masks`.
+    An approximation supports the features of a call that its `features` name, no packed rows, one sequence length per
+    call, and only its `masks`.
 
     `symbols` are its additions to the alphabet, made by :func:`iomodel.nests.symbol`: those named in `options` are
     numbers, the others are tiles.

@@ -193,7 +193,8 @@ def _with_latent(nest: Nest) -> Nest:
             return (replace(statement, tensor=replace(statement.tensor, inside=True)),)
         return (statement,)
 
-    return _everywhere(_everywhere(nest, change), inside)
+    without = tuple(replace(kernel, keeps=tuple(t for t in kernel.keeps if t.name != V.name)) for kernel in nest)
+    return _everywhere(_everywhere(without, change), inside)
 
 
 _CHANGES = (

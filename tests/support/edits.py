@@ -106,7 +106,8 @@ def in_block(nest: Nest, place: Place, path: Path, body: Body, i: int) -> Iterat
             yield "opened", instead(*inner)
         case Loop(masked=True, body=inner):
             yield "unmasked", instead(replace(block, masked=False))
-            if any(isinstance(leaf, Load) and block.axis in leaf.tensor.axes for leaf in inner):  # others move nothing
+            moved = [{*leaf.tensor.axes} for leaf in inner if isinstance(leaf, Load)]
+            if any(block.axis in axes and not axes & {*loops(path)} for axes in moved):  # others move at every turn
                 yield "up and down", instead(replace(block, serpentine=not block.serpentine))
         case Cut(pieces=pieces):
             for at, piece in enumerate(pieces):
