@@ -359,10 +359,10 @@ BLOCKS = "--mask blocks --mask-block-q 4 --mask-block-kv 4"
 BAD = {
     "": "command: none given; allowed: tiles, check, cost, compare, formula, algorithms, hardware",
     "tile flash2": "; allowed: tiles, check, cost, compare, formula, algorithms, hardware",
-    "tiles": "; allowed: eager, flash1, flash2, flash3, linear_transformer",
+    "tiles": "; allowed: dsa, eager, flash1, flash2, flash3, linear_transformer",
     "tiles flash2 extra": "unexpected extra argument",
     f"tiles flash {SHAPE} --hardware h100-sxm5": "algorithm: 'flash' is unknown; did you mean 'flash",
-    f"tiles '' {SHAPE} --hardware h100-sxm5": "algorithm: '' is unknown; allowed: eager, flash1",
+    f"tiles '' {SHAPE} --hardware h100-sxm5": "algorithm: '' is unknown; allowed: dsa, eager, flash1",
     f"tiles flash2 {SHAPE} --hardware h1000": "hardware: 'h1000' is unknown; did you mean",
     f"tiles flash2 {SHAPE} --hardware ''": "hardware: '' is unknown",
     f"tiles flash2 {SHAPE} --hardware ./missing.yaml": "missing.yaml: cannot be read",

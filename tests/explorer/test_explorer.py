@@ -178,7 +178,7 @@ def test_what_is_wrong_in_a_link_is_named(tmp_path: Path, html: str) -> None:
     body = "(calls, job) => { calls.call(calls.complete(job)); return {}; }"
     wrong = {
         "hardware": ({"hardware": "h100-smx5"}, "'h100-smx5' is unknown; did you mean 'h100-sxm5'? allowed: a10, "),
-        "algorithm": ({"algorithm": "flash9"}, "'flash9' is unknown; did you mean 'flash1'? allowed: eager, flash1, "),
+        "algorithm": ({"algorithm": "flash9"}, "'flash9' is unknown; did you mean 'flash1'? allowed: dsa, eager, "),
         "q_len": ({"q_len": "0"}, "'0' given; allowed: an integer from 1 to 1000000000000000000"),
         "head_dim": ({"head_dim": "1e3"}, "'1e3' given; allowed: an integer from 1"),
         "kv_heads": ({"heads": "32", "kv_heads": "5"}, "5 does not divide heads = 32; allowed: a divisor, such as 4"),

@@ -16,7 +16,7 @@ import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.nests.symbols import BY_NAME, N_k, N_q
-from tests.support.strategies import APPROXIMATE, Variant, bounds, cases, fraction_of_examples
+from tests.support.strategies import APPROXIMATE, Variant, bounds, cases, extras, fraction_of_examples
 from tests.support.tile_names import tile_names
 
 NAMES = sorted({variant.algorithm for variant in APPROXIMATE})
@@ -27,6 +27,7 @@ OPTIONS: dict[str, dict[str, int]] = {
     "linformer": {"projected": 16},
     "performer": {"features": 16},
     "loki": {"rank": 4, "top_k": 8},
+    "dsa": {"index_heads": 4, "index_queries": 3, "index_dim": 4, "top_k": 8},
     "sparse_transformer": {"stride": 8, "summary": 2},
     "reformer": {"buckets": 8, "rounds": 2},
     "routing_transformer": {"clusters": 4},
@@ -57,8 +58,11 @@ def test_its_reference_kernel_computes_what_the_paper_defines(variant: Variant, 
             if name not in ("packed", *algorithm(case.algorithm).as_written)
         },
     }
+    if w.latent:
+        tensors = (*tensors[:2], tensors[1][..., : w.value_dim])
     expected = kernel.naive(*tensors, **asked)
-    np.testing.assert_allclose(kernel.run(*tensors, **asked, **case.tiles).O, expected, rtol=1e-9, atol=1e-12)
+    more = {"extras": extras(w)} if w.features else {}
+    np.testing.assert_allclose(kernel.run(*tensors, **asked, **case.tiles, **more).O, expected, rtol=1e-9, atol=1e-12)
 
 
 @each_variant
@@ -165,6 +169,8 @@ WRONG = [
     ("performer", {"features": 65}, "features: 65 given; allowed: up to"),
     ("loki", {"rank": 9, "top_k": 8}, "rank: 9 given; allowed: up to"),
     ("loki", {"rank": 8, "top_k": 65}, "top_k: 65 given; allowed: up to"),
+    ("dsa", {"top_k": 65}, "top_k: 65 given; allowed: up to kv_len = 64, all keys"),
+    ("dsa", {"index_heads": 0}, "index_heads: 0 given; allowed: an integer from 1"),
     ("sparse_transformer", {"stride": 65}, "stride: 65 given; allowed: up to"),
     ("sparse_transformer", {"stride": 8, "summary": 9, "fixed": True, "second": True}, "summary: 9 given; allowed: up"),
     ("sparse_transformer", {"stride": 9, "summary": 2, "fixed": True, "second": True}, "allowed: a multiple of"),

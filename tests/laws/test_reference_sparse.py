@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel.testing.machine import Run, SRAMOverflowError
-from tests.reference import loki, nsa, reformer, routing_transformer, sparse_transformer
+from tests.reference import dsa, loki, nsa, reformer, routing_transformer, sparse_transformer
+from tests.reference.extras import Extras
 from tests.reference.masks import dense_attention, visible
 from tests.reference.nsa_kernels import Blocks
 
 MODULES: dict[str, Any] = {
     "sparse_transformer": sparse_transformer,
     "loki": loki,
+    "dsa": dsa,
     "routing_transformer": routing_transformer,
     "reformer": reformer,
     "nsa": nsa,
@@ -24,6 +26,7 @@ MODULES: dict[str, Any] = {
 TILES = {
     "sparse_transformer": ["block_q", "block_kv"],
     "loki": ["block_proj", "block_q", "block_kv", "block_sum"],
+    "dsa": ["block_sum", "block_q", "block_kv"],
     "routing_transformer": ["block_proj", "block_q", "block_kv"],
     "reformer": ["block_proj", "block_q", "block_kv"],
     "nsa": ["block_proj", "block_sum", "block_q", "block_kv"],
@@ -89,6 +92,11 @@ def needs(name: str, draw: Draw, d: int) -> dict[str, Any]:
         n = draw(st.integers(1, 12))
         options = {"rank": draw(st.integers(1, d)), "top_k": draw(st.integers(1, n))}
         return {"q_len": draw(st.integers(1, n)), "kv_len": n, "options": options}
+    if name == "dsa":
+        n = draw(st.integers(1, 12))
+        options = {"index_heads": draw(st.integers(1, 3)), "index_dim": draw(small), "top_k": draw(st.integers(1, n))}
+        options["index_queries"] = draw(st.integers(1, 6))
+        return {"q_len": draw(st.integers(1, n)), "kv_len": n, "right": right, "options": options}
     if name == "routing_transformer":
         n = draw(st.integers(1, 12))
         return {"q_len": n, "kv_len": n, "right": right, "options": {"clusters": draw(st.integers(1, n))}}
@@ -305,6 +313,42 @@ def test_loki_by_hand() -> None:
     assert (run.widths["I"], run.widths["S"]) == ("int32", "io")
 
 
+def test_dsa_by_hand() -> None:
+    tiles = {"block_sum": 2, "block_q": 1, "block_kv": 3}
+    options = {"index_heads": 2, "index_dim": 2, "top_k": 3}
+    case = Case("dsa", 3, 4, d=3, d_v=2, group=2, right=0, options=options, tiles=tiles)
+    run = case.run()
+    # Queries see 2, 3 and 4 keys, so both tiles of queries, of 2 and 1, score both tiles of 2 keys. They attend to 2,
+    # 3 and 3 keys, in two tiles of one head.
+    assert run.reads == {
+        "Q_I": 12, "W_I": 6, "K_I": 2 * 4 * 2, "S_I": 2 + 3 + 4, "I": 2 * 9, "Q": 18, "K": 2 * 8 * 3, "V": 2 * 8 * 2
+    }  # fmt: skip
+    assert run.writes == {"S_I": 12, "I": 9, "O": 12}
+    assert run.flops == 12 * 2 * (2 * 2 + 2) + 2 * 3 * 3 * 2 * (3 + 2)  # a tile of three places is computed whole
+    assert run.exps == 2 * 3 * (3 + 1)
+    # Attention: Q 3, K 9, V 6; O 2, l, m, S 3; I 3. Scores: Q_I 8, K_I 4; W_I 4, S_I 4, products 8.
+    assert run.sram_states >= {(18, 0, 7, 3, 0, 0), (12, 0, 16, 0, 0, 0), (0, 0, 1, 3, 0, 0)}
+    assert (run.sram_peak, run.sram_bytes(2)) == (28, 88)
+    # Q 18, K 12, V 8, Q_I 12, K_I 8, W_I 6; then S_I 12 and I 9, or I 9 and O 12.
+    assert run.hbm_peak == 64 + 21
+    assert run.widths | {"I": "int32", "S_I": "fp32", "W_I": "fp32"} == run.widths
+    assert (run.outputs["I"][0, 0] >= 0).sum() == 2
+    assert (run.outputs["I"][0, 1:] >= 0).all()
+    Q, K, V = case.tensors()
+    latent, apart = case.run(Q, K, V, extras=Extras(latent=True)), case.run(Q, K, K[..., :2])
+    np.testing.assert_array_equal(latent.O, apart.O)
+    assert latent.reads == {name: count for name, count in run.reads.items() if name != "V"}
+    assert (latent.sram_peak, latent.hbm_peak) == (28, 85 - 8)  # as the scores need
+
+
+@given(q_len=st.integers(1, 5), more=st.integers(0, 6), right=st.sampled_from([None, 0]), tile=small)
+def test_dsa_that_selects_every_key_is_attention(q_len: int, more: int, right: int | None, tile: int) -> None:
+    options = {"index_heads": 2, "index_dim": 1, "top_k": q_len + more}
+    shape = {"d": 3, "group": 2, "kv_heads": 2, "right": right, "options": options}
+    case = Case("dsa", q_len, q_len + more, **shape, tiles=every("dsa", tile))
+    np.testing.assert_allclose(case.run().O, case.dense(), rtol=1e-9, atol=1e-12)
+
+
 def test_routing_transformer_by_hand() -> None:
     name, options = "routing_transformer", {"clusters": 2}
     causal = self_attention(name, 5, right=0, options=options, tiles=every(name, 2)).run()
@@ -403,7 +447,8 @@ def test_choice_of_nsa_by_hand() -> None:
     ("name", "right", "wrong"),
     [
         ("sparse_transformer", None, {}), ("sparse_transformer", 0, {"fixed": True, "second": True, "stride": 4}),
-        ("loki", 0, {}), ("routing_transformer", 1, {}), ("reformer", 1, {}), ("reformer", None, {"buckets": 3}),
+        ("loki", 0, {}), ("dsa", 1, {"top_k": 2}), ("dsa", 0, {"top_k": 7}),
+        ("routing_transformer", 1, {}), ("reformer", 1, {}), ("reformer", None, {"buckets": 3}),
         ("nsa", None, {}), ("nsa", 0, {"compress_block": 4, "compress_stride": 3, "select_block": 3}),
     ],
 )  # fmt: skip

@@ -183,12 +183,17 @@ SELF = {"sparse_transformer", "reformer", "routing_transformer", "nsa", "mamba1"
 """Algorithms of self-attention alone."""
 UNGROUPED = {"reformer", "mamba1"}
 """Algorithms in which every query head has keys of its own."""
+CACHED = {"dsa"}
+"""Algorithms whose causal queries may have earlier keys before them."""
 # What an option that is a number may be, for a call; what the ones before it are may matter.
 DRAWN_FOR: dict[str, Any] = {
     "projected": lambda w, _: st.integers(1, w.kv_len),
     "features": lambda w, _: st.integers(1, w.kv_len),
     "rank": lambda w, _: st.integers(1, w.head_dim),
     "top_k": lambda w, _: st.integers(1, w.kv_len),
+    "index_heads": lambda _w, _: st.integers(1, 4),
+    "index_queries": lambda _w, _: st.integers(1, 5),
+    "index_dim": lambda _w, _: st.integers(1, 4),
     "stride": lambda w, on: (
         st.sampled_from(divisors(w.q_len)) if on["fixed"] and on["second"] else st.integers(1, w.q_len)
     ),
@@ -221,20 +226,23 @@ def approximate_cases(draw: st.DrawFn, variant: Variant) -> Case:
     longest, least, most = draw(scales)
     found, name = algorithm(variant.algorithm), variant.algorithm
     mask = draw(st.sampled_from(found.masks))
-    alone = mask == "causal" or name in SELF
+    alone = (mask == "causal" and name not in CACHED) or name in SELF
+    latent = "latent" in found.features and draw(st.booleans())
     q_len = draw(st.integers(2 if name == "reformer" else 1, longest))
-    kv_heads, group = draw(st.integers(1, 2)), 1 if name in UNGROUPED else draw(st.integers(1, 3))
-    kv_len = q_len if alone else draw(st.integers(q_len if name == "loki" else 1, longest + 4))
+    kv_heads, group = 1 if latent else draw(st.integers(1, 2)), 1 if name in UNGROUPED else draw(st.integers(1, 3))
+    kv_len = q_len if alone else draw(st.integers(q_len if name == "loki" or mask == "causal" else 1, longest + 4))
+    head_dim = draw(st.integers(1, 5))
     w = iomodel.Attention(
         batch=draw(st.integers(1, 2)),
         heads=kv_heads * group,
         kv_heads=kv_heads,
         q_len=q_len,
         kv_len=kv_len,
-        head_dim=draw(st.integers(1, 5)),
-        value_dim=draw(st.integers(1, 5)),
+        head_dim=head_dim,
+        value_dim=draw(st.integers(1, head_dim if latent else 5)),
         dtype=draw(dtypes),
         mask=mask,
+        latent=latent,
     )
     chosen = dict(variant.options)
     for option, drawn in DRAWN_FOR.items():
