@@ -91,5 +91,5 @@ def test_an_algorithm_refuses_what_it_does_not_answer() -> None:
     layer, call = Linear(rows=1, in_features=1, out_features=1), iomodel.Attention(q_len=1, head_dim=1)
     with pytest.raises(iomodel.InputError, match="flash2 given, for attention; allowed for linear: gemm"):
         iomodel.solve("flash2", layer, sram_elements=100)
-    with pytest.raises(iomodel.InputError, match="gemm given, for linear; allowed for attention: eager, flash1"):
+    with pytest.raises(iomodel.InputError, match="gemm given, for linear; allowed for attention: dsa, eager, flash1"):
         iomodel.lower_bounds("gemm", call, 100)
