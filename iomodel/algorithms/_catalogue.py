@@ -77,7 +77,20 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "taken": {"forward": ("index_heads", "index_queries", "index_dim", "top_k")},
         "written_in": {"forward": ()},
         "residencies": {},
-        "executions": {},
+        "executions": {
+            "forward": {
+                "cite": "github.com/deepseek-ai/DeepGEMM: "
+                "the kernels of the indexer divide "
+                "the keys of a query among blocks",
+                "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
+                "order": "grid",
+                "in_flight": None,
+                "waiting": 0,
+                "address_clocks": 0.0,
+                "host_launch": 0.0,
+                "axes": True,
+            }
+        },
         "kernels": (),
     },
     "eager": {
@@ -1598,10 +1611,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"depth", "query"}),
-                            frozenset({"key", "value"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"key", "query"}),
+                            frozenset({"key", "value"}),
+                            frozenset({"depth", "query"}),
+                            frozenset({"depth", "key"}),
                         }
                     ),
                 },
@@ -1640,10 +1653,10 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
-                            frozenset({"depth", "query"}),
-                            frozenset({"key", "value"}),
-                            frozenset({"depth", "key"}),
                             frozenset({"key", "query"}),
+                            frozenset({"key", "value"}),
+                            frozenset({"depth", "query"}),
+                            frozenset({"depth", "key"}),
                         }
                     ),
                 },

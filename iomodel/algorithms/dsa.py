@@ -7,11 +7,13 @@ heads of the indexer H_I and their width d_I.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sympy import Integer, Min, ceiling
 
 from iomodel.algorithms._streaming import streamed
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
+from iomodel.nests.execution import PIPELINED
 from iomodel.nests.language import Axis, Cut, Hold, Kernel, Load, Loop, MatMul, Piece, Store, Tensor
 from iomodel.nests.symbols import B_I, H_I, B_c, B_r, B_s, N_k, N_q, d, d_I, d_v, k_top
 from iomodel.nests.tensors import K, O, Q, V, depth, group, key, query, value
@@ -41,6 +43,12 @@ m_heads = Tensor("m", (group,), "fp32")
 
 _later = Min(N_q, N_k - k_top)
 """Queries that see more than k keys; the others attend to all that they see, the last of them to exactly k."""
+KEYS_APART = replace(
+    PIPELINED,
+    cite="github.com/deepseek-ai/DeepGEMM: the kernels of the indexer divide the keys of a query among blocks",
+    spread=(key,),
+)
+"""The tiles of scores of one query are independent; attention to the chosen keys sums over them in one block."""
 
 
 def declare(causal: bool) -> Iterator[Kernel]:
@@ -87,6 +95,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     features=("latent",),
     options={"index_heads": 64, "index_queries": 2, "index_dim": 128, "top_k": 2048},
+    execution={"forward": KEYS_APART},
     requires=(
         Requirement.at_most(k_top, "top_k", N_k, "up to kv_len = {kv_len}, all keys"),
         Requirement.at_most(

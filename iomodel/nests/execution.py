@@ -38,7 +38,8 @@ class Execution(Record):
     serial : tuple of Axis
         Axes whose outermost loop runs within one block.
     spread : tuple of Axis
-        Axes whose loop runs over different blocks although buffers are declared outside it.
+        Axes whose loop runs over different blocks although buffers are declared outside it: partitions of an axis, and
+        any other axis in kernels where the body around its loop only loads.
     order : {"grid", "longest first"}
         Order in which blocks start, each on the first free slot of an SM.
     in_flight : int, optional

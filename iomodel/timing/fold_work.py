@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from sympy import Add, Expr, Integer, Mul
 
@@ -156,8 +157,19 @@ def _grid(kernel: Kernel, execution: Execution) -> list[Loop | Cut]:
             break
         grid.append(loop)
         body = loop.body
-    blocks = {block for _, path in walk((kernel,)) for block in path if isinstance(block, Loop)}
-    return grid + [loop for loop in blocks if loop.axis in execution.spread and loop not in grid]
+    paths = [path for _, path in walk((kernel,))]
+    around = {loop: outer for path in paths for outer, loop in pairwise(path) if isinstance(loop, Loop)}
+    free = [
+        loop
+        for loop, outer in around.items()
+        if loop.axis in execution.spread and (loop.axis.of or _apart(loop, outer))
+    ]
+    return grid + [loop for loop in free if loop not in grid]
+
+
+def _apart(loop: Loop, outer: Kernel | Loop | Cut | Guard) -> bool:
+    """Check that the trips of a loop share no result: the body around it only loads."""
+    return all(statement == loop or isinstance(statement, Load) for statement in _flat(outer.body))
 
 
 def _masked_inside(loop: Loop) -> Loop | None:
