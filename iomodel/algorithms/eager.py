@@ -133,7 +133,7 @@ def backward(dropout_pass: bool) -> Iterator[Kernel]:
     yield elementwise("PdP = P o dP", [Load(P), Load(dP), Store(PdP, held=dP)])
     yield elementwise("dS = PdP - P rowsum(PdP)", [Load(P), Hold(PdP, "fp32"), Load(PdP), Store(dS, held=PdP)])
     yield gemm(dq, False)
-    yield Kernel("dQ scaled", [Loop(query, ONE, [Load(dQ), Store(dQ)])])
+    yield elementwise("dQ scaled", [Load(dQ), Store(dQ)])
     yield gemm(dk, False, list(stores(dK)))
     again: list[Statement] = [
         When(grouped, [Load(dK_expanded), Store(dK_expanded)]),

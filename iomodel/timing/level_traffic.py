@@ -14,7 +14,7 @@ from iomodel.workloads.workload import Workload
 
 @dataclass(frozen=True)
 class LevelTraffic(Record):
-    """What a call moves over the boundary of a level, and what every schedule of its products moves there.
+    """Traffic of a call over the boundary of a level, and the least traffic of every schedule of its products there.
 
     Attributes
     ----------

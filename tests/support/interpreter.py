@@ -306,15 +306,14 @@ class Machine:
         """Most elements and bytes allocated: inputs always, results from the first store, scratch to the last load."""
         uses: dict[Tensor, list[tuple[int, bool, dict[Axis, int]]]] = {}
         results = {leaf.tensor for leaf, _ in walk(nest) if isinstance(leaf, Store | Fill | Accumulate)}
-        every = [(n, *use) for n, kernel in enumerate(nest) for use in [*self.moved(kernel), *kept(kernel)]]
-        whole = {tensor.name: tensor for _, tensor, _, _ in every if not tensor.inside}
+        passes = [(list(self.moved(kernel)), kept(kernel)) for kernel in nest]
+        whole = {use[0].name: use[0] for moved, after in passes for use in [*moved, *after] if not use[0].inside}
         every = []
         exist: set[Tensor] = set()
-        for n, kernel in enumerate(nest):
-            moved = list(self.moved(kernel))
+        for n, (moved, after) in enumerate(passes):
             exist |= {whole.get(tensor.name, tensor) if tensor.inside else tensor for tensor, _, _ in moved}
             # A kept result that only another condition stores is nowhere.
-            left = [use for use in kept(kernel) if use[0] in exist or use[0] not in results]
+            left = [use for use in after if use[0] in exist or use[0] not in results]
             every += [(n, *use) for use in [*moved, *left]]
         for number, tensor, written, ends in every:
             owner = whole.get(tensor.name, tensor) if tensor.inside else tensor
