@@ -57,6 +57,10 @@ class Formulas:
             return self.compiled.scalars(*point)
         return self.compiled.scalars(*point, *self._counted(workload, point))
 
+    def read(self, point: Sequence[int]) -> tuple[int, ...]:
+        """Return the numbers of a workload on which the values depend."""
+        return tuple(point) if self.nodes else tuple(point[i] for i in self.compiled.read if i < len(point))
+
     def _counted(self, workload: Shape, point: tuple[int, ...]) -> Iterator[int]:
         assert isinstance(workload, Attention)  # only a mask has counts without a formula
         for quantity, outer, sizes in self.nodes:

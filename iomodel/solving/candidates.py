@@ -28,7 +28,7 @@ from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.on_device import LaunchProblem, LaunchProblems, nothing_fits, ways_for
 from iomodel.solving.parts import most_kv
 from iomodel.solving.problem import Tile
-from iomodel.solving.tile_table import Fitting, TileTable
+from iomodel.solving.tile_table import TileTable, tile_tables
 from iomodel.timing.clock import Clock, clock_for
 from iomodel.timing.parameters import Parameters
 from iomodel.workloads.attention import Attention
@@ -142,34 +142,34 @@ class Candidates:
 def candidates(question: TileSearch) -> Candidates:
     """Time every tile that fits; raise InfeasibleError if no tile fits, InputError if no option is allowed."""
     found = families(question)
-    ways = [(number, way) for number, family in enumerate(found) for way in family.setting.variants.ways]
-    kernels: dict[tuple[int, int], list[tuple[int, Fitting]]] = {}
-    for place, (number, way) in enumerate(ways):
-        fitting = Fitting.of(way)
-        if fitting is not None:
-            kernels.setdefault((number, id(way.placement)), []).append((place, fitting))
-    timed = [_timed(found[number], number, alike) for (number, _), alike in kernels.items()]
+    ways: list[LaunchProblem] = []
+    timed = []
+    for number, family in enumerate(found):
+        own = family.setting.variants.ways
+        for table in tile_tables(own, family.numbers):
+            columns = _timed(family, table)
+            timed.append({**columns, "family": np.full(len(columns["way"]), number), "way": columns["way"] + len(ways)})
+        ways.extend(own)
     columns = {name: np.concatenate([part[name] for part in timed]) for name in timed[0]} if timed else {"seconds": ()}
     if not len(columns["seconds"]):
         variants = found[0].setting.variants
         raise nothing_fits(question.algorithm, question.device, variants.ways)
     order = np.lexsort([columns[name] for name in ("warps", "shared", "less_keys", "requested", "seconds")])
     return Candidates(
-        tuple(found), tuple(way for _, way in ways), {name: column[order] for name, column in columns.items()}
+        tuple(found), tuple(ways), {name: column[order] for name, column in columns.items()}
     )
 
 
-def _timed(family: SettingGroup, number: int, alike: Sequence[tuple[int, Fitting]]) -> dict[str, Any]:
-    """Time the tiles of the launch configurations of one kernel."""
-    clock, every = family.setting.clock, TileTable.of([fitting for _, fitting in alike], family.numbers)
+def _timed(family: SettingGroup, every: TileTable) -> dict[str, Any]:
+    """Time the tiles of launch configurations of a family."""
+    clock = family.setting.clock
     most = np.array([np.inf if limit is None else limit for limit in family.most])[every.columns["number"]]
     tiles = every.at(np.flatnonzero(every.sizes[every.placement.tiles[1]] <= most))
     names = family.setting.variants.ask.compiled.tiles
     work = clock.over(tiles.placement.widths, {name: tiles.sizes[name] for name in names}, tiles.numbers)
     seconds = clock.seconds_over(work, tiles.launched(clock))
     requested = sum(demand.requested_bytes for demand in work)
-    way = np.array([place for place, _ in alike])[tiles.columns["fitting"]]
-    columns = {"seconds": seconds, "requested": requested, "family": number, "way": way, **tiles.columns}
+    columns = {"seconds": seconds, "requested": requested, **tiles.columns}
     return {name: np.broadcast_to(values, len(tiles)) for name, values in columns.items()}
 
 

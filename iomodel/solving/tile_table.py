@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from iomodel.devices.cache import per_device
+from iomodel.placement.limits import DeviceLimits
 from iomodel.placement.placement import Launch, Placement
 from iomodel.solving.on_device import LaunchProblem
+from iomodel.solving.problem import TileRange
 from iomodel.timing.clock import SCHEDULERS, Clock
 from iomodel.timing.kernel_time import Launched
 
@@ -27,35 +30,82 @@ class Fitting:
     @classmethod
     def of(cls, variant: LaunchProblem) -> Fitting | None:
         """Find the tiles that fit; None if there are none."""
-        problem, placement, launch = variant.problem, variant.placement, variant.launch
-        outer, inner, budget = problem.outer, problem.inner, problem.budget
-        if (outer.first, inner.first) == (outer.last, inner.last):  # a size that the kernel is compiled for
-            most, widest = outer.first, inner.first
-        else:
-            found = outer.largest(lambda u: problem.footprint(u, inner.first), budget)
-            if found is None:
-                return None
-            most, widest = found, inner.largest(lambda v: problem.footprint(outer.first, v), budget) or inner.first
-        sizes = (
-            np.arange(side.first, last + 1, side.step, dtype=np.int64)
-            for side, last in ((outer, most), (inner, widest))
-        )
-        u, v = (size.ravel() for size in np.meshgrid(*sizes, indexing="ij"))
-        query, key = variant.sizes((u, v)).values()
-        shared, columns = placement.memory(query, key, launch.stages, launch.warps)
-        registers = placement.registers_of(query, key, launch.warps)
-        blocks = placement.room(shared, registers, launch.warps, columns)
-        fits = (shared <= budget) & (registers <= placement.registers_limit(launch.warps))
-        fits &= blocks >= variant.least_blocks
-        return cls(variant, u[fits], v[fits], *(np.broadcast_to(value, u.shape)[fits] for value in (shared, blocks)))
+        found = _room(variant.placement.device, RoomKey.of(variant))
+        if found is None:
+            return None
+        within = [
+            (size >= side.first) & (size <= side.last)
+            for size, side in zip(found[:2], (variant.problem.outer, variant.problem.inner), strict=True)
+        ]
+        places = np.flatnonzero(within[0] & within[1])
+        return cls(variant, *(values[places] for values in found)) if len(places) else None
+
+
+@dataclass(frozen=True)
+class RoomKey:
+    """The inputs that decide which tiles fit; the longest tiles are rounded up, for other lengths to share them."""
+
+    known: tuple[Any, ...]
+    sides: tuple[TileRange, TileRange]
+    variant: LaunchProblem = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, variant: LaunchProblem) -> RoomKey:
+        """Return the key of a launch configuration."""
+        placement, problem = variant.placement, variant.problem
+        numbers = (formulas.read(placement.padded.point) for formulas in (placement.shared, placement.registers))
+        known = (
+            id(placement.residency), id(placement.shared), id(placement.registers), *numbers,
+            placement.padded.element_size, variant.launch.warps, variant.launch.stages, variant.names,
+            variant.least_blocks,
+        )  # fmt: skip
+        return cls(known, (_rounded(problem.outer), _rounded(problem.inner)), variant)
+
+
+def _rounded(side: TileRange) -> TileRange:
+    """Return all sizes of a tile from one step to a power of two of them; one that is compiled for stays."""
+    if side.first == side.last:
+        return TileRange(side.first, side.first)
+    return TileRange(side.step << (side.last // side.step - 1).bit_length(), side.step)
+
+
+@per_device
+def _room(device: DeviceLimits, key: RoomKey) -> tuple[Any, Any, Any, Any] | None:
+    """Find the tiles that fit a device, with their shared memory [B] and blocks per SM; None if there are none."""
+    variant, (outer, inner) = key.variant, key.sides
+    problem, placement, launch = variant.problem, variant.placement, variant.launch
+    if (outer.first, inner.first) == (outer.last, inner.last):  # a size that the kernel is compiled for
+        most, widest = outer.first, inner.first
+    else:
+        found = outer.largest(lambda u: problem.footprint(u, inner.first), device.shared_per_block)
+        if found is None:
+            return None
+        most = found
+        widest = inner.largest(lambda v: problem.footprint(outer.first, v), device.shared_per_block) or inner.first
+    sizes = (
+        np.arange(side.first, last + 1, side.step, dtype=np.int64) for side, last in ((outer, most), (inner, widest))
+    )
+    u, v = (size.ravel() for size in np.meshgrid(*sizes, indexing="ij"))
+    query, key_rows = variant.sizes((u, v)).values()
+    shared, columns = placement.memory(query, key_rows, launch.stages, launch.warps)
+    registers = placement.registers_of(query, key_rows, launch.warps)
+    blocks = placement.room(shared, registers, launch.warps, columns)
+    fits = (shared <= device.shared_per_block) & (registers <= placement.registers_limit(launch.warps))
+    fits &= blocks >= variant.least_blocks
+    shared, blocks = (np.broadcast_to(value, u.shape) for value in (shared, blocks))
+    return u[fits], v[fits], shared[fits], blocks[fits]
 
 
 @dataclass(frozen=True)
 class TileTable:
-    """The tiles of the launch configurations of one kernel, once for each choice of the numbers that it searches.
+    """Tiles of launch configurations that are timed together, once for each choice of the numbers that are searched.
 
     Attributes
     ----------
+    placement : Placement
+        The layout of the first of the launch configurations; the others have rows of the same widths.
+    launches : tuple of Launch
+        A launch configuration of each layout of warps.
     sizes, numbers : mapping of str to array
         Tiles [rows], and the searched numbers, such as `splits`.
     columns : mapping of str to array
@@ -66,22 +116,23 @@ class TileTable:
     """
 
     placement: Placement
-    launch: Launch
-    layouts: tuple[tuple[int, int], ...]
+    launches: tuple[Launch, ...]
     sizes: Mapping[str, Any]
     numbers: Mapping[str, Any]
     columns: Mapping[str, Any]
     steps: Mapping[str, Any]
 
     @classmethod
-    def of(cls, alike: Sequence[Fitting], choices: Sequence[Mapping[str, Any]]) -> TileTable:
-        """Lay the tiles of all launch configurations out, once for each choice of the numbers."""
-        first, lengths = alike[0].variant, [len(fitting.outer) for fitting in alike]
-        launches = [fitting.variant.launch for fitting in alike]
-        layouts = tuple(dict.fromkeys(launch.along for launch in launches))
+    def of(cls, alike: Mapping[int, Fitting], choices: Sequence[Mapping[str, Any]]) -> TileTable:
+        """Lay the tiles of launch configurations, by their places, out, once for each choice of the numbers."""
+        fittings = list(alike.values())
+        first, lengths = fittings[0].variant, [len(fitting.outer) for fitting in fittings]
+        layouts = [(id(fitting.variant.placement), fitting.variant.launch.along) for fitting in fittings]
+        launches = dict(zip(layouts, (fitting.variant.launch for fitting in fittings), strict=True))
+        numbered = {layout: number for number, layout in enumerate(launches)}
 
         def joined(name: str) -> Any:
-            return np.tile(np.concatenate([getattr(fitting, name) for fitting in alike]), len(choices))
+            return np.tile(np.concatenate([getattr(fitting, name) for fitting in fittings]), len(choices))
 
         def each(values: Iterable[int]) -> Any:
             return np.tile(np.repeat(list(values), lengths), len(choices))
@@ -89,19 +140,22 @@ class TileTable:
         columns = {name: joined(name) for name in ("outer", "inner", "shared", "blocks")}
         sizes = first.sizes((columns["outer"], columns["inner"]))
         columns |= {
-            "warps": each(launch.warps for launch in launches),
-            "stages": each(launch.stages for launch in launches),
+            "warps": each(fitting.variant.launch.warps for fitting in fittings),
+            "stages": each(fitting.variant.launch.stages for fitting in fittings),
             "less_keys": -sizes[first.placement.tiles[1]],
-            "layout": each(layouts.index(launch.along) for launch in launches),
-            "fitting": each(range(len(alike))),
+            "layout": each(numbered[layout] for layout in layouts),
+            "way": each(alike),
             "number": np.repeat(np.arange(len(choices)), sum(lengths)),
         }
         numbers = {name: np.array([chosen[name] for chosen in choices])[columns["number"]] for name in choices[0]}
         steps = {
-            name: each(0 if fixed else fitting.variant.ranges[name].step for fitting in alike)
-            for name, fixed in zip(first.placement.tiles, first.placement.residency.sizes, strict=True)
+            name: each(
+                0 if fitting.variant.placement.residency.sizes[side] else fitting.variant.ranges[name].step
+                for fitting in fittings
+            )
+            for side, name in enumerate(first.placement.tiles)
         }
-        return cls(first.placement, first.launch, layouts, sizes, numbers, columns, steps)
+        return cls(first.placement, tuple(launches.values()), sizes, numbers, columns, steps)
 
     def __len__(self) -> int:
         return len(self.columns["outer"])
@@ -137,7 +191,7 @@ class TileTable:
 
     def launched(self, clock: Clock, calls: int = 1) -> Launched:
         """Describe the launch configurations to the time model, once for each of so many calls."""
-        each = [clock.launched(replace(self.launch, along=along)) for along in self.layouts]
+        each = [clock.launched(launch) for launch in self.launches]
         column = {name: np.tile(self.columns[name], calls) for name in ("layout", "stages", "warps", "blocks")}
         return replace(
             each[0],
@@ -146,3 +200,15 @@ class TileTable:
             warps=np.maximum(1, column["warps"] // SCHEDULERS),
             blocks_per_sm=column["blocks"],
         )
+
+
+def tile_tables(ways: Sequence[LaunchProblem], choices: Sequence[Mapping[str, Any]]) -> list[TileTable]:
+    """Lay out the tiles that fit, those of the launch configurations that the time model takes at once together."""
+    groups: dict[tuple[Any, ...], dict[int, Fitting]] = {}
+    for place, way in enumerate(ways):
+        fitting = Fitting.of(way)
+        if fitting is not None:
+            layout = way.placement.residency
+            key = (way.placement.widths, way.placement.tiles, layout.mma, layout.exposed, layout.producers > 0)
+            groups.setdefault(key, {})[place] = fitting
+    return [TileTable.of(alike, choices) for alike in groups.values()]

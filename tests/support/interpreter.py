@@ -322,7 +322,7 @@ class Machine:
         for tensor, found in uses.items():
             if tensor.inside:
                 continue
-            size = max(self.allocated(tensor, ends) for _, _, ends in found)
+            size = max(self.allocated(tensor, ends) for ends in [{}, *(ends for _, _, ends in found)])
             stores = [number for number, written, _ in found if written]
             scratch = bool(stores) and stores[-1] < found[-1][0]
             begin = found[0][0] if found[0][1] else 0

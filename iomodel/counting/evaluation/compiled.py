@@ -7,6 +7,7 @@ integers where it does not (:mod:`iomodel.counting.evaluation.array_engine`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dis import get_instructions
 from fractions import Fraction
 from functools import cached_property
 from types import FunctionType
@@ -71,6 +72,21 @@ class Compiled:
     @cached_property
     def _scalar(self) -> Callable[..., tuple[int | Fraction, ...]]:
         return self.function(SCALAR)
+
+    @cached_property
+    def read(self) -> tuple[int, ...]:
+        """Places of the inputs on which the values depend.
+
+        >>> from sympy import symbols
+        >>> a, b, c = symbols("a b c", integer=True)
+        >>> Compiled([a + 2 * c], (a, b, c)).read
+        (0, 2)
+        """
+        code = self._scalar.__code__
+        used: set[Any] = set()
+        for instruction in get_instructions(code):  # one instruction of Python 3.13 may load two names
+            used.update(value if isinstance(value := instruction.argval, tuple) else (value,))
+        return tuple(place for place, name in enumerate(code.co_varnames[: code.co_argcount]) if name in used)
 
     @cached_property
     def sizes(self) -> Callable[..., tuple[int | Size, ...]]:

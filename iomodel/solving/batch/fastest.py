@@ -18,7 +18,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import implementation_for
 from iomodel.solving.candidates import SettingGroup, TileSearch, families, underfilled
-from iomodel.solving.tile_table import Fitting, TileTable
+from iomodel.solving.tile_table import TileTable, tile_tables
 from iomodel.timing.balance import GridRows
 from iomodel.timing.clock_points import PointCalls
 from iomodel.timing.parameters import DEFAULT
@@ -99,13 +99,7 @@ class FastestSearch:
 
     def _search(self, best: Best, calls: Any, family: SettingGroup) -> None:
         """Time every tile of a family at some calls."""
-        kernels: dict[int, list[Fitting]] = {}
-        for way in family.setting.variants.ways:
-            fitting = Fitting.of(way)
-            if fitting is not None:
-                kernels.setdefault(id(way.placement), []).append(fitting)
-        for alike in kernels.values():
-            tiles = TileTable.of(alike, family.numbers)
+        for tiles in tile_tables(family.setting.variants.ways, family.numbers):
             many = max(1, POINTS // max(1, len(tiles)))
             for start in range(0, len(calls), many):
                 self._offer(best, calls[start : start + many], tiles, family)
