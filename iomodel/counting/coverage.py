@@ -182,17 +182,26 @@ class View:
             for block in path
         )
 
-    def kept(self, axes: Iterable[Axis], path: Path, paged: bool = False, loads: bool = False) -> Expr:
+    def kept(
+        self,
+        axes: Iterable[Axis],
+        path: Path,
+        paged: bool = False,
+        loads: bool = False,
+        whole: Iterable[Axis] = (),
+    ) -> Expr:
         """Return the elements over `axes`, or the loads, that find their tile where a serpentine walk has turned.
 
-        The rules of the language place such a walk (:mod:`iomodel.nests.rules`).
+        `whole` are further axes of the tensor, in which whole tiles are moved. The rules of the language place such a
+        walk (:mod:`iomodel.nests.rules`).
         """
         axes, inner = frozenset(axes), path[-1]
         if not (isinstance(inner, Loop) and inner.serpentine):
             return Integer(0)
         outer = next(block for block in reversed(path[:-1]) if isinstance(block, Loop))
-        by_row = self.packed and head in axes and query in (outer.axis, inner.axis)
-        if inner.axis not in axes or outer.axis in axes or by_row:
+        named = axes.union(whole)
+        by_row = self.packed and head in named and query in (outer.axis, inner.axis)
+        if inner.axis not in axes or outer.axis in named or by_row:
             return Integer(0)
         if self.mask.tabulated:
             raise InputError("mask: given by data with a serpentine loop; allowed: full, causal or a window")

@@ -102,7 +102,7 @@ def _moved(statement: Move, path: Path, view: View) -> Expr:
     if isinstance(statement, Load) and statement.after_first is not None:
         everywhere -= view.covered(axes, view.first_trip(path, statement.after_first), paged, clipped)
     if isinstance(statement, Load):
-        everywhere -= view.kept(axes, path, paged)
+        everywhere -= view.kept(axes, path, paged, whole=whole)
     return Mul(*whole.values(), everywhere)
 
 

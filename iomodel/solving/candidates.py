@@ -19,6 +19,7 @@ from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.elementwise import ceil_div
 from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.cost import Cost
 from iomodel.counting.options import NUMBERS
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
@@ -103,6 +104,12 @@ class SettingGroup:
             self._built[place] = self.setting if own == self.setting.searched else self.setting.question.setting(own)
         return self._built[place]
 
+    def bound(self, place: int) -> BoundCall:
+        """Return the call with the options of one of the settings."""
+        ask = self.setting.question
+        chosen = {**ask.options, **self.setting.searched, **self.numbers[place]}
+        return BoundCall.bind(ask.algorithm, ask.call, chosen)
+
     def shipped(self, place: int) -> Mapping[str, int] | None:
         """Return the tile that the implementation ships under one of the settings."""
         if place not in self._shipped:
@@ -132,6 +139,12 @@ class Candidates:
         tile = int(at["outer"]), int(at["inner"])
         setting = self.families[at["family"]].at(int(at["number"]))
         return setting, setting.way(self.ways[at["way"]], tile), tile, float(at["seconds"])
+
+    def cost(self, place: int) -> Cost:
+        """Evaluate the exact cost of one candidate."""
+        family, way = (self.columns[name][place] for name in ("family", "way"))
+        tile = (int(self.columns[name][place]) for name in ("outer", "inner"))
+        return self.families[family].bound(int(self.columns["number"][place])).cost(self.ways[way].sizes((*tile,)))
 
     def key(self, place: int) -> tuple[Any, ...]:
         """Return the tiles, launch and searched options, which name a candidate to its user."""

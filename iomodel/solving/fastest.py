@@ -61,7 +61,7 @@ def solve_fastest(
     )
     cheapest = int((columns["requested"] + ~alike * columns["requested"].max()).argmin())
     solution = setting.variants.solution(
-        as_runner_up(ranked, cheapest).hbm_bytes,
+        ranked.cost(cheapest).hbm_bytes,
         way,
         tile,
         0.0,
@@ -92,7 +92,7 @@ def as_runner_up(ranked: Candidates, place: int) -> RunnerUp:
         # A tile beyond the end of an axis is searched in the coarsest layout alone; its launch takes the fastest.
         seconds = min(seconds, setting.clock.fastest(sizes, launch).seconds)
     tiles = {**sizes, **launch, **{name: int(value) for name, value in setting.searched.items()}}
-    return RunnerUp(FrozenDict(tiles), setting.variants.cost(sizes).hbm_bytes, seconds)
+    return RunnerUp(FrozenDict(tiles), ranked.cost(place).hbm_bytes, seconds)
 
 
 def _is_shipped(ranked: Candidates, place: int) -> bool:

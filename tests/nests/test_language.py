@@ -461,6 +461,7 @@ def test_folding_a_declaration_counts_what_running_it_counts(name: str, way: str
 
 
 rows, keys, wide = Tensor("rows", (query,)), Tensor("keys", (key,)), Tensor("wide", (query, key))
+matrix = Tensor("matrix", (query, depth))
 cached = Tensor("cached", (key, depth), paged=True)
 slabs = Tensor("slabs", (slab, query), "fp32")
 partial = Tensor("partial", (split, query), "fp32")
@@ -533,6 +534,10 @@ CORNERS: dict[str, Nest] = {
     "queries up and down": one(
         Loop(key, B_c, [Loop(query, B_r, [Load(rows), Load(keys), Load(by_head)], masked=True, serpentine=True)])
     ),
+    "columns up and down, in padded tiles of the rows around": one(
+        Loop(query, B_r, [Loop(depth, m_1, [Load(matrix, padded=(query,))], masked=True, serpentine=True)])
+    ),
+    "whole tiles shorter than the pages around them": one(Loop(key, B_c, [Load(cached, padded=(key,))])),
     "a sum in one of several slabs": one(
         Loop(
             query,
