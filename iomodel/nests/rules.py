@@ -30,7 +30,7 @@ from iomodel.nests.language import (
     walk,
 )
 from iomodel.nests.symbols import NAME_OF
-from iomodel.nests.tensors import grouped, key, query
+from iomodel.nests.tensors import grouped, head, key, query
 
 
 class DeclarationError(IOModelError):
@@ -83,7 +83,7 @@ def check(nest: Nest) -> None:
                 raise DeclarationError(
                     f"{kernel.title}: {statement.tensor.name} is clipped, but covers no axis, or both, of a masked loop"
                 )
-        if isinstance(statement, Load) and statement.after_first in statement.tensor.axes:
+        if isinstance(statement, Load) and _walked(statement.after_first) & {*statement.tensor.axes}:
             raise DeclarationError(
                 f"{kernel.title}: {statement.tensor.name} skips the first trip, but its tile changes at every trip"
             )
@@ -160,6 +160,11 @@ def _check_serpentine(kernel: Kernel, loop: Loop, around: Path) -> None:
     for load in (statement for statement in loop.body if isinstance(statement, Load)):
         if load.clipped or loop.axis in load.padded:
             raise DeclarationError(f"{place} has a clipped or padded load of {load.tensor.name}")
+
+
+def _walked(axis: Axis | None) -> set[Axis | None]:
+    """Return the axes whose tile changes in a loop: packed queries are rows of several heads."""
+    return {axis, head} if axis == query else {axis}
 
 
 def _masked(path: Path) -> list[Axis]:

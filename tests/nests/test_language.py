@@ -225,7 +225,8 @@ def leaves(draw: st.DrawFn, around: Around) -> Statement:
     match kind if held or kind not in {"store", "accumulate"} else "load":
         case "load":
             tensor = draw(tensors)
-            could = around.masked not in tensor.axes and not around.guarded
+            changing = {around.masked, head} if around.masked == query else {around.masked}
+            could = not changing & {*tensor.axes} and not around.guarded
             waits = around.masked if could and draw(st.booleans()) else None
             held.add(tensor)
             return Load(tensor, waits, draw(padded(tensor)), draw(st.booleans()))
@@ -613,6 +614,11 @@ def test_corners(name: str, kind: MaskKind, packed: bool, values: dict[Symbol, i
 def test_a_first_trip_that_no_fold_knows_is_refused(inside: list[Statement], message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         check(one(Loop(query, B_r, [Loop(key, B_c, inside, masked=True)])))
+
+
+def test_the_heads_of_packed_queries_change_at_every_trip() -> None:
+    with pytest.raises(DeclarationError, match="its tile changes at every trip"):
+        check(one(Loop(key, B_c, [Loop(query, B_r, [Load(ahead, after_first=query)], masked=True)])))
 
 
 HALVES = (Piece(Integer(2), {N_q: ceiling(N_q / 2)}, "full"),)
