@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from iomodel.solving.solve_many import solve_many as solve_many
     from iomodel.solving.staircase import Staircase as Staircase
     from iomodel.solving.staircase import staircase as staircase
+    from iomodel.solving.tile_times import TileTimes as TileTimes
+    from iomodel.solving.tile_times import tile_times as tile_times
     from iomodel.studies.compare import Comparison as Comparison
     from iomodel.studies.compare import compare as compare
     from iomodel.studies.compare_time import TimeComparison as TimeComparison
@@ -161,6 +163,10 @@ _PUBLIC = {
     "solving.staircase": (
         "Staircase",
         "staircase",
+    ),
+    "solving.tile_times": (
+        "TileTimes",
+        "tile_times",
     ),
     "studies.compare": (
         "Comparison",

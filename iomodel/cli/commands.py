@@ -35,6 +35,10 @@ COMMANDS = {
 """The module of each command, in the order of the help page; the function has the name of the command."""
 
 
+WORDS, HELPED = "iomodel.words", "iomodel.helped"
+"""Keys of a parser's context: the words of the command line, and whether they ask for help."""
+
+
 class Commands(MutableMapping[str, Any]):
     """The command parsers by name, each built on first use."""
 
@@ -86,7 +90,28 @@ class LazyGroup(PlainText, TyperGroup):
 
 
 class PlainCommand(PlainText, TyperCommand):
-    """One command."""
+    """One command, whose help page shows the options of the algorithm that precedes --help."""
+
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        """Keep the words for the help page, and parse them."""
+        context.meta[WORDS] = tuple(arguments)
+        return super().parse_args(context, arguments)
+
+    def format_help(self, context: Any, formatter: Any) -> None:
+        """Write the help page."""
+        context.meta[HELPED] = True
+        super().format_help(context, formatter)
+
+    def get_params(self, context: Any) -> list[Any]:
+        """Return the parameters; on a help page those of the named algorithm."""
+        parameters = super().get_params(context)
+        takes_one = any(parameter.name == "algorithm" for parameter in parameters)
+        if not (takes_one and context.meta.get(HELPED)):
+            return parameters
+        from iomodel.cli.algorithm_help import named_algorithm, relevant
+
+        declaration = named_algorithm(context.meta.get(WORDS, ()))
+        return parameters if declaration is None else relevant(parameters, declaration)
 
 
 def _parser(name: str, command: Any) -> Any:

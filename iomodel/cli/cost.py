@@ -36,6 +36,15 @@ def formula(
     algorithm: Algorithm,
     *,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.", rich_help_panel="Output")] = False,
+    square: Annotated[
+        bool, typer.Option("--square", help="With N queries and N keys, rows of one width.", rich_help_panel="Output")
+    ] = False,
+    leading: Annotated[
+        bool,
+        typer.Option(
+            "--leading", help="Tiles of least traffic and its leading term in N, d and M.", rich_help_panel="Output"
+        ),
+    ] = False,
     json: Json = False,
     **arguments: Any,
 ) -> None:
@@ -46,13 +55,19 @@ def formula(
     """
     from iomodel.counting.expressions import expressions
     from iomodel.counting.expressions_text import readable
+    from iomodel.counting.optimum import optimum
 
     direction = arguments["direction"] or "forward"
     chosen = {
         **values.options(arguments, list_algorithms()),
         **values.features(arguments, (*FEATURE_NAMES, *LAYER_FEATURES)),
     }
+    if leading:
+        best = optimum(algorithm, typed_mask(arguments), direction, **chosen)
+        emit(best.latex() if latex else best if json else str(best), json and not latex)
+        return
     formulas = expressions(algorithm, typed_mask(arguments), direction, **chosen)
+    formulas = formulas.square() if square else formulas
     if json:
         emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True)
     else:

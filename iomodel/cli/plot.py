@@ -1,4 +1,4 @@
-"""Commands that draw pictures: `iomodel plot roofline | traffic | feasible | breakdown | crossover | staircase`."""
+"""Commands that draw pictures, such as `iomodel plot roofline` and `iomodel plot times`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from iomodel.cli.options import (
     BUDGET,
     DEVICE,
     IMPLEMENTATION,
+    KERNELS,
     LAUNCHED,
     TILE,
     WORKLOAD,
@@ -26,6 +27,7 @@ from iomodel.cli.options import (
 )
 from iomodel.cli.output import emit
 from iomodel.cli.signature import option, switch, with_options
+from iomodel.cli.tiles import timed_tiles
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError
 from iomodel.workloads.attention import as_attention
@@ -47,6 +49,7 @@ SRAM = [
     *(known for known in BUDGET if known.name in ("alignment", "min_block_kv")),
 ]
 BARE = [known for known in BUDGET if known.name in ("sram_bytes", "sram_elements", "alignment")]
+TIMED = [IMPLEMENTATION, *(known for known in (*BUDGET, *KERNELS) if known.name.startswith("min_block"))]
 TILE_NAMES = [parameter.name for parameter in TILE]
 LAUNCH_NAMES = [parameter.name for parameter in LAUNCHED]
 
@@ -110,6 +113,19 @@ def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> 
         )
 
     _drawn(arguments, json, draw)
+
+
+@plot.command()
+@with_options(WORKLOAD, [DEVICE], TIMED, ALGORITHM, FILE)
+def times(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """Draw the time of every tile that fits a device, with the fastest and the shipped tile marked.
+
+    Example:
+      iomodel plot times flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output times.svg
+    """
+    from iomodel.plots import tile_times as draw
+
+    _drawn(arguments, json, lambda: draw(timed_tiles(algorithm, arguments)))
 
 
 @plot.command()

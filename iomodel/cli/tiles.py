@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,18 +22,39 @@ from iomodel.cli.options import (
     WORKLOAD,
     Algorithm,
     Json,
+    algorithm_names,
 )
 from iomodel.cli.output import emit
 from iomodel.cli.signature import with_options
 from iomodel.errors import InputError
 from iomodel.workloads.attention import as_attention
+from iomodel.workloads.varlen import as_call
 
+if TYPE_CHECKING:
+    from iomodel.solving.tile_times import TileTimes
+
+Compared = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help=f"Algorithms, all by default: {', '.join(list_algorithms())}.",
+        autocompletion=algorithm_names,
+        show_default=False,
+    ),
+]
 TILE_NAMES = [parameter.name for parameter in TILE]
 LAUNCH_NAMES = [parameter.name for parameter in LAUNCHED]
 
 
 @with_options(WORKLOAD, BUDGET, KERNELS, ALGORITHM)
-def tiles(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+def tiles(
+    algorithm: Algorithm,
+    *,
+    map: Annotated[
+        bool, typer.Option("--map", help="Print the time of every tile that fits, as a map.", rich_help_panel="Output")
+    ] = False,
+    json: Json = False,
+    **arguments: Any,
+) -> None:
     """Find the fastest tiles on a device, or those with the least traffic in a memory, with a proof.
 
     Example:
@@ -42,6 +64,9 @@ def tiles(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
 
     chosen, form = values.options(arguments, list_algorithms()), arguments["emit"]
     limits = values.budget(arguments)
+    if map:
+        emit(timed_tiles(algorithm, arguments), json)
+        return
     if form is None:
         emit(solve(algorithm, values.workload(arguments, algorithm), **limits, **chosen), json)
         return
@@ -49,6 +74,22 @@ def tiles(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
 
     limits["top"] = MOST
     typer.echo(exported(solve(algorithm, values.workload(arguments, algorithm), **limits, **chosen), form))
+
+
+def timed_tiles(algorithm: str, arguments: Mapping[str, Any]) -> TileTimes:
+    """Time every tile that fits the given device."""
+    from iomodel.solving.tile_times import tile_times
+
+    if arguments["hardware"] is None:
+        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    taken = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
+    limits, chosen = values.budget(arguments), values.options(arguments, list_algorithms())
+    refused = [name for name in limits if name not in (*taken, "objective") or limits[name] == "traffic"]
+    refused += [name for name in ("emit",) if arguments.get(name) is not None]
+    if refused:
+        raise InputError(f"{refused[0]}: given for a map of times; allowed: {', '.join(taken)}")
+    limits.pop("objective", None)
+    return tile_times(algorithm, as_call(values.workload(arguments, algorithm)), **limits, **chosen)
 
 
 @with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM)
@@ -68,14 +109,18 @@ def check(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
 
 
 @with_options(WORKLOAD, BUDGET, [IMPLEMENTATION, OBJECTIVE, APPROXIMATE], ALGORITHM)
-def compare(*, json: Json = False, **arguments: Any) -> None:
-    """Solve every algorithm and list them side by side, by time on a device or by traffic in a memory.
+def compare(algorithms: Compared = None, *, json: Json = False, **arguments: Any) -> None:
+    """Solve several algorithms and list them side by side, by time on a device or by traffic in a memory.
 
     Example:
-      iomodel compare --hardware a100-sxm4-80gb --q-len 4096 --head-dim 64
+      iomodel compare flash2 flash3 split_kv --hardware h100-sxm5 --q-len 4096 --head-dim 64
     """
     from iomodel.studies.compare import compare as solve_all
 
     chosen = values.options(arguments, list_algorithms())
-    approximate = bool(arguments["approximate"])
-    emit(solve_all(values.workload(arguments), **values.budget(arguments), approximate=approximate, **chosen), json)
+    call, approximate = (
+        values.workload(arguments, algorithms[0] if algorithms else None),
+        bool(arguments["approximate"]),
+    )
+    limits = values.budget(arguments)
+    emit(solve_all(call, **limits, approximate=approximate, algorithms=algorithms or None, **chosen), json)

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
 from iomodel.common.results import Record
 
+ANSWER, LIMIT, WARNING = "bold", "bold cyan", "yellow"
+"""Styles of the answer, of what limits it, and of what it assumes."""
+
+
+class Mark(str):
+    """The text of a cell or note, with the style in which a terminal with colours shows it."""
+
+    __slots__ = ("style",)
+    style: str
+
+    def __new__(cls, text: str, style: str) -> Mark:
+        """Mark a text with a style."""
+        marked = super().__new__(cls, text)
+        marked.style = style
+        return marked
+
 
 @dataclass(frozen=True)
 class Table:
     """Rows under a title; a column whose name begins with ">" is aligned to the right.
 
-    `notes` follow the rows. Where `folded`, long cells take several lines rather than lose letters, the first column
-    apart.
+    `notes` follow the rows. The columns named in `extra` are left out where the table is wider than the terminal, the
+    last of them first; a table that is still too wide lists the columns of each row below each other. Text wraps at
+    spaces; where `folded`, anywhere, the first column apart.
     """
 
     title: str
@@ -24,30 +41,27 @@ class Table:
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
     folded: bool = False
+    extra: Sequence[str] = ()
 
-    def __rich__(self) -> Any:
-        """Return the table of the terminal."""
-        from rich import box
-        from rich.table import Table as Drawn
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        """Return the parts of the table for a terminal of this width."""
+        from iomodel.common.table_layout import laid_out
 
-        caption = "\n".join(map(escape_markup, self.notes)) or None
-        drawn = Drawn(
-            title=escape_markup(self.title) or None,
-            title_justify="left",
-            caption=caption,
-            caption_justify="left",
-            box=box.SIMPLE_HEAD,
-        )
-        for place, column in enumerate(self.columns):
-            drawn.add_column(
-                column.removeprefix(">"),
-                justify="right" if column.startswith(">") else "left",
-                overflow="fold" if self.folded else "ellipsis",
-                no_wrap=self.folded and not place,
-            )
-        for row in self.rows:
-            drawn.add_row(*map(escape_markup, row))
-        return drawn
+        yield from laid_out(self, options.max_width)
+
+
+def sizes_text(sizes: Mapping[str, Any]) -> str:
+    """Write tiles and the launch configuration as they are given to a function.
+
+    >>> sizes_text({"block_q": 128, "block_kv": 64})
+    'block_q=128, block_kv=64'
+    """
+    return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "no tiles"
+
+
+def assumed(notes: Iterable[str]) -> list[Mark]:
+    """Return the assumptions of a result as notes of its table."""
+    return [Mark(f"assumed: {note}", WARNING) for note in notes]
 
 
 def escape_markup(text: str) -> str:

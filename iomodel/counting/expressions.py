@@ -129,6 +129,19 @@ class Expressions(Counts[Expr], PlainData):
         values = FrozenDict({name: point[BY_NAME[name]] for name in replacements})
         return replace(self, **changes, substitutions=(*self.substitutions, values))
 
+    def square(self) -> Expressions:
+        """Return the expressions of a call with as many keys as queries and rows of one width.
+
+        >>> import iomodel
+        >>> iomodel.expressions("flash2").subs(batch=1, heads=1).square().reads["K"]
+        N*d*ceiling(N/B_r)
+        """
+        from iomodel.nests.symbols import N, d
+
+        equal = {"q_len": N, "kv_len": N, "value_dim": d}
+        known = {name for values in self.substitutions for name in values}
+        return self.subs({name: symbol for name, symbol in equal.items() if name not in known})
+
     def latex(self) -> str:
         r"""Render the quantities as a LaTeX `aligned` block.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from iomodel.common.display import Result, Table
+from iomodel.common.display import Result, Table, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.quantities import QUANTITIES, TOTALS, Counts, table_rows
 from iomodel.workloads.workload import Workload
@@ -60,7 +60,7 @@ class Cost(Counts[int], Result):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        tiles = ", ".join(f"{name} = {size}" for name, size in self.tiles.items()) or "no tiles"
+        tiles = sizes_text(self.tiles)
         rows = [(f"reads {name}", f"{count:,}", "elements") for name, count in self.reads.items()]
         rows += [(f"writes {name}", f"{count:,}", "elements") for name, count in self.writes.items()]
         rows += [("HBM accesses", f"{self.hbm_elements:,}", "elements"), *table_rows(self)]

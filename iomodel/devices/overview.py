@@ -7,6 +7,8 @@ from typing import Any
 from iomodel.common.display import Table
 from iomodel.devices.device import Hardware, hardware, list_hardware
 
+EXTRA = ("bf16 or fp16 peak", "HBM bandwidth", "HBM", "SRAM per block", "units", "device")
+
 
 def every_device() -> dict[str, Hardware]:
     """Load every shipped device, keyed by name."""
@@ -19,7 +21,7 @@ def overview() -> Any:
     devices = every_device()
     simulated = sum(device.simulated for device in devices.values())
     title = f"{len(devices) - simulated} devices, and {simulated} simulated for teaching"
-    return Table(title, columns, [_row(*item) for item in devices.items()])
+    return Table(title, columns, [_row(*item) for item in devices.items()], extra=EXTRA)
 
 
 def _row(name: str, device: Hardware) -> tuple[str, ...]:

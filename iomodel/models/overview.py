@@ -11,6 +11,8 @@ from iomodel.models.table import CONTEXT
 
 COLUMNS = ("name", ">parameters", ">active", ">layers", ">heads", ">KV heads", ">head width", ">KV B/token")
 
+EXTRA = ("active", "KV B/token", "layers", "head width", "KV heads", "heads")
+
 
 def every_model() -> dict[str, ModelSpec]:
     """Load every shipped model, keyed by name."""
@@ -21,7 +23,8 @@ def overview(context: int = CONTEXT, kv_dtype: str | None = None) -> Any:
     """Build a table of all shipped models; the cache is in bf16 by default."""
     columns = (*COLUMNS, f">KV of {context:,} tokens")
     models = every_model()
-    return Table(f"{len(models)} models", columns, [row(*item, context, kv_dtype) for item in models.items()])
+    rows = [row(*item, context, kv_dtype) for item in models.items()]
+    return Table(f"{len(models)} models", columns, rows, extra=EXTRA)
 
 
 def row(name: str, spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.common.display import Result, Table
+from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.validation import as_integer, as_mapping
@@ -86,10 +86,14 @@ class Check(Result):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        tiles = ", ".join(f"{name} = {size}" for name, size in self.tiles.items())
-        verdict = ("fits", "yes" if self.fits else "no", "")
-        rows = [verdict, ("layout", self.residency, ""), *self.resource_rows(), ("binding", self.binding, "")]
-        return [Table(f"{self.algorithm}: {tiles} on {self.device}", ("", ">value", "unit"), rows)]
+        verdict = ("fits", Mark("yes" if self.fits else "no", ANSWER), "")
+        rows = [
+            verdict,
+            ("layout", self.residency, ""),
+            *self.resource_rows(),
+            ("binding", Mark(self.binding, LIMIT), ""),
+        ]
+        return [Table(f"{self.algorithm}: {sizes_text(self.tiles)} on {self.device}", ("", ">value", "unit"), rows)]
 
 
 def check(

@@ -1,4 +1,4 @@
-"""Pictures: rooflines, traffic against SRAM, feasible tiles, time breakdowns, crossovers and staircases.
+"""Pictures: rooflines, traffic, feasible tiles, times of tiles and resources, crossovers and staircases.
 
 Each function returns a new matplotlib figure without the global state of pyplot, so it is safe to call from several
 threads, and the figure displays in notebooks. Matplotlib is imported when the first picture is made.
@@ -11,6 +11,7 @@ from iomodel.plots.feasible import feasible_tiles
 from iomodel.plots.roofline import Point, roofline
 from iomodel.plots.roofs import Roofs, roofs
 from iomodel.plots.staircase import staircase
+from iomodel.plots.tile_times import tile_times
 from iomodel.plots.traffic import traffic_against_sram
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "roofs",
     "save",
     "staircase",
+    "tile_times",
     "traffic_against_sram",
 ]

@@ -142,7 +142,7 @@ def _cells(picture: Any, axes: Any, grid: TileMap) -> None:
     factor, unit = words.scale(most, "B")
     axes.set_facecolor("#F2F2F2")
     drawn = axes.pcolormesh(
-        _edges(grid.columns), _edges(grid.rows), shown_bytes / factor, cmap="cividis", gid="traffic", zorder=1,
+        _edges(grid.columns), _edges(grid.rows), shown_bytes / factor, cmap="cividis_r", gid="traffic", zorder=1,
         norm=LogNorm(least / factor, max(most, 1.001 * least) / factor), edgecolor="white", linewidth=0.3,
     )  # fmt: skip
     bar = picture.colorbar(drawn, ax=axes, pad=0.02, aspect=30)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.display import sizes_text
 from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import cost
@@ -197,7 +198,7 @@ def _mapped(
     fits = np.array([[cell[0] for cell in row] for row in judged]) & np.isfinite(np.array(traffic))
     misfit = "fewer tiles than splits" if solution.placed is None else "not a multiple of the MMA step of the warps"
     if len(chosen) > 2:
-        notes += (", ".join(f"{name} = {size}" for name, size in list(chosen.items())[2:]),)
+        notes += (sizes_text(dict(list(chosen.items())[2:])),)
     if not even(rows) or not even(columns):
         notes += ("not all sizes are drawn",)
     return TileMap(solution, (first, second), rows, columns, np.array(traffic), fits, shares, misfit, notes)

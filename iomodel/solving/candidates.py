@@ -142,9 +142,9 @@ class Candidates:
 
     def cost(self, place: int) -> Cost:
         """Evaluate the exact cost of one candidate."""
-        family, way = (self.columns[name][place] for name in ("family", "way"))
-        tile = (int(self.columns[name][place]) for name in ("outer", "inner"))
-        return self.families[family].bound(int(self.columns["number"][place])).cost(self.ways[way].sizes((*tile,)))
+        at = {name: int(self.columns[name][place]) for name in ("family", "number", "way", "outer", "inner")}
+        call = self.families[at["family"]].bound(at["number"])
+        return call.cost(self.ways[at["way"]].sizes((at["outer"], at["inner"])))
 
     def key(self, place: int) -> tuple[Any, ...]:
         """Return the tiles, launch and searched options, which name a candidate to its user."""
@@ -168,9 +168,7 @@ def candidates(question: TileSearch) -> Candidates:
         variants = found[0].setting.variants
         raise nothing_fits(question.algorithm, question.device, variants.ways)
     order = np.lexsort([columns[name] for name in ("warps", "shared", "less_keys", "requested", "seconds")])
-    return Candidates(
-        tuple(found), tuple(ways), {name: column[order] for name, column in columns.items()}
-    )
+    return Candidates(tuple(found), tuple(ways), {name: column[order] for name, column in columns.items()})
 
 
 def _timed(family: SettingGroup, every: TileTable) -> dict[str, Any]:

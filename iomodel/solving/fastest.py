@@ -45,7 +45,7 @@ def solve_fastest(
     cost = setting.variants.cost(sizes)
     columns = ranked.columns
     slower = next((place for place in distinct(ranked) if columns["seconds"][place] > seconds), None)
-    shipped = next((place for place in distinct(ranked) if _is_shipped(ranked, place)), None)
+    shipped = next((place for place in distinct(ranked) if is_shipped(ranked, place)), None)
     alike = (columns["family"] == columns["family"][0]) & (columns["number"] == columns["number"][0])
     timed = Timed(
         seconds_of(kernels, setting.clock.parameters),
@@ -95,7 +95,7 @@ def as_runner_up(ranked: Candidates, place: int) -> RunnerUp:
     return RunnerUp(FrozenDict(tiles), ranked.cost(place).hbm_bytes, seconds)
 
 
-def _is_shipped(ranked: Candidates, place: int) -> bool:
+def is_shipped(ranked: Candidates, place: int) -> bool:
     """Check that the implementation ships a tile for the options that go with it."""
     columns = ranked.columns
     family = ranked.families[columns["family"][place]]

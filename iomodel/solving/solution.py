@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from iomodel.common.display import Result, Table
+from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.cost import Cost
 from iomodel.nests.alphabet import (
@@ -90,10 +90,12 @@ class Solution(Result):
         """Return the table of the terminal."""
         unit, why, step = self.budget.unit, self.certificate, self.certificate.next_step
         units = {entry.name: entry.unit for entry in (*TILES, *LAUNCH)}
-        rows = [(name, f"{size:,}", units[name]) for name, size in self.tiles.items()]
-        rows += [(name, str(self.options[name]), "") for name in self.searched]
+        rows: list[tuple[str, str, str]] = [
+            (name, Mark(f"{size:,}", ANSWER), units[name]) for name, size in self.tiles.items()
+        ]
+        rows += [(name, Mark(str(self.options[name]), ANSWER), "") for name in self.searched]
         if self.seconds is not None:
-            rows.append(("time", f"{self.seconds * 1e6:,.1f}", "us"))
+            rows.append(("time", Mark(f"{self.seconds * 1e6:,.1f}", ANSWER), "us"))
         if self.dram_bytes is not None:
             low, high = self.dram_bytes
             between = f"{low:,}" if low == high else f"{low:,} to {high:,}"
@@ -107,17 +109,19 @@ class Solution(Result):
                 if self.placed
                 else [(f"SRAM used of {self.budget.amount:,}", f"{self.footprint:,}", unit)]
             ),
-            ("binding constraint", why.binding, ""),
+            ("binding constraint", Mark(why.binding, LIMIT), ""),
             (f"{step.tile} = {step.size:,} would exceed the {step.resource} by", f"{step.excess:,}", step.unit or unit),
         ]
         if why.runner_up is not None:
             slower = why.runner_up.seconds
             shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else (f"{slower * 1e6:,.1f}", "us")
-            rows.append((f"runner-up: {_choice(why.runner_up)}", *shown))
+            rows.append((f"runner-up: {sizes_text(why.runner_up.tiles)}", *shown))
         if why.shipped is not None:
-            rows.append((f"shipped: {_choice(why.shipped)}", f"{(why.shipped.seconds or 0) * 1e6:,.1f}", "us"))
+            rows.append((f"shipped: {sizes_text(why.shipped.tiles)}", f"{(why.shipped.seconds or 0) * 1e6:,.1f}", "us"))
         if why.least_traffic is not None:
-            rows.append((f"fewest requests: {_choice(why.least_traffic)}", f"{why.least_traffic.hbm_bytes:,}", "B"))
+            rows.append(
+                (f"fewest requests: {sizes_text(why.least_traffic.tiles)}", f"{why.least_traffic.hbm_bytes:,}", "B")
+            )
         elif why.least_hbm_bytes != self.cost.hbm_bytes:
             rows.append(("least traffic of all tiles", f"{why.least_hbm_bytes:,}", "B"))
         if why.lower_bound != why.any_schedule:
@@ -131,15 +135,11 @@ class Solution(Result):
             ),
             (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
-            *((f"assumed: {note}", "", "") for note in self.notes),
         ]
         rows += [
-            (f"{place}: {_choice(choice)}", f"{(choice.seconds or 0) * 1e6:,.1f}", "us")
+            (f"{place}: {sizes_text(choice.tiles)}", f"{(choice.seconds or 0) * 1e6:,.1f}", "us")
             for place, choice in enumerate(self.ranked, 1)
         ]
         by = "" if self.implementation == "textbook" else f", {self.implementation}"
-        return [Table(f"{self.algorithm}{by} on {self.budget.label or self.budget}", ("", ">value", "unit"), rows)]
-
-
-def _choice(choice: RunnerUp) -> str:
-    return ", ".join(f"{name} = {size:,}" for name, size in choice.tiles.items())
+        title = f"{self.algorithm}{by} on {self.budget.label or self.budget}"
+        return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, overload
 
 from iomodel.algorithms import AlgorithmLike, list_algorithms, name_of
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.display import Result, Table
+from iomodel.common.display import Result, Table, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
@@ -107,12 +107,12 @@ class Comparison(Result, Tabular):
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         unit = self.budget.unit
-        columns = ("algorithm", "tiles", ">HBM traffic\n[B]", ">relative\nto best", ">FLOPs", ">intensity\n[FLOP/B]",
-                   f">SRAM used of\n{self.budget.amount:,} [{unit}]")  # fmt: skip
+        columns = ("algorithm", "tiles", ">HBM traffic [B]", ">relative to best", ">FLOPs", ">intensity [FLOP/B]",
+                   f">SRAM used of {self.budget.amount:,} [{unit}]")  # fmt: skip
         rows = [
             (
                 marked(solution.algorithm, self.approximates),
-                ", ".join(f"{name}={size}" for name, size in solution.tiles.items()),
+                sizes_text(solution.tiles),
                 f"{solution.cost.hbm_bytes:,}",
                 f"{self.relative(solution):,.3f}",
                 f"{solution.cost.flops:,}",
@@ -127,11 +127,12 @@ class Comparison(Result, Tabular):
         ]
         return [
             Table(
-                f"all algorithms on {self.budget.label or self.budget}",
+                f"algorithms on {self.budget.label or self.budget}",
                 columns,
                 [*rows, *unfit],
                 footnotes(self.approximates),
                 folded=True,
+                extra=("relative to best", columns[-1].removeprefix(">"), "intensity [FLOP/B]", "FLOPs"),
             )
         ]
 

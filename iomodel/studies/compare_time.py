@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.display import Result, Table
+from iomodel.common.display import Result, Table, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
@@ -83,12 +83,12 @@ class TimeComparison(Result, Tabular):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        columns = ("algorithm", "tiles", ">time\n[us]", ">relative\nto best", ">TFLOP/s", ">MFU\n[%]", "bound by",
-                   ">DRAM traffic\n[MB]", "left out")  # fmt: skip
+        columns = ("algorithm", "tiles", ">time [us]", ">relative to best", ">TFLOP/s", ">MFU [%]", "bound by",
+                   ">DRAM traffic [MB]", "left out")  # fmt: skip
         rows = [
             (
                 marked(candidate.algorithm, self.approximates),
-                ", ".join(f"{name}={size}" for name, size in candidate.tiles.items()),
+                sizes_text(candidate.tiles),
                 f"{candidate.seconds * 1e6:,.1f}",
                 f"{self.relative(candidate):,.2f}",
                 f"{candidate.flops_per_second / 1e12:,.1f}",
@@ -102,11 +102,12 @@ class TimeComparison(Result, Tabular):
         rows += [(marked(name, self.approximates), "none fits", "", "", "", "", "", "", "") for name in self.infeasible]
         return [
             Table(
-                f"all algorithms on {self.hardware.name}, by time",
+                f"algorithms on {self.hardware.name}, by time",
                 columns,
                 rows,
                 footnotes(self.approximates),
                 folded=True,
+                extra=("relative to best", "MFU [%]", "DRAM traffic [MB]", "left out", "TFLOP/s"),
             )
         ]
 

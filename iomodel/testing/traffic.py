@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
-from iomodel.common.display import Table, as_text
+from iomodel.common.display import Table, as_text, sizes_text
 from iomodel.common.validation import as_mapping, index
 from iomodel.counting.cost import Cost
 from iomodel.errors import InputError, shown
@@ -137,7 +137,7 @@ def _report(cost: Cost, counted: Counts, predicted: Counts, wrong: list[Key]) ->
         ratio = ratio or (f"{actual / expected:.4g}" if expected else "-")
         rows.append((" ".join(key).strip(), f"{actual:,}", f"{expected:,}", ratio, explanations[key]))
     columns = ("tensor", ">counted", ">predicted", ">ratio", *(["hint"] if any(explanations.values()) else []))
-    tiles = ", ".join(f"{name} = {size}" for name, size in cost.tiles.items()) or "no tiles"
+    tiles = sizes_text(cost.tiles)
     title = f"{cost.algorithm} at {tiles}: counted traffic differs from the predicted [elements]"
     text = as_text(Table("", columns, [row[: len(columns)] for row in rows])).lstrip("\n")
     return "\n\n".join(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from iomodel.common.display import Result, Table
+from iomodel.common.display import ANSWER, LIMIT, WARNING, Mark, Result, Table, assumed, sizes_text
 from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
@@ -113,11 +113,11 @@ class Estimate(Result, Tabular):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        tiles = ", ".join(f"{name} = {size}" for name, size in self.tiles.items()) or "no tiles"
+        tiles = sizes_text(self.tiles)
         low, high = self.dram_bytes
         rows = [
-            ("time", f"{self.seconds * 1e6:,.1f}", "us"),
-            ("bound by", self.bound, ""),
+            ("time", Mark(f"{self.seconds * 1e6:,.1f}", ANSWER), "us"),
+            ("bound by", Mark(self.bound, LIMIT), ""),
             *((f"  {name}", f"{value * 1e6:,.1f}", "us") for name, value in self.breakdown.items()),
             ("achieved (visible pairs)", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
             ("MFU", f"{100 * self.mfu:,.1f}", "%"),
@@ -128,9 +128,8 @@ class Estimate(Result, Tabular):
             ("requests (tiled count)", f"{self.requested_bytes:,}", "B"),
             ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
             ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
-            *((f"left out: {text}", "", "") for text in self.left_out),
-            *((f"assumed: {text}", "", "") for text in self.assumed),
         ]
+        notes = [*(Mark(f"left out: {text}", WARNING) for text in self.left_out), *assumed(self.assumed)]
         title = f"{self.algorithm} on {self.hardware.name}: {tiles}"
         levels = [
             (
@@ -143,5 +142,5 @@ class Estimate(Result, Tabular):
             for level in self.levels
         ]
         columns = ("memory", ">capacity of one [B]", ">moved [B]", ">every schedule, at least [B]", "bound")
-        tables: list[Table | str] = [Table(title, ("", ">value", "unit"), rows)]
+        tables: list[Table | str] = [Table(title, ("", ">value", "unit"), rows, notes)]
         return [*tables, Table("traffic over each level of the memory", columns, levels)] if levels else tables

@@ -306,13 +306,51 @@ def test_compare_hands_an_option_to_those_that_know_it():
 def test_no_number_is_cut_on_a_narrow_terminal(answer, monkeypatch):
     line = "compare --sram-elements 100000 --q-len 8192 --head-dim 128 --heads 32 --kv-heads 8"
     wide = answer(line)
-    for width in (80, 100):
+    for width in (60, 80, 100):
         monkeypatch.setenv("COLUMNS", str(width))
         narrow = answer(line)
         assert max(map(len, narrow.splitlines())) <= width
         assert "…" not in narrow
-        digits = [sorted(re.findall(r"\d", text)) for text in (wide, narrow)]
-        assert digits[0] == digits[1]
+        figures = set(re.findall(r"[\d,.]{4,}", narrow))
+        assert figures
+        assert figures <= set(re.findall(r"[\d,.]{4,}", wide))
+
+
+def test_compare_takes_names(answer):
+    found = json.loads(answer(f"compare flash3 flash2 --hardware h100-sxm5 {SHAPE} --json"))
+    assert {estimate["algorithm"] for estimate in found["estimates"]} == {"flash2", "flash3"}
+
+
+@pytest.mark.parametrize(
+    ("line", "shown", "hidden"),
+    [
+        ("tiles flash3", ["--q-len", "--order", "--hardware"], ["--splits", "--in-features", "--tokens", "--lsd"]),
+        ("cost flash2", ["--block-q", "--direction", "--dropout"], ["--block-m", "--block-proj", "--splits"]),
+        ("cost gemm", ["--in-features", "--block-k", "--splits"], ["--q-len", "--mask", "--block-q"]),
+        ("estimate split_kv", ["--splits", "--kv-len"], ["--dq-buffers", "--vocab-size"]),
+        ("formula mamba2", ["--mask"], ["--sinks", "--lse"]),
+    ],
+)
+def test_help_after_an_algorithm_is_of_that_algorithm(answer, line, shown, hidden):
+    of_all, own = (re.findall(r"│ +(--[a-z-]+)", answer(f"{asked} --help")) for asked in (line.split()[0], line))
+    words = set(own)
+    assert {*shown} <= words
+    assert not words & {*hidden}
+    assert words < set(of_all)
+
+
+def test_formulas_of_a_square_call_and_their_leading_term(answer):
+    wide, square = answer("formula flash2 --mask causal"), answer("formula flash2 --mask causal --square")
+    assert "N_k" in wide
+    assert not re.search(r"N_[kq]|d_v", square)
+    assert "leading term = 4*N**2*d**2/M" in answer("formula flash2 --leading")
+    assert json.loads(answer("formula flash2 --leading --json"))["leading"] == "4*N**2*d**2/M"
+    e, call = iomodel.expressions("flash2", "causal").square(), {"batch": 1, "heads": 2, "kv_heads": 1, "group": 2}
+    sizes = {"head_dim": 8, "element_size": 2, "block_q": 5, "block_kv": 7}
+    w = iomodel.Attention(heads=2, kv_heads=1, q_len=37, head_dim=8, mask="causal")
+    point = {iomodel.nests.symbols.BY_NAME[name]: value for name, value in {**call, **sizes}.items()}
+    counted = iomodel.cost("flash2", w, {"block_q": 5, "block_kv": 7})
+    assert e.hbm_bytes.subs({**point, iomodel.nests.symbols.N: 37}).doit() == counted.hbm_bytes
 
 
 SHOWN = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iomodel.common.display import Table
+from iomodel.common.display import Table, sizes_text
 
 if TYPE_CHECKING:
     from iomodel.studies.diagnosis.diagnose import Diagnosis
@@ -14,7 +14,7 @@ Row = tuple[str, str, str]
 
 def shown(diagnosis: Diagnosis) -> list[Table | str]:
     """Return the tables of a diagnosis: rates, limit, redundancy, grid, evidence and remedies."""
-    tiles = ", ".join(f"{name} = {size}" for name, size in diagnosis.tiles.items()) or "no tiles"
+    tiles = sizes_text(diagnosis.tiles)
     title = f"{diagnosis.algorithm} on {diagnosis.hardware.name}: {tiles}"
     lines = [*_achieved(diagnosis), *_bound(diagnosis), *_moved(diagnosis), *_machine(diagnosis)]
     parts: list[Table | str] = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from iomodel.common.display import Table, escape_markup
+from iomodel.common.display import Table, escape_markup, sizes_text
 from iomodel.studies.trace.events import Event
 from iomodel.studies.trace.rates import TraceRates
 
@@ -36,7 +36,7 @@ def timed(time: float, unit: str) -> str:
 
 def named(tiles: Mapping[str, int]) -> str:
     """Format tiles for a title."""
-    return ", ".join(f"{name} = {size}" for name, size in tiles.items()) or "no tiles"
+    return sizes_text(tiles)
 
 
 def event_table(title: str, events: Iterable[Event], rates: TraceRates) -> Table:

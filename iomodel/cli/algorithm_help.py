@@ -1,0 +1,98 @@
+"""Selection of the options that a help page shows: those of the algorithm that the command line names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import Any
+
+from iomodel.algorithms import algorithm, discovered
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import TILES
+from iomodel.nests.feature_names import FEATURE_NAMES
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.kinds import UNMASKED
+from iomodel.workloads.mlp import MLP
+from iomodel.workloads.varlen import VarlenAttention
+
+OF_ALGORITHM = "Options of the algorithm"
+"""Panel of the options that belong to algorithms."""
+OF_WORKLOAD = ("Workload", "Mask", "Linear layer", "MLP", "Cross-entropy", "Recurrence")
+"""Panels of the fields of a call."""
+OF_FEATURES, OF_TILES = "Features", "Tiles"
+NAMED = {"kv_scales": ("head_scales", "token_scales"), "page_size": ("paged",)}
+"""Features of a call by the option that asks for them, where the names differ."""
+
+
+def named_algorithm(words: Sequence[str]) -> Algorithm | None:
+    """Return the first algorithm among the words of a command line; None without one."""
+    known = discovered()
+    return next((algorithm(word) for word in words if word in known), None)
+
+
+def relevant(parameters: Iterable[Any], declaration: Algorithm) -> list[Any]:
+    """Select the parameters that concern an algorithm, without the list of the others that take an option."""
+    ways = [way for way in declaration.directions if way != "both"]
+    options = {name for way in ways for name in (*declaration.takes(way), *declaration.written(way))}
+    options |= set() if declaration.approximates else declaration.common.keys()
+    fields = _fields(declaration)
+    if declaration.answers != "attention" or declaration.approximates:
+        lacked = frozenset(FEATURE_NAMES) - {*declaration.features}
+    else:
+        lacked = frozenset.intersection(*(frozenset(declaration.without.get(way, ())) for way in ways))
+    tiles = _tiles(declaration, ways)
+
+    def concerns(name: str, panel: str | None) -> bool:
+        if panel == OF_ALGORITHM:
+            return name in options
+        if panel == OF_FEATURES:
+            return name in fields and not {*NAMED.get(name, (name,))} <= lacked
+        if panel == OF_TILES:
+            return name in tiles or name not in TILE_NAMES
+        return panel not in OF_WORKLOAD or name in fields
+
+    chosen = []
+    for parameter in parameters:
+        panel = getattr(parameter, "rich_help_panel", None)
+        if concerns(parameter.name, panel):
+            chosen.append(copy(parameter))
+            if panel == OF_ALGORITHM:
+                chosen[-1].help = _own_meaning(parameter.help or "")
+    return chosen
+
+
+TILE_NAMES = frozenset(entry.name for entry in TILES)
+
+
+def _fields(declaration: Algorithm) -> set[str]:
+    """Return the names of the options that describe a call of an algorithm."""
+    if declaration.answers in UNMASKED:
+        kind = UNMASKED[declaration.answers]
+        return {*kind.model_fields, *(("loads",) if kind is MLP else ())}
+    others = {name for kind in UNMASKED.values() for name in kind.model_fields}
+    own = {*Attention.model_fields, *VarlenAttention.model_fields}
+    masks = {"align", "window_left", "window_right", "document_lengths", "document_causal", "block_mask"}
+    by_name = {"head_scales", "token_scales", "paged"}
+    return own | masks | by_name | {"mask_block_q", "mask_block_kv"} | (own & others)
+
+
+def _tiles(declaration: Algorithm, ways: Iterable[str]) -> set[str]:
+    """Return the names of the tiles of an algorithm."""
+    from iomodel.counting.compiled_algorithm import tally
+    from iomodel.counting.kinds import FormulaKind, mask_kind
+    from iomodel.counting.options import structural
+
+    mask = mask_kind("full" if "full" in (declaration.masks or ("full",)) else "causal")
+    found: set[str] = set()
+    for way in ways:
+        options = {**declaration.takes(way), **declaration.common}
+        for tiled in {options.get("tiled", True), True}:
+            chosen = structural({**options, **({"tiled": tiled} if "tiled" in options else {})})
+            found.update(tally(declaration, FormulaKind(mask, way, (), declaration.answers), chosen).tiles)
+    return found
+
+
+def _own_meaning(help: str) -> str:
+    """Return the help of an option without the algorithms that take it."""
+    _, colon, meaning = help.partition(": ")
+    return meaning[:1].upper() + meaning[1:] if colon else help

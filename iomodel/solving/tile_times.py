@@ -1,0 +1,205 @@
+"""Times of every tile that fits a device, as a map over the two tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.common.display import Result, Table, sizes_text
+from iomodel.common.tabular import Tabular
+from iomodel.devices.device import Hardware, as_device
+from iomodel.errors import InputError
+from iomodel.nests.implementation import Implementation
+from iomodel.placement.implementations import implementations_for, no_kernel
+from iomodel.solving.candidates import Candidates, TileSearch, candidates
+from iomodel.solving.certificate import RunnerUp
+from iomodel.solving.fastest import as_runner_up, distinct, is_shipped
+from iomodel.timing.parameters import DEFAULT
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention, as_call
+
+SHADES = ((1.02, "█"), (1.1, "▓"), (1.25, "▒"), (1.6, "░"), (float("inf"), "·"))
+"""Shades of a tile in text, each up to a time relative to the fastest [-]."""
+WIDEST = 64
+"""Most characters of a row of the map; more sizes share a character, which shows the fastest of them."""
+LETTERS: Mapping[str, str] = {"fewest requests": "R", "shipped": "S", "fastest": "F"}
+"""Letters of the marked tiles in text; of two on one tile the later stands."""
+
+
+@dataclass(frozen=True)
+class TileTimes(Result, Tabular):
+    """The time of every tile that fits a device, at the fastest launch configuration and choice of options.
+
+    Attributes
+    ----------
+    algorithm, implementation : str
+        What is timed, and the kernels that run it.
+    hardware : Hardware
+        The device.
+    workload : Attention or VarlenAttention
+        The call.
+    names : tuple of str
+        The two tiles.
+    first_sizes, second_sizes : tuple of int
+        Sizes of the two tiles, in ascending order [rows].
+    seconds : tuple of tuple of float or None
+        Time of each tile, by the size of the first and of the second; None where no launch configuration fits [s].
+    requested_bytes : tuple of tuple of int or None
+        Bytes that the blocks of the same launch request [B].
+    fastest, fewest_requests : RunnerUp
+        The fastest tile, and the one of the least requests, with their launch configuration.
+    shipped : RunnerUp or None
+        The fastest of the tiles that the implementation ships.
+    """
+
+    algorithm: str
+    implementation: str
+    hardware: Hardware
+    workload: Attention | VarlenAttention
+    names: tuple[str, str]
+    first_sizes: tuple[int, ...]
+    second_sizes: tuple[int, ...]
+    seconds: tuple[tuple[float | None, ...], ...]
+    requested_bytes: tuple[tuple[int | None, ...], ...]
+    fastest: RunnerUp
+    fewest_requests: RunnerUp
+    shipped: RunnerUp | None
+
+    @property
+    def marks(self) -> dict[str, RunnerUp]:
+        """The marked tiles by what they are, the fastest last."""
+        marked = {"fewest requests": self.fewest_requests, "shipped": self.shipped, "fastest": self.fastest}
+        return {name: tile for name, tile in marked.items() if tile is not None}
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per tile that fits: its sizes [rows], time [s] and requests [B]."""
+        return [
+            {self.names[0]: row, self.names[1]: column, "seconds": seconds, "requested_bytes": requested}
+            for row, times, requests in zip(self.first_sizes, self.seconds, self.requested_bytes, strict=True)
+            for column, seconds, requested in zip(self.second_sizes, times, requests, strict=True)
+            if seconds is not None
+        ]
+
+    def tables(self) -> list[Table | str]:
+        """Return the map and the marked tiles for the terminal."""
+        marked = [
+            (name, sizes_text(tile.tiles), f"{(tile.seconds or nan) * 1e6:,.1f}", f"{tile.hbm_bytes / 1e6:,.0f}")
+            for name, tile in reversed(self.marks.items())
+        ]
+        title = f"{self.algorithm}, {self.implementation} on {self.hardware.name}: time of every tile that fits"
+        return [title, "", *self._drawn(), Table("", ("", "tiles", ">time [us]", ">requests [MB]"), marked)]
+
+    def _drawn(self) -> list[str]:
+        """Draw the map with one character for each tile, the larger sizes of the first tile above."""
+        letters: dict[tuple[int, ...], str] = {
+            tuple(tile.tiles[name] for name in self.names): LETTERS[mark] for mark, tile in self.marks.items()
+        }
+        best = self.fastest.seconds or 1.0
+        margin = max(len(self.names[0]), *(len(f"{size:,}") for size in self.first_sizes))
+        together = -(-len(self.second_sizes) // WIDEST)  # sizes that share a character
+        lines = []
+        for first, times in reversed(list(zip(self.first_sizes, self.seconds, strict=True))):
+            text = ""
+            for start in range(0, len(times), together):
+                sizes = self.second_sizes[start : start + together]
+                marked = (letters[first, size] for size in sizes if (first, size) in letters)
+                known = [value for value in times[start : start + together] if value is not None]
+                text += next(marked, None) or (_shade(min(known), best) if known else " ")
+            lines.append(f"  {first:>{margin},} | {text}".rstrip())
+        least, most = (f"{size:,}" for size in (self.second_sizes[0], self.second_sizes[-1]))
+        width = -(-len(self.second_sizes) // together)
+        axis = least + most.rjust(max(width - len(least), len(most) + 1))
+        shades = ", ".join(f"{shade} {_limit(limit)}" for limit, shade in SHADES)
+        marks = ", ".join(f"{LETTERS[name]} {name}" for name in reversed(self.marks))
+        return [
+            f"  {self.names[0]:>{margin}}", *lines, f"  {'':{margin}}   {axis}  {self.names[1]}", "",
+            f"  {marks}; time over the fastest: {shades}",
+        ]  # fmt: skip
+
+
+def _limit(limit: float) -> str:
+    return f"to {limit:g}" if limit < float("inf") else "more"
+
+
+def _shade(seconds: float, best: float) -> str:
+    return next(shade for limit, shade in SHADES if seconds <= limit * best)
+
+
+def tile_times(
+    algorithm: AlgorithmLike,
+    workload: Attention | VarlenAttention,
+    hardware: Hardware | str,
+    *,
+    implementation: str | Implementation | None = None,
+    min_block_kv: int | None = None,
+    min_blocks_per_sm: int = 1,
+    **options: Any,
+) -> TileTimes:
+    """Time every tile that fits a device, each at its fastest launch configuration and searched options.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        One of :func:`iomodel.list_algorithms` with an implementation on the device.
+    workload : Attention or VarlenAttention
+        The call.
+    hardware : Hardware or str
+        The device.
+    implementation, min_block_kv, min_blocks_per_sm, **options
+        As in :func:`iomodel.solve`.
+
+    Raises
+    ------
+    InfeasibleError
+        No tile fits.
+    UnknownNameError, InputError
+        An unknown name; a value out of range; no implementation that runs the call on the device.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> w = iomodel.Attention(heads=32, q_len=8192, head_dim=128, mask="causal")
+    >>> times = iomodel.tile_times("flash2", w, "a100-sxm4-80gb")
+    >>> dict(times.fastest.tiles), len(times.records())
+    ({'block_q': 128, 'block_kv': 64, 'warps': 4, 'stages': 1}, 37)
+    """
+    device, call = as_device(hardware), as_call(workload)
+    assert isinstance(call, Attention | VarlenAttention)
+    kernels = implementations_for(algorithm, call, device, implementation)
+    if not kernels:
+        raise InputError(f"implementation: none runs the call ({no_kernel(algorithm, call, device)})")
+    question = TileSearch(algorithm, call, device, kernels[0], min_block_kv, min_blocks_per_sm, options, DEFAULT)
+    return _mapped(candidates(question), name_of(algorithm), kernels[0].name, device, call)
+
+
+def _mapped(
+    ranked: Candidates, algorithm: str, kernels: str, device: Hardware, call: Attention | VarlenAttention
+) -> TileTimes:
+    names = ranked.ways[0].placement.tiles
+    found: dict[tuple[int, int], int] = {}
+    for place, tile in enumerate(_tiles(ranked)):
+        found.setdefault(tile, place)  # the fastest of a tile comes first
+    rows, columns = (tuple(sorted({tile[side] for tile in found})) for side in (0, 1))
+
+    def each(name: str, kind: type) -> Any:
+        values = [kind(value) for value in ranked.columns[name].tolist()]
+        return tuple(
+            tuple(values[found[row, column]] if (row, column) in found else None for column in columns) for row in rows
+        )
+
+    shipped = next((place for place in distinct(ranked) if is_shipped(ranked, place)), None)
+    return TileTimes(
+        algorithm, kernels, device, call, names, rows, columns, each("seconds", float), each("requested", int),
+        as_runner_up(ranked, 0), as_runner_up(ranked, int(ranked.columns["requested"].argmin())),
+        None if shipped is None else as_runner_up(ranked, shipped),
+    )  # fmt: skip
+
+
+def _tiles(ranked: Candidates) -> Iterable[tuple[int, int]]:
+    """Yield the two tiles of each candidate, the query tile first."""
+    way = ranked.ways[0]
+    first, second = way.sizes((ranked.columns["outer"].tolist(), ranked.columns["inner"].tolist())).values()
+    return zip(first, second, strict=True)

@@ -1,0 +1,57 @@
+"""Maps of times: each cell is the estimate at its tile, and the marked tiles are those of the solver."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel.errors import InputError
+from tests.support.strategies import fraction_of_examples
+
+CALLS = [("flash2", "a100-sxm4-80gb"), ("flash3", "h100-sxm5"), ("split_kv", "a100-sxm4-80gb")]
+
+
+@pytest.mark.parametrize(("name", "gpu"), CALLS)
+@fraction_of_examples(10)
+@given(data=st.data())
+def test_a_cell_is_the_estimate_of_its_tile(name: str, gpu: str, data: st.DataObject) -> None:
+    group = data.draw(st.sampled_from([1, 4]))
+    w = iomodel.Attention(
+        heads=4 * group,
+        kv_heads=4,
+        q_len=data.draw(st.integers(256, 4096)),
+        head_dim=data.draw(st.sampled_from([64, 128])),
+        mask=data.draw(st.sampled_from(["full", "causal"])),
+    )
+    options = {"packed": False, **({"splits": 1} if name == "split_kv" else {})}
+    times = iomodel.tile_times(name, w, gpu, **options)
+    records = times.records()
+    chosen = data.draw(st.sampled_from(records))
+    sizes = {of: chosen[of] for of in times.names}
+    assert chosen["seconds"] == pytest.approx(iomodel.estimate(name, w, gpu, sizes, **options).seconds, rel=1e-9)
+    assert chosen["requested_bytes"] == iomodel.cost(name, w, sizes, **options).hbm_bytes
+    solution = iomodel.solve(name, w, gpu, **options)
+    assert times.fastest.tiles == solution.tiles
+    assert times.fastest.seconds == min(record["seconds"] for record in records) == pytest.approx(solution.seconds)
+    assert times.fewest_requests == solution.certificate.least_traffic
+    assert times.shipped == solution.certificate.shipped
+    assert times.fewest_requests.hbm_bytes == min(record["requested_bytes"] for record in records)
+
+
+def test_the_map_of_a_terminal_has_a_character_for_each_tile() -> None:
+    w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+    times = iomodel.tile_times("flash3", w, "h100-sxm5")
+    rows = [line.split("|")[1] for line in str(times).splitlines() if "|" in line]
+    assert len(rows) == len(times.first_sizes)
+    assert sum(not cell.isspace() for row in rows for cell in row) == len(times.records())
+    for letter in "FSR":
+        assert sum(row.count(letter) for row in rows) == 1
+    row, column = (times.fastest.tiles[name] for name in times.names)
+    drawn = rows[::-1][times.first_sizes.index(row)]
+    assert drawn[1 + times.second_sizes.index(column)] == "F"
+
+
+def test_a_call_without_kernels_is_refused() -> None:
+    w = iomodel.Attention(q_len=128, head_dim=64)
+    with pytest.raises(InputError, match="implementation: none runs the call"):
+        iomodel.tile_times("standard", w, "h100-sxm5")
