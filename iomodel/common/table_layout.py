@@ -119,10 +119,14 @@ def _longest(texts: Iterable[str]) -> int:
 
 
 def _with_size(row: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    """Yield the cells of a row, bytes in a larger unit beside the exact number."""
+    """Yield the cells of a row, bytes in a larger unit beside the exact number or interval."""
     for place, cell in enumerate(row):
-        exact = row[place - 1].replace(",", "") if place and names[place] == "unit" and cell == "B" else ""
-        yield f"B ({short_bytes(int(exact))})" if exact.isdecimal() and int(exact) >= SMALLEST else cell
+        if not (place and names[place] == "unit" and cell == "B"):
+            yield cell
+            continue
+        ends = row[place - 1].replace(",", "").split(" to ")
+        known = all(end.isdecimal() for end in ends) and max(map(int, ends)) >= SMALLEST
+        yield f"B ({' to '.join(dict.fromkeys(short_bytes(int(end)) for end in ends))})" if known else cell
 
 
 def short_bytes(count: int) -> str:

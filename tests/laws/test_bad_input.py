@@ -104,6 +104,10 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "compare": (iomodel.compare, {"workload": W, "sram_bytes": 5000, "objective": "traffic", "approximate": False}),
     "least_sram": (iomodel.least_sram, {"algorithm": "flash2", "workload": W, "hbm_bytes": 10**6, "unit": "bytes"}),
+    "tile_times": (
+        iomodel.tile_times,
+        {"algorithm": "flash2", "workload": W, "hardware": GPU, "min_block_kv": 16, "min_blocks_per_sm": 1},
+    ),
     "staircase": (
         iomodel.staircase,
         {"algorithm": "flash2", "workload": W, "unit": "bytes", "alignment": 2, "min_block_kv": 2},

@@ -57,6 +57,7 @@ MADE: dict[str, Callable[[], Any]] = {
     ),
     "Trace": lambda: iomodel.trace("flash2", W, GPU, TILES),
     "Solutions": lambda: iomodel.solve_many("flash2", sram_bytes=20_000, q_len=[64, 65], head_dim=8),
+    "TileTimes": lambda: iomodel.tile_times("flash2", W, GPU),
     "Staircase": lambda: iomodel.staircase("flash2", W, alignment=8),
     "Linear": lambda: LINEAR,
     "MLP": lambda: iomodel.MLP(rows=64, in_features=16, hidden_features=32, weight_dtype="fp8"),
