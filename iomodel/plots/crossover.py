@@ -1,8 +1,9 @@
-"""Curves of algorithms over a length, a width, the batch or the memory, with their crossings."""
+"""Algorithms relative to the first over a length, a width, the batch or the memory, with their crossings."""
 
 from __future__ import annotations
 
-from math import exp, log
+from collections.abc import Mapping
+from math import log
 from typing import TYPE_CHECKING, Any
 
 from iomodel.errors import InputError, shown
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
 
 APART = 1.25
 """Least ratio between consecutive labelled crossings [-]."""
+LINEAR = 4.0
+"""Largest value relative to the first algorithm on a linear axis; beyond it the axis is logarithmic [-]."""
+Curves = Mapping[str, list[tuple[int, float]]]
+"""Points of each algorithm: place on the axis, and value relative to that of the first."""
 
 
 def crossover(found: Crossovers) -> Figure:
-    """Draw the metric of each algorithm, and mark the points where the best algorithm changes.
+    """Draw the metric of each algorithm relative to the first, and mark the points where the best one changes.
 
     Parameters
     ----------
@@ -30,8 +35,9 @@ def crossover(found: Crossovers) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Both axes are logarithmic. A ring marks each point at which the best algorithm changes, except those close
-        above another; a dotted line marks the value of a formula, if there is one.
+        The first algorithm is the line at 1, and the axis is linear unless another one moves more than four times
+        as much. A ring marks each point at which the best algorithm changes, except those close above another; a dotted
+        line marks the value of a formula, if there is one.
 
     Raises
     ------
@@ -48,23 +54,39 @@ def crossover(found: Crossovers) -> Figure:
     """
     if not isinstance(found, Crossovers):
         raise InputError(f"found: {shown(found)} given; allowed: the result of iomodel.crossovers")
-    _, name, unit, _ = METRICS[found.metric]
+    _, name, _, _ = METRICS[found.metric]
     picture = figure(f"{name[0].upper()}{name[1:]}: {', '.join(found.labels)}", height=4.3 + 0.2 * len(found.labels))
     axes = picture.add_subplot()
     plain(axes)
-    axes.set(xscale="log", yscale="log")
+    curves = _relative(found)
+    highest = max((value for curve in curves.values() for _, value in curve), default=1.0)
+    axes.set(xscale="log", yscale="linear" if highest <= LINEAR else "log")
     subtitle(axes, f"{_call(found)}; {tiles_of(found)}")
-    for number, (label, values) in enumerate(found.values.items()):
-        drawn = [(x, y) for x, y in zip(found.points, values, strict=True) if y]
+    for number, (label, drawn) in enumerate(curves.items()):
         style = "--" if found.contenders[number].declaration.approximates else "-"
         axes.plot(*zip(*drawn, strict=True) if drawn else ([], []), color=COLOURS[number % len(COLOURS)],
                   marker=MARKERS[number % len(MARKERS)], markersize=3.5, linewidth=1.5, linestyle=style, zorder=3,
                   label=label + (" (approximate)" if style == "--" else ""), gid=f"curve {label}")  # fmt: skip
-    _mark(axes, found)
+    if highest <= LINEAR:
+        axes.set_ylim(0, 1.05 * max(highest, 1.0))
+    _mark(axes, found, curves)
     _formulas(axes, found)
-    _ticks(axes, found, unit if unit != "-" else "", name)
+    _ticks(axes, found, f"{name} over that of {next(iter(curves))}")
     legend(picture, 2)
     return picture
+
+
+def _relative(found: Crossovers) -> Curves:
+    """Divide the values of each algorithm by those of the first, at the points where both are known."""
+    first = next(iter(found.values.values()))
+    return {
+        label: [
+            (point, value / base)
+            for point, value, base in zip(found.points, values, first, strict=True)
+            if value and base
+        ]
+        for label, values in found.values.items()
+    }
 
 
 def _call(found: Crossovers) -> str:
@@ -80,11 +102,11 @@ def _call(found: Crossovers) -> str:
     return text.replace(f"{width}, ", "") if found.over == "head_dim" else text
 
 
-def _mark(axes: Any, found: Crossovers) -> None:
+def _mark(axes: Any, found: Crossovers, curves: Curves) -> None:
     """Draw a ring at each point where the best algorithm changes, on the curve of the new one."""
     last_marked = 0.0
     for first, _, least in [run for run in found.winners[1:] if run[2]]:
-        value = _value(found, least[0], first)
+        value = _value(curves[least[0]], first)
         if value is None or first < APART * last_marked:
             continue  # too close to the last label to be legible
         last_marked = first
@@ -94,15 +116,14 @@ def _mark(axes: Any, found: Crossovers) -> None:
                       color="black", zorder=5)  # fmt: skip
 
 
-def _value(found: Crossovers, label: str, point: int) -> float | None:
-    """Interpolate the value at a point linearly on the logarithmic axes."""
-    known = [(x, y) for x, y in zip(found.points, found.values[label], strict=True) if y]
-    below, above = ([p for p in known if p[0] <= point], [p for p in known if p[0] >= point])
+def _value(curve: list[tuple[int, float]], point: int) -> float | None:
+    """Interpolate the value at a point linearly in the logarithm of the place."""
+    below, above = ([p for p in curve if p[0] <= point], [p for p in curve if p[0] >= point])
     if not below or not above:
         return None
     (x0, y0), (x1, y1) = below[-1], above[0]
     share = 0.0 if x0 == x1 else (log(point) - log(x0)) / (log(x1) - log(x0))
-    return exp((1 - share) * log(y0) + share * log(y1))
+    return (1 - share) * y0 + share * y1
 
 
 def _formulas(axes: Any, found: Crossovers) -> None:
@@ -115,16 +136,15 @@ def _formulas(axes: Any, found: Crossovers) -> None:
                      gid=f"formula {pair.challenger} {pair.incumbent}")  # fmt: skip
 
 
-def _ticks(axes: Any, found: Crossovers, unit: str, name: str) -> None:
+def _ticks(axes: Any, found: Crossovers, name: str) -> None:
     """Place round numbers on both axes."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    low, high = axes.get_ylim()
-    factor, scaled = words.scale(max(high / 10, low), unit)
-    axes.yaxis.set_major_locator(FixedLocator([factor * tick for tick in log_ticks(low / factor, high / factor)]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / factor:,.4g}"))
+    if axes.get_yscale() == "log":
+        axes.yaxis.set_major_locator(FixedLocator(log_ticks(*axes.get_ylim())))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_ylabel(f"{name} [{scaled}]" if scaled else name, fontsize=10)
+    axes.set_ylabel(f"{name} [-]", fontsize=10)
     powers = [2**k for k in range(found.start.bit_length() - 1, found.limit.bit_length() + 1)]
     axes.xaxis.set_major_locator(FixedLocator(powers[:: 1 + len(powers) // 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))

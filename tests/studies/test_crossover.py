@@ -369,10 +369,10 @@ def test_the_picture_has_the_curves_and_the_crossings(tmp_path: Any) -> None:
     drawn = plots.crossover(found)
     names = [artist.get_gid() for artist in drawn.findobj(lambda artist: (artist.get_gid() or "") != "")]
     assert {"curve flash1", "curve flash2", "formula flash1 flash2", "change 97"} <= set(names)
-    (line,) = drawn.findobj(lambda artist: artist.get_gid() == "curve flash1")
-    assert dict(zip(*map(list, line.get_data()), strict=True)) == dict(
-        zip(found.points, found.values["flash1"], strict=True)
-    )
+    for label, values in found.values.items():
+        (line,) = drawn.findobj(lambda artist, label=label: artist.get_gid() == f"curve {label}")
+        ratios = [value / base for value, base in zip(values, found.values["flash1"], strict=True)]
+        assert dict(zip(*map(list, line.get_data()), strict=True)) == dict(zip(found.points, ratios, strict=True))
     with pytest.raises(iomodel.InputError, match="found: 3 given"):
         plots.crossover(3)  # type: ignore[arg-type]
     path = tmp_path / "x.svg"
