@@ -205,13 +205,14 @@ def _part(nest: Nest, mask: MaskKind, packed: bool) -> Part:
     by_head = packed and any(head in _axes_of(leaf) for leaf, _ in walk(nest))  # as many as rows
     padded = any(getattr(leaf, "padded", ()) for leaf, _ in walk(nest))
     beyond = any(isinstance(block, Loop | Live | Idle) and block.sight.query_tile is not None for block in blocks)
-    if uneven_blocks or by_head or padded or beyond:  # the cost falls and rises with a tile
+    fixed = mask != FULL and any(pair is None for pair in _masked_pairs(nest))
+    if uneven_blocks or by_head or padded or beyond or fixed:  # the cost falls and rises with a tile
         return Part(nest, ordered[0], ordered[1], axes, masked=False, irregular=True)
     uneven = any(
         isinstance(statement, Lookup) or any(axis.of is not None for axis in loops(path))
         for statement, path in walk(nest)
     )
-    pair = next(_masked_pairs(nest), None) if mask != FULL or uneven else None
+    pair = next(filter(None, _masked_pairs(nest)), None) if mask != FULL or uneven else None
     outer, inner = pair or (ordered[0], ordered[1])
     turned = next((block for block in blocks if isinstance(block, Loop) and block.serpentine), None)
     if turned is not None:
@@ -242,9 +243,10 @@ def _covered(statement: Load | Store | Fill | Accumulate) -> tuple[Axis, ...]:
     return statement.axes if isinstance(statement, Accumulate) else statement.tensor.axes
 
 
-def _masked_pairs(nest: Nest) -> Iterator[tuple[Symbol, Symbol]]:
+def _masked_pairs(nest: Nest) -> Iterator[tuple[Symbol, Symbol] | None]:
+    """Yield the tiles of each masked loop and of the loop around it; None where either has a tile of fixed size."""
     for _, path in walk(nest):
         for i, block in enumerate(path):
             if isinstance(block, Loop) and block.masked:
-                outer = next(b for b in reversed(path[:i]) if isinstance(b, Loop) and b.tile in TILE_ORDER)
-                yield outer.tile, block.tile
+                outer = next((b for b in reversed(path[:i]) if isinstance(b, Loop) and b.tile in TILE_ORDER), None)
+                yield None if outer is None or block.tile not in TILE_ORDER else (outer.tile, block.tile)

@@ -12,15 +12,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sympy import Integer
 
 import iomodel
 from iomodel.algorithms import algorithm
+from iomodel.nests import B_c, Hold, K, Kernel, Load, Loop, MatMul, O, Q, Store, V, depth, key, query
+from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import NUMBERS
 from iomodel.nests.feature_names import other_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 from tests.support.exhaustive_tiles import KEYS, WAYS, Call, Question, exhaustive, tiles_of
-from tests.support.strategies import FIELD_OF, dtypes
+from tests.support.strategies import FIELD_OF, dtypes, fraction_of_examples
 
 DRESSES: list[dict[str, Any]] = [
     {},
@@ -32,6 +35,28 @@ DRESSES: list[dict[str, Any]] = [
 ]
 MASKS: list[Any] = ["full", "causal", iomodel.Window(left=3, right=1), "documents", "blocks", iomodel.Window(left=2)]
 Form = tuple[dict[str, Any], Any, dict[str, bool]]
+ROW_BY_ROW = Algorithm(
+    "row_by_row",
+    "Attention of one query after another",
+    "an example",
+    declare=lambda: (
+        Kernel(
+            "rows",
+            [
+                Loop(
+                    query,
+                    Integer(1),
+                    [
+                        Load(Q),
+                        Hold(O, "fp32"),
+                        Loop(key, B_c, [Load(K), MatMul(query, key, depth), Load(V)], masked=True),
+                        Store(O),
+                    ],
+                )
+            ],
+        ),
+    ),
+)
 SERVING = {"page_size", "kv_scales", "kv_dtype", "latent"}
 
 
@@ -379,3 +404,23 @@ def test_the_bounds_spare_nearly_every_tile(algorithm: str, mask: str, epsilon: 
     w = iomodel.Attention(q_len=2**20, head_dim=128, mask=mask)
     solution = iomodel.solve(algorithm, w, sram_elements=51_200, epsilon=epsilon)
     assert solution.certificate.examined <= 12
+
+
+@fraction_of_examples(4)
+@given(
+    q_len=st.integers(1, 40),
+    kv_len=st.integers(1, 60),
+    mask=st.sampled_from(["full", "causal", iomodel.Window(left=5, right=3)]),
+    budget=st.integers(100, 900),
+)
+def test_a_declaration_whose_queries_have_no_tile_is_solved(q_len: int, kv_len: int, mask: Any, budget: int) -> None:
+    """A loop of single rows leaves one tile, whose traffic under a mask is no monotone function of its size."""
+    w = iomodel.Attention(q_len=q_len, kv_len=kv_len, head_dim=4, mask=mask)
+    costs = [iomodel.cost(ROW_BY_ROW, w, {"block_kv": size}) for size in range(1, kv_len + 1)]
+    fitting = [cost.hbm_elements for cost in costs if cost.footprint_elements <= budget]
+    if not fitting:
+        with pytest.raises(iomodel.InfeasibleError):
+            iomodel.solve(ROW_BY_ROW, w, sram_elements=budget)
+        return
+    solution = iomodel.solve(ROW_BY_ROW, w, sram_elements=budget)
+    assert solution.cost.hbm_elements == min(fitting)
