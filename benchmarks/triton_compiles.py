@@ -1,10 +1,10 @@
-"""Compile the kernels of `triton_kernels.py` for five architectures without a GPU; append a row for each compile.
+"""Compile the kernels of `triton_kernels.py` and `triton_kernels_more.py` for six architectures without a GPU.
 
     pip install triton==3.9.0
     python benchmarks/triton_compiles.py compiles.csv [--count 3600] [--seed 0] [--seconds 3600]
 
-The cases are drawn at random, in the same order for the same seed; cases that the file already has are left out, so an
-interrupted run goes on where it stopped. A worker process compiles, because a failed assertion of the compiler ends it.
+Each compile appends a row. The cases are drawn at random, in the same order for the same seed; cases that the file
+already has are left out, so an interrupted run goes on where it stopped. A worker process compiles, because a failed assertion of the compiler ends it.
 A kernel that asks for more shared memory than a block may have is not handed to ptxas: it has no registers in the file.
 """
 
@@ -41,13 +41,26 @@ KERNELS = {
     "backward_dkdv": "Q K V DO DK DV : LSE DELTA : scale ~ q_len kv_len stride",
     "backward_dq": "Q K V DO DQ : LSE DELTA : scale ~ q_len kv_len stride",
     "matmul": "A B C : : ~ rows columns depth stride_a stride_b stride_c",
+    "forward_persistent": FORWARD + " tiles",
+    "forward_flex": "Q K V O : LSE : scale PART_COUNT PART_LIST FULL_COUNT FULL_LIST ~ q_len kv_len stride",
+    "decode_dense": "Q K V : PART LSE : scale ~ kv_len splits group stride",
+    "backward_flex": "Q K V DO DQ DK DV : LSE DELTA : scale PART_COUNT PART_LIST FULL_COUNT FULL_LIST "
+    "~ q_len kv_len key_tiles stride",
 }
 """Arguments by kernel: tensors in the dtype, fp32 tensors, others; after ~ the integers."""
 SHARES = {
-    "forward": 26, "forward_early": 8, "forward_two": 14, "forward_descriptor": 6, "decode": 14, "mla_decode": 4,
-    "backward_dkdv": 10, "backward_dq": 8, "matmul": 10,
+    "forward": 12, "forward_early": 5, "forward_two": 8, "forward_descriptor": 5, "decode": 7, "mla_decode": 3,
+    "backward_dkdv": 9, "backward_dq": 9, "matmul": 4, "forward_persistent": 10, "forward_flex": 14,
+    "decode_dense": 4, "backward_flex": 10,
 }  # fmt: skip
-CAUSAL = ("forward", "forward_early", "forward_descriptor", "backward_dkdv", "backward_dq")
+DECODE = ("decode", "decode_dense", "mla_decode")
+CAUSAL = (
+    "forward", "forward_early", "forward_descriptor", "backward_dkdv", "backward_dq", "forward_persistent",
+    "forward_flex",
+)  # fmt: skip
+FLEX = ("forward_flex", "backward_flex")
+SPARSE_BLOCK = 128
+"""Rows of a block of a sparse mask; the tiles of a loop divide it."""
 KEY = ("kernel", "arch", "M", "N", "d", "dtype", "warps", "stages", "causal")
 MEASURED = ("instruction", "shared", "tmem", "registers", "stack", "spill", "error")
 FIELDS = ("triton", *KEY, *MEASURED)
@@ -67,16 +80,18 @@ def drawn(rng: random.Random) -> tuple[Any, ...]:
         dtype = rng.choices(["fp16", "bf16", "fp8"], [4, 4, 1])[0]
         causal = int(kernel in CAUSAL and rng.random() < 0.4)
         wide = m * (n + d)
-        if kernel in ("decode", "mla_decode"):
+        if kernel in DECODE:
             m, n, warps = rng.choice([16, 16, 32, 64]), rng.choice([16, 32, 64, 128]), rng.choice([1, 2, 4, 4, 8])
-            d = d if kernel == "decode" else rng.choice([128, 256, 512])
+            d = d if kernel != "mla_decode" else rng.choice([128, 256, 512])
             wide = m * (n + d)
         elif kernel.startswith("backward"):
-            wide = 2 * n * d + 2 * m * n if kernel == "backward_dkdv" else m * d + 2 * m * n
+            wide = m * d + 2 * m * n if kernel == "backward_dq" else 2 * n * d + 2 * m * n
             dtype = "bf16" if dtype == "fp8" else dtype
         elif kernel == "matmul":
             d = rng.choice([32, 64, 128])
             wide = m * n
+        if kernel in FLEX and max(m, n) > SPARSE_BLOCK:
+            continue
         if wide <= 320 * 32 * warps and (dtype != "fp8" or arch >= 89):
             return kernel, arch, m, n, d, dtype, warps, stages, causal
 
@@ -94,6 +109,7 @@ def cases(count: int, seed: int) -> Iterator[tuple[Any, ...]]:
 def source(case: tuple[Any, ...]) -> Any:
     """The kernel with its types; pointers, lengths and strides are multiples of 16, as a launch would find them."""
     import triton_kernels
+    import triton_kernels_more
     from triton.compiler import ASTSource
 
     kernel, _, m, n, d, dtype, _, _, causal = case
@@ -104,13 +120,13 @@ def source(case: tuple[Any, ...]) -> Any:
         dict.fromkeys(tensors, f"*{typed}") | dict.fromkeys(floats, "*fp32") | dict.fromkeys(integers.split(), "i32")
     )
     types |= {name: "fp32" if name == "scale" else "*i32" for name in others}
-    if kernel in ("decode", "mla_decode"):
+    if kernel in DECODE:
         types |= {"PART": "*fp32"}
     if dtype == "fp8":
         types |= dict.fromkeys([name for name in ("O", "C") if name in types and kernel != "mla_decode"], "*bf16")
     constants: dict[str, Any] = {"M": m, "N": n, "D": d}
     constants |= {"CAUSAL": bool(causal)} if kernel in CAUSAL else {"R": 64} if kernel == "mla_decode" else {}
-    function = getattr(triton_kernels, kernel)
+    function = getattr(triton_kernels, kernel, None) or getattr(triton_kernels_more, kernel)
     names = function.arg_names
     aligned = {name for name in names if types.get(name, "fp32") != "fp32" and name not in ("splits", "group")}
     attributes = {(names.index(name),): [["tt.divisibility", 16]] for name in aligned}
@@ -123,8 +139,8 @@ class StoppedError(Exception):
 
 
 def assembled_too(case: tuple[Any, ...]) -> bool:
-    """Compile one case of twenty to the end, the others until memory is allocated, in a third of the time."""
-    return zlib.crc32(repr(case).encode()) % 20 == 0
+    """Compile two cases of five to the end, the others until memory is allocated, in a third of the time."""
+    return zlib.crc32(repr(case).encode()) % 5 < 2
 
 
 def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
