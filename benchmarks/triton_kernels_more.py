@@ -85,13 +85,13 @@ def _jump(LIST, block, step, count, R: tl.constexpr, SPARSE: tl.constexpr):
 
 
 @triton.jit
-def _listed(o, l, m, q, k_at, v_at, LIST, COUNT, block, scale, rows, kv_len, stride, M: tl.constexpr, N: tl.constexpr,
+def _listed(o, l, m, q, k_at, v_at, LIST, COUNT, block, scale, rows, kv_len, stride, N: tl.constexpr,
             D: tl.constexpr, PARTIAL: tl.constexpr, CAUSAL: tl.constexpr):  # fmt: skip
     """Pass over the listed key blocks; only the partial ones are masked."""
     width = tl.arange(0, D)
     count = tl.load(COUNT + block)
     keys = _first(LIST, block, 128) + tl.arange(0, N)
-    for step in range(0, tl.minimum(count * (128 // N), tl.cdiv(kv_len, N))):
+    for step in range(tl.minimum(count * (128 // N), tl.cdiv(kv_len, N))):
         k = tl.load(k_at + keys[:, None] * stride + width[None, :], mask=keys[:, None] < kv_len, other=0.0)
         s = tl.dot(q, tl.trans(k)) * scale
         s = tl.where(keys[None, :] < kv_len, s, float("-inf"))
@@ -122,9 +122,9 @@ def forward_flex(Q, K, V, O, LSE, scale, PART_COUNT, PART_LIST, FULL_COUNT, FULL
     m = tl.full([M], float("-inf"), tl.float32)
     l = tl.zeros([M], tl.float32)
     o = tl.zeros([M, D], tl.float32)
-    o, l, m = _listed(o, l, m, q, k_at, v_at, PART_LIST, PART_COUNT, block, scale, rows, kv_len, stride, M, N, D, True,
+    o, l, m = _listed(o, l, m, q, k_at, v_at, PART_LIST, PART_COUNT, block, scale, rows, kv_len, stride, N, D, True,
                       CAUSAL)  # fmt: skip
-    o, l, m = _listed(o, l, m, q, k_at, v_at, FULL_LIST, FULL_COUNT, block, scale, rows, kv_len, stride, M, N, D, False,
+    o, l, m = _listed(o, l, m, q, k_at, v_at, FULL_LIST, FULL_COUNT, block, scale, rows, kv_len, stride, N, D, False,
                       CAUSAL)  # fmt: skip
     l = tl.where(l == 0.0, 1.0, l)
     o = o / l[:, None]
@@ -139,7 +139,7 @@ def _listed_dq(dq, q, do, lse, delta, k_at, v_at, LIST, COUNT, block, scale, row
     width = tl.arange(0, D)
     count = tl.load(COUNT + block)
     keys = _first(LIST, block, 128) + tl.arange(0, N)
-    for step in range(0, tl.minimum(count * (128 // N), tl.cdiv(kv_len, N))):
+    for step in range(tl.minimum(count * (128 // N), tl.cdiv(kv_len, N))):
         k = tl.load(k_at + keys[:, None] * stride + width[None, :], mask=keys[:, None] < kv_len, other=0.0)
         s = tl.dot(q, tl.trans(k)) * scale
         s = tl.where(keys[None, :] < kv_len, s, float("-inf"))
@@ -159,7 +159,7 @@ def _listed_dkdv(dk, dv, k, v, q_at, do_at, LSE, DELTA, LIST, COUNT, block, scal
     width = tl.arange(0, D)
     count = tl.load(COUNT + block)
     rows = _first(LIST, block, 128) + tl.arange(0, M)
-    for step in range(0, tl.minimum(count * (128 // M), tl.cdiv(q_len, M))):
+    for step in range(tl.minimum(count * (128 // M), tl.cdiv(q_len, M))):
         q = tl.load(q_at + rows[:, None] * stride + width[None, :], mask=rows[:, None] < q_len, other=0.0)
         lse = tl.load(LSE + rows, mask=rows < q_len, other=0.0)
         s = tl.dot(k, tl.trans(q)) * scale
