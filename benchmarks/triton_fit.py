@@ -16,8 +16,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from iomodel.placement.triton_memory import Schedule
 from iomodel.placement.triton_registers import Weights, held, registers_limit
+from iomodel.placement.triton_schedule import Schedule
 from tests.placement.test_triton_compiles import ELSEWHERE, OPEN, kernel
 
 TEMPERATURE = 6.0

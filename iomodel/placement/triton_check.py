@@ -14,13 +14,16 @@ from iomodel.placement.triton_kernel import (
     TritonKernel,
     backward_dkdv_kernel,
     backward_dq_kernel,
+    backward_kernel,
+    block_sparse_kernel,
     decode_kernel,
     forward_kernel,
     latent_decode_kernel,
     matmul_kernel,
 )
-from iomodel.placement.triton_memory import instruction, shared_bytes
+from iomodel.placement.triton_memory import shared_bytes
 from iomodel.placement.triton_registers import registers, spills
+from iomodel.placement.triton_schedule import instruction
 from iomodel.placement.triton_target import SHARED_LIMITS, TMEM_LIMIT, as_architecture, as_version
 from iomodel.placement.triton_tmem import tmem_columns
 
@@ -31,10 +34,12 @@ LEAST_SUM = 32
 KERNELS: Mapping[str, Callable[..., TritonKernel]] = MappingProxyType(
     {
         "forward": forward_kernel,
+        "block_sparse": block_sparse_kernel,
         "decode": decode_kernel,
         "latent_decode": latent_decode_kernel,
         "backward_dkdv": backward_dkdv_kernel,
         "backward_dq": backward_dq_kernel,
+        "backward": backward_kernel,
         "matmul": matmul_kernel,
     }
 )
@@ -98,8 +103,10 @@ def check_triton(
         `num_warps` and `num_stages` [-].
     arch : int or str
         Architecture: 80, 86, 89, 90, 100 or 120, also as ``"sm_90"`` or ``"9.0"``.
-    kernel : {"forward", "decode", "latent_decode", "backward_dkdv", "backward_dq", "matmul"}
-        Kind of kernel.
+    kernel : str
+        Kind of kernel: "forward", "block_sparse" (FlexAttention's forward pass), "decode", "latent_decode",
+        "backward_dkdv", "backward_dq", "backward" (FlexAttention's: programs for N keys, and programs for N rows),
+        "matmul".
     version : str, optional
         Version of Triton; the installed one, else the newest known.
 

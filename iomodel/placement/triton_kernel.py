@@ -81,6 +81,9 @@ class TritonKernel:
         Loops of this kind that follow one another, as a causal kernel has one off and one along the diagonal [-].
     descriptors : bool
         True if tiles are loaded by tensor descriptors.
+    branches : tuple of TritonKernel
+        Kernels that other programs of the same launch run, as one launch has programs for dQ beside those for dK and
+        dV.
     """
 
     resident: tuple[Tile, ...]
@@ -88,6 +91,12 @@ class TritonKernel:
     stored: tuple[Tile, ...] = ()
     loops: int = 1
     descriptors: bool = False
+    branches: tuple[TritonKernel, ...] = ()
+
+    @property
+    def programs(self) -> tuple[TritonKernel, ...]:
+        """The kernels that programs of a launch run: this one and its branches."""
+        return (self, *self.branches)
 
     @property
     def loads(self) -> tuple[Tile, ...]:
@@ -103,7 +112,8 @@ class TritonKernel:
     def least_sum(self) -> int:
         """The fewest bytes that a product sums over; Triton compiles none below 32 B [B]."""
         elements = {each.name: each.element for each in (*self.resident, *self.loop)}
-        return min(product.depth * elements[product.left] for product in self.products)
+        own = [product.depth * elements[product.left] for product in self.products]
+        return min([*own, *(branch.least_sum for branch in self.branches)])
 
     def uses(self, name: str) -> Iterator[int]:
         """Iterate over the positions in the loop at which a product uses a tile."""
@@ -130,6 +140,11 @@ def forward_kernel(
     output = Product("O", "S", "V", M, width, N, max(element, 2), carried=True)
     loop = (k, v, scores, output) if early else (k, scores, v, output)
     return TritonKernel((Tile("Q", M, d, element),), loop, (Tile("O", M, width, max(element, 2)),), **more)
+
+
+def block_sparse_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
+    """Declare a forward pass with a loop over the key blocks that a mask sees in part, and one over the whole ones."""
+    return forward_kernel(M, N, d, d_v, element, loops=2)
 
 
 def decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, index: int = 4) -> TritonKernel:
@@ -164,7 +179,7 @@ def latent_decode_kernel(
     return TritonKernel(resident, loop, (Tile("O", M, width, 4),))
 
 
-def backward_dkdv_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
+def backward_dkdv_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2, **more: Any) -> TritonKernel:
     """Declare dK and dV of a key tile of N rows: a loop over query tiles of M rows."""
     width = d if d_v is None else d_v
     loop = (
@@ -179,11 +194,11 @@ def backward_dkdv_kernel(M: int, N: int, d: int, d_v: int | None = None, element
     )
     return TritonKernel(
         (Tile("K", N, d, element), Tile("V", N, width, element)), loop,
-        (Tile("dK", N, d, element), Tile("dV", N, width, element)),
+        (Tile("dK", N, d, element), Tile("dV", N, width, element)), **more,
     )  # fmt: skip
 
 
-def backward_dq_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
+def backward_dq_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2, **more: Any) -> TritonKernel:
     """Declare dQ of a query tile of M rows: a loop over key tiles of N rows."""
     width = d if d_v is None else d_v
     loop = (
@@ -194,7 +209,18 @@ def backward_dq_kernel(M: int, N: int, d: int, d_v: int | None = None, element: 
         Product("dQ", "dS", "K", M, d, N, element, carried=True),
     )
     resident = (Tile("Q", M, d, element), Tile("dO", M, width, element))
-    return TritonKernel(resident, loop, (Tile("dQ", M, d, element),))
+    return TritonKernel(resident, loop, (Tile("dQ", M, d, element),), **more)
+
+
+def backward_kernel(
+    M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, loops: int = 2
+) -> TritonKernel:
+    """Declare a launch of which some programs take N keys, by tiles of M rows, and others N rows, by tiles of M keys.
+
+    FlexAttention's backward pass is one; its tiles are `BLOCK_M1` = `BLOCK_N2` = M and `BLOCK_N1` = `BLOCK_M2` = N.
+    """
+    rows = backward_dq_kernel(N, M, d, d_v, element, loops=loops)
+    return backward_dkdv_kernel(M, N, d, d_v, element, loops=loops, branches=(rows,))
 
 
 def matmul_kernel(M: int, N: int, K: int, element: int = 2) -> TritonKernel:

@@ -1,208 +1,128 @@
-"""Shared memory of a Triton kernel: the maximum over time of the tiles that are live."""
+"""Shared memory of a Triton launch: its buffers in the order of the program, and the bytes that they take together."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from math import inf
 
+from iomodel.placement.triton_allocation import Buffer, allocated
 from iomodel.placement.triton_kernel import Product, Tile, TritonKernel
-from iomodel.placement.triton_layouts import WARP, balanced_warps, conversion, turning
+from iomodel.placement.triton_schedule import Schedule
 
 BARRIER = 8
 """Size of a barrier [B]."""
-POINTER = 8
-"""Size of an address [B]."""
-REDUCTION = 512
-"""Size of the row statistics that eight warps exchange [B]."""
-ALIGNMENT = 1024
-"""Alignment of an operand of a wide matrix instruction [B]."""
+PLAIN, SCRATCH = 16, 128
+"""Alignment of barriers and of tiles that threads read; of memory for one operation [B]."""
+SWIZZLED = 8
+"""Alignment of a tile for matrix units or copy engines, per byte of the rows over which it is swizzled [-]."""
 
 
-def instruction(kernel: TritonKernel, arch: int, warps: int) -> str:
-    """Select the matrix instruction of a kernel: a wide one if the rows of every product allow it."""
-    whole = all(product.rows % 64 == 0 for product in kernel.products)
-    if arch // 10 == 9 and whole and warps % 4 == 0:
-        return "wgmma"
-    if arch // 10 == 10 and whole and warps in (4, 8):
-        return "tcgen05"
-    return "mma.sync"
+@dataclass
+class Timeline:
+    """Buffers in the order of a program; `now` counts the operations."""
 
+    buffers: list[Buffer] = field(default_factory=list)
+    now: int = 0
 
-@dataclass(frozen=True)
-class Schedule:
-    """A kernel with its launch: the contents of shared memory at each step of an iteration."""
+    def open(self, size: int, alignment: int) -> int:
+        """Begin the life of a buffer, and return its number."""
+        self.now += 1
+        self.buffers.append(Buffer(size, alignment, self.now, inf))
+        return len(self.buffers) - 1
 
-    kernel: TritonKernel
-    arch: int
-    warps: int
-    stages: int
+    def close(self, number: int) -> None:
+        """End the life of a buffer."""
+        self.now += 1
+        self.buffers[number] = replace(self.buffers[number], end=self.now)
 
-    @cached_property
-    def unit(self) -> str:
-        """The matrix instruction."""
-        return instruction(self.kernel, self.arch, self.warps)
-
-    @cached_property
-    def ahead(self) -> int:
-        """Iterations that loads run ahead, shared among the loads of a chain [-]; 0 without a pipeline."""
-        chain = max((tile.chain for tile in self.kernel.loads if tile.chain < self.stages - 1), default=0)
-        return (self.stages - 1) // (1 + chain)
-
-    @cached_property
-    def along_rows(self) -> bool:
-        """True if the warps of mma.sync lie along the rows of the last product, whose shape decides for all."""
-        last = self.kernel.products[-1]
-        return last.rows >= last.columns or self.warps == 1
-
-    def copies(self, tile: Tile) -> int:
-        """Count the copies of a loaded tile that the pipeline holds; 0 for a tile that is not loaded ahead."""
-        if not self.ahead or (tile.columns > 1 and (self._narrow(tile) or self._stored(tile) or self._split(tile))):
-            return 0
-        uses = len(list(self.kernel.uses(tile.name)))
-        if not uses:
-            return self._vectors(tile)
-        if self.unit == "mma.sync":
-            return self.ahead
-        # A product that reads shared memory by itself ends an iteration later, the second of two another one.
-        later = 2 if self.unit == "tcgen05" and uses > 1 else 1
-        return self.ahead + later - (self.unit == "tcgen05" and self._summed)
-
-    def standing(self) -> int:
-        """Compute the bytes that stay through the loop: resident tiles, copies of the pipeline, barriers [B]."""
-        widened = [tile.size // tile.element * self._element(tile.element) for tile in self.kernel.resident]
-        in_registers = self.kernel.descriptors and widened != [tile.size for tile in self.kernel.resident]
-        total = 0 if in_registers else sum(widened)
-        for tile in self.kernel.loads:
-            copies = self.copies(tile)
-            total += copies * tile.size
-        total += self._barriers()
-        if self.unit == "tcgen05" and self.ahead:
-            total += 2 * BARRIER * len(self.kernel.products) - BARRIER * self._summed
-        return total
-
-    def passing(self, position: int) -> int:
-        """Compute the bytes of one step: loads without a pipeline until their last use, operands on their way [B]."""
-        step, held = self.kernel.loop[position], 0
-        for start, tile in enumerate(self.kernel.loop[: position + 1]):
-            if isinstance(tile, Tile) and not self.copies(tile):
-                last = max((use for use in self.kernel.uses(tile.name) if not self._turned(use)), default=-1)
-                if self._element(tile.element) > tile.element:  # widened in registers as soon as it is there
-                    last = min(last, start)
-                held += tile.size if position <= last else 0
-        if isinstance(step, Product):
-            barrier = BARRIER if self.unit == "tcgen05" and not self.ahead else 0
-            return held + max(self._operand(step), barrier)
-        own = 0 if self.copies(step) else step.size
-        if own and self.kernel.descriptors and self.arch >= 90:
-            # The larger tile is placed first; a barrier before the smaller one is padded to its alignment.
-            held += ALIGNMENT if own > max(tile.size for tile in self.kernel.resident) else BARRIER
-        return max(held + self._turning(step), held - own + self._addresses(step))
-
-    def _barriers(self) -> int:
-        """Compute the barriers of loads by descriptors, one for each copy, each group aligned to 16 B [B]."""
-        if not self.kernel.descriptors or self.arch < 90:
-            return 0
-        groups = [self.copies(tile) * BARRIER for tile in self.kernel.loads]
-        last = groups.pop() if self.unit != "tcgen05" else 0  # nothing follows that would be aligned
-        return sum(-(-group // 16) * 16 for group in groups) + last
-
-    def storing(self) -> int:
-        """Compute the bytes by way of which results are stored after the loop, one after the other [B].
-
-        A result in tensor memory is read in the layout of its store.
-        """
-        if self.unit == "tcgen05":
-            return 0
-        last, results = self.kernel.products[-1], self.kernel.stored
-        if self.unit == "wgmma":
-            rows = min(self.warps, last.rows // 16)
-            along = (rows, self.warps // rows)
-        elif len(self.kernel.products) == 1:
-            along = balanced_warps(last.rows, last.columns, self.warps)
-        else:
-            along = (self.warps, 1) if self.along_rows else (1, self.warps)
-        return max((conversion(r, along, self.warps, self.arch) for r in results), default=0)
-
-    @cached_property
-    def _summed(self) -> bool:
-        """True if one accumulator sums two products, of which the first is waited for."""
-        return any(product.into for product in self.kernel.products)
-
-    def _vectors(self, tile: Tile) -> int:
-        """Count the copies of a tile that reaches products by way of arithmetic, or by way of addresses."""
-        readers = [other for other in self.kernel.loads if other.chain > tile.chain]
-        if not readers:
-            return self.ahead
-        if max(other.chain for other in readers) >= self.stages - 1:
-            return 0
-        # A load of fewer elements than threads is repeated in the layout of each reader that runs ahead.
-        ahead = [other for other in readers if self.copies(other)]
-        return self.ahead * (len(ahead) if tile.rows < WARP * self.warps else 1)
-
-    def _narrow(self, tile: Tile) -> bool:
-        """Tell if a thread loads less than four bytes of a tile, too few for an asynchronous copy."""
-        return tile.size < 4 * WARP * self.warps
-
-    def _stored(self, tile: Tile) -> bool:
-        """Tell if threads store a tile: wgmma reads 8-bit elements of a sum only where they are contiguous."""
-        if self.unit != "wgmma" or tile.element > 1:
-            return False
-        return any(each.right == tile.name and each.right_order == "rows" for each in self.kernel.products)
-
-    def _element(self, element: int) -> int:
-        """Compute the size of an element of a left operand [B]: sm_90 and sm_100 have 8 bits in wide products alone."""
-        return max(element, 2) if self.unit == "mma.sync" and self.arch // 10 in (9, 10) else element
-
-    def _operand(self, product: Product) -> int:
-        """Compute the bytes by way of which the result of an earlier product becomes the left operand [B]."""
-        source = next((each for each in self.kernel.products if each.name == product.left), None)
-        if source is None:
-            return 0
-        size = product.rows * product.depth * self._element(source.element)
-        if self.unit == "mma.sync":
-            return 0 if self.along_rows else size
-        if self.unit == "tcgen05" and self.warps == 8 and product.rows <= 128:  # two warps share a row
-            if self.ahead:
-                return REDUCTION * source.reduced
-            if product.rows == 128:
-                return size // 8 * source.reduced
-            return ALIGNMENT * (source.reduced and not self.kernel.descriptors)
-        return 0
-
-    def _turned(self, position: int) -> bool:
-        """Tell if a product takes its right tile transposed from registers: mma.sync without a pipeline for it."""
-        step = self.kernel.loop[position]
-        if not isinstance(step, Product) or step.right_order != "turned" or self.unit != "mma.sync":
-            return False
-        return not self.ahead or any(self._split(tile) for tile in self.kernel.loads if tile.name == step.right)
-
-    def _turning(self, tile: Tile) -> int:
-        """Compute the bytes by way of which a loaded tile is transposed in registers [B]."""
-        positions = list(self.kernel.uses(tile.name))
-        if not any(self._turned(position) for position in positions):
-            return 0
-        summed = "row" if self._split(tile) else "column"
-        return turning(tile, summed, 1 if self.along_rows else self.warps, self.warps)
-
-    def _split(self, tile: Tile) -> bool:
-        """Tell if two products of mma.sync want a tile in layouts that no one copy in shared memory serves."""
-        orders = {each.right_order for each in self.kernel.products if each.right == tile.name}
-        return self.unit == "mma.sync" and orders >= {"columns", "turned"}
-
-    def _addresses(self, tile: Tile) -> int:
-        """Compute the bytes by way of which loaded indices become the addresses of a tile [B]."""
-        indices = [other for other in self.kernel.loads if other.chain < tile.chain and other.rows >= WARP * self.warps]
-        if not indices:
-            return 0
-        # Indices that were loaded ahead have the layout of the widest tile.
-        readers = {other.rows * other.columns for other in self.kernel.loads if other.chain == tile.chain}
-        if any(self.copies(index) for index in indices) and len(readers) == 1:
-            return 0
-        return max(POINTER * min(index.rows, 2 * WARP * self.warps) for index in indices)
+    def once(self, size: int, alignment: int = SCRATCH) -> None:
+        """Give one operation a buffer."""
+        if size:
+            self.close(self.open(size, alignment))
 
 
 def shared_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> int:
     """Compute the shared memory of a launch [B]."""
-    schedule = Schedule(kernel, arch, warps, stages)
-    in_loop = max(schedule.passing(position) for position in range(len(kernel.loop)))
-    return max(schedule.standing() + in_loop, schedule.storing())
+    line = Timeline()
+    for program in kernel.programs:
+        schedule = Schedule(program, arch, warps, stages)
+        resident = [number for tile in program.resident if (number := _resident(line, schedule, tile)) is not None]
+        for _ in range(program.loops):
+            held = _ahead(line, schedule)
+            _iteration(line, schedule)
+            closing = line.now + 1
+            for number in reversed(held):
+                line.close(number)
+        for number in resident:  # last used in the loop, before its copies are given back
+            line.buffers[number] = replace(line.buffers[number], end=closing)
+        for result in program.stored:
+            line.once(schedule.storing(result))
+    return allocated(line.buffers)
+
+
+def _resident(line: Timeline, schedule: Schedule, tile: Tile) -> int | None:
+    """Load a tile that stays through the loop; None if it stays in registers."""
+    size = tile.size // tile.element * schedule.element(tile.element)
+    barrier = line.open(BARRIER, PLAIN) if _by_engine(schedule) else None
+    number = None
+    if schedule.kernel.descriptors and size != tile.size:  # widened in registers
+        if barrier is not None:
+            line.once(tile.size, _alignment(schedule, tile))
+    else:
+        number = line.open(size, _alignment(schedule, tile))
+    if barrier is not None:
+        line.close(barrier)
+    return number
+
+
+def _ahead(line: Timeline, schedule: Schedule) -> list[int]:
+    """Open what a pipelined loop holds: barriers of products, copies of tiles, barriers of copies."""
+    held = []
+    if schedule.unit == "tcgen05" and schedule.ahead:
+        for product in schedule.kernel.products:
+            held.append(line.open(BARRIER if product.into else 2 * BARRIER, PLAIN))
+    copies = [(tile, count) for tile in schedule.kernel.loads if (count := schedule.copies(tile))]
+    for tile, count in copies:
+        held.append(line.open(count * tile.size, _alignment(schedule, tile)))
+    if _by_engine(schedule):
+        held += [line.open(count * BARRIER, PLAIN) for _, count in copies]
+    return held
+
+
+def _iteration(line: Timeline, schedule: Schedule) -> None:
+    """Go through the loads and products of one iteration."""
+    waiting: dict[int, list[int]] = {}
+    for position, step in enumerate(schedule.kernel.loop):
+        line.now += 1
+        if isinstance(step, Product):
+            line.once(schedule.operand(step))
+            barrier = line.open(BARRIER, PLAIN) if schedule.unit == "tcgen05" and not schedule.ahead else None
+            for number in waiting.pop(position, ()):
+                line.close(number)
+            if barrier is not None:
+                line.close(barrier)
+            continue
+        line.once(schedule.addresses(step))
+        if not schedule.copies(step):
+            last = schedule.last_use(step)
+            barrier = line.open(BARRIER, PLAIN) if _by_engine(schedule) else None
+            if last > position:
+                waiting.setdefault(last, []).append(line.open(step.size, _alignment(schedule, step)))
+            elif last == position or barrier is not None:  # on its way to registers
+                line.once(step.size, _alignment(schedule, step))
+            if barrier is not None:
+                line.close(barrier)
+        line.once(schedule.turning(step))
+
+
+def _by_engine(schedule: Schedule) -> bool:
+    """Tell if tiles are copied by an engine that reports to barriers."""
+    return schedule.kernel.descriptors and schedule.arch >= 90
+
+
+def _alignment(schedule: Schedule, tile: Tile) -> int:
+    """Compute the alignment of a tile: eight rows of a swizzled one, whose rows are divided into 128 B or less [B]."""
+    if tile.columns == 1 or (schedule.unit == "mma.sync" and not _by_engine(schedule)):
+        return PLAIN
+    row = min(tile.columns * tile.element, 128)
+    return SWIZZLED * row if row >= 32 else SCRATCH

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from iomodel.placement.triton_kernel import TritonKernel
 from iomodel.placement.triton_layouts import ACCESS, WARP
-from iomodel.placement.triton_memory import Schedule
+from iomodel.placement.triton_schedule import Schedule
 
 REGISTERS_PER_THREAD, REGISTERS_PER_BLOCK = 255, 65_536
 
@@ -112,8 +112,8 @@ def held(schedule: Schedule) -> Held:
 
 def registers(kernel: TritonKernel, arch: int, warps: int, stages: int) -> int:
     """Estimate the registers of a thread; beyond the limit they spill [-]."""
-    schedule = Schedule(kernel, arch, warps, stages)
-    return round(TAKEN[schedule.unit].registers(held(schedule)))
+    schedules = (Schedule(program, arch, warps, stages) for program in kernel.programs)
+    return max(round(TAKEN[schedule.unit].registers(held(schedule))) for schedule in schedules)
 
 
 def registers_limit(warps: int) -> int:
@@ -123,9 +123,13 @@ def registers_limit(warps: int) -> int:
 
 def spills(kernel: TritonKernel, arch: int, warps: int, stages: int) -> bool | None:
     """Predict spills to local memory; None within the margin of the limit."""
-    schedule = Schedule(kernel, arch, warps, stages)
-    over = WANTED[schedule.unit].registers(held(schedule)) - registers_limit(warps)
-    bytewise = schedule.unit == "mma.sync" and any(tile.element == 1 for tile in kernel.loads)
+    answers = [_spills(Schedule(program, arch, warps, stages)) for program in kernel.programs]
+    return True if True in answers else None if None in answers else False
+
+
+def _spills(schedule: Schedule) -> bool | None:
+    over = WANTED[schedule.unit].registers(held(schedule)) - registers_limit(schedule.warps)
+    bytewise = schedule.unit == "mma.sync" and any(tile.element == 1 for tile in schedule.kernel.loads)
     if -(MARGIN_OF_BYTES if bytewise else MARGIN) < over < MARGIN:
         return None
     return over > 0

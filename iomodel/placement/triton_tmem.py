@@ -2,57 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product as pairs
+from math import inf
+
 from iomodel.placement.triton_kernel import TritonKernel
-from iomodel.placement.triton_memory import instruction
+from iomodel.placement.triton_schedule import instruction
 from iomodel.placement.triton_target import TMEM_LIMIT
+
+LEAST, LEAST_OPERAND = 32, 16
+"""Columns of the smallest allocation, and of the narrowest operand [-]."""
+STEP = 4
+"""Columns to whose multiples a tile is aligned [-]."""
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """A tile in tensor memory: a half of the lanes or both, and columns, from `start` until before `end`.
+
+    An operand of half the lanes lies in the same half as `beside`, the accumulator of its product.
+    """
+
+    name: str
+    halves: int
+    columns: int
+    start: float
+    end: float
+    beside: str = ""
 
 
 def tmem_columns(kernel: TritonKernel, arch: int, warps: int, stages: int) -> int:
     """Compute the columns of tensor memory of a launch [-]; more than 512 make it impossible.
 
-    A column has 128 lanes of 4 B. A tile of 64 rows leaves half of them to other tiles, but an operand has the lanes of
-    its accumulator.
+    A column has 128 lanes of 4 B; a tile of 64 rows takes half of them, so that two tiles may share a column.
     """
-    if instruction(kernel, arch, warps) != "tcgen05":
-        return 0
+    programs = [each for each in kernel.programs if instruction(each, arch, warps) == "tcgen05"]
+    total = max((_scanned([*_tiles(each, stages)]) for each in programs), default=0)
+    return max(LEAST, 1 << (total - 1).bit_length()) if 0 < total <= TMEM_LIMIT else total
+
+
+def _tiles(kernel: TritonKernel, stages: int) -> Iterator[Accumulator]:
+    """Iterate over the tiles in the order of the program; those of a pipelined loop all stay through it."""
     products = kernel.products
     results = {product.name: product for product in products}
-    rows = max(product.rows for product in products)
-    carried = sum(product.columns for product in products if product.carried)
-    scores = sum(product.columns for product in products if not product.carried and not product.into)
-    fed = [product for product in products if product.left in results]
-    operands = sum(max(product.depth * results[product.left].element // 4, 16) for product in fed)
-    if rows < 128:
-        total = _halves(kernel)
-    elif stages < 2:
-        total = carried + _in_turn(kernel)
-    else:
-        total = carried + scores + operands
-    total *= max(1, rows // 128)
-    return max(32, 1 << (total - 1).bit_length()) if total <= TMEM_LIMIT else total
 
+    def tile(name: str, rows: int, columns: int, start: float, end: float, beside: str = "") -> Accumulator:
+        return Accumulator(name, min(2, rows // 64), columns * max(1, rows // 128), start, end, beside)
 
-def _in_turn(kernel: TritonKernel) -> int:
-    """Compute the columns of the scores of one iteration: as an operand they take their own place, then free it."""
-    live: dict[str, int] = {}
-    most = 0
-    for product in kernel.products:
+    for product in products:
+        if product.carried:
+            yield tile(product.name, product.rows, product.columns, 0, inf)
+    readers = {product.left: position for position, product in enumerate(products) if product.left in results}
+    scores, operands = [], []
+    for position, product in enumerate(products):
         if not product.carried and not product.into:
-            live[product.name] = product.columns
-        most = max(most, sum(live.values()))
-        live.pop(product.left, None)
-    return most
+            read = readers.get(product.name, len(products))
+            start, end = (0.0, inf) if stages > 1 else (position + 0.1, read + 0.0)
+            scores.append(tile(product.name, product.rows, product.columns, start, end))
+        if product.left in results:
+            columns = max(product.depth * results[product.left].element // 4, LEAST_OPERAND)
+            start, end = (0.0, inf) if stages > 1 else (position + 0.0, position + 0.5)
+            operands.append(tile(f"{product.left} as operand", product.rows, columns, start, end, product.name))
+    if stages > 1:
+        yield from (*scores, *operands)
+    else:
+        yield from sorted((*scores, *operands), key=lambda each: each.start)
 
 
-def _halves(kernel: TritonKernel) -> int:
-    """Compute the columns of tiles of 64 rows: each accumulator with its operand in the half that has more room."""
-    results = {product.name: product for product in kernel.products}
-    widths = []
-    for product in kernel.products:
-        operand = results.get(product.left)
-        fed = max(product.depth * operand.element // 4, 16) if operand else 0
-        widths.append(0 if product.into else product.columns + fed)
-    halves = [0, 0]
-    for width in sorted(widths, reverse=True):
-        halves[halves.index(min(halves))] += width
-    return max(halves)
+def _scanned(tiles: Sequence[Accumulator]) -> int:
+    """Place each tile in the first columns that are free, and return the columns that all take [-]."""
+    placed: dict[str, tuple[Accumulator, int, int]] = {}  # tile, first column, half
+    for tile in tiles:
+        live = [each for each in placed.values() if tile.start < each[0].end]
+        halves = [placed[tile.beside][2]] if tile.beside and tile.halves == 1 else range(3 - tile.halves)
+        columns = sorted({0, *(-(-(first + other.columns) // STEP) * STEP for other, first, _ in live)})
+        placed[tile.name] = next(
+            (tile, column, half)
+            for column, half in pairs(columns, halves)
+            if not any(
+                column < first + other.columns
+                and first < column + tile.columns
+                and half < at + other.halves
+                and at < half + tile.halves
+                for other, first, at in live
+            )
+        )
+    return max(first + tile.columns for tile, first, _ in placed.values())

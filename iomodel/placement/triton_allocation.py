@@ -1,0 +1,93 @@
+"""Offsets of buffers in shared memory by the times at which they are live, as Triton's compiler assigns them.
+
+The compiler packs intervals of time into a strip of memory, after Gergov, "Algorithms for compile-time memory
+optimization" (SODA 1999): large buffers first, each into the lowest free place that no other place competes for, then
+overlapping ones are moved up until none overlaps. The strip may be longer than the most that is live at any one time.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer of `size` bytes that is live from `start` until before `end`, at a multiple of `alignment` [B]."""
+
+    size: int
+    alignment: int
+    start: float
+    end: float
+
+    def meets(self, start: float, end: float) -> bool:
+        """Tell if the buffer is live at some time of an interval."""
+        return self.start < end and start < self.end
+
+    def aligned(self, offset: int) -> int:
+        """Compute the first aligned offset from this one on [B]."""
+        return -(-offset // self.alignment) * self.alignment
+
+
+def allocated(buffers: Sequence[Buffer]) -> int:
+    """Compute the length of the memory that buffers take together [B].
+
+    >>> allocated([Buffer(64, 16, 0, 9), Buffer(32, 16, 0, 4), Buffer(32, 16, 5, 9)])
+    96
+    """
+    ordered = sorted((buffer for buffer in buffers if buffer.size), key=lambda buffer: -buffer.size)
+    offsets = _first_fit(ordered)
+    while overlaps := _overlaps(ordered, offsets):
+        _move_up(ordered, offsets, overlaps)
+    return max((offset + buffer.size for offset, buffer in zip(offsets, ordered, strict=True)), default=0)
+
+
+def _first_fit(ordered: Sequence[Buffer]) -> list[int]:
+    """Assign first offsets: a place is an offset that is free in an interval of time; the lowest is filled first."""
+    offsets = [0] * len(ordered)
+    waiting = list(range(len(ordered)))
+    places: list[tuple[int, int, float, float]] = [(0, 0, 0.0, inf)]  # offset, number of the place, interval
+    made = 1
+    while waiting:
+        offset, _, start, end = places.pop(0)
+        for index in waiting:
+            buffer = ordered[index]
+            if buffer.meets(start, end) and not any(buffer.meets(*place[2:]) for place in places):
+                break
+        else:
+            continue
+        waiting.remove(index)
+        offsets[index] = buffer.aligned(offset)
+        above = offsets[index] + buffer.size
+        further = [(above, max(start, buffer.start), min(end, buffer.end))]
+        further += [(offset, start, buffer.end)] * (start < buffer.start)
+        further += [(offset, buffer.start, end)] * (buffer.end < end)
+        for place in further:
+            insort(places, (place[0], made, place[1], place[2]))
+            made += 1
+    return offsets
+
+
+def _overlaps(ordered: Sequence[Buffer], offsets: Sequence[int]) -> dict[int, list[int]]:
+    """List the buffers that each one overlaps in time and in memory; none for those without an overlap."""
+    overlaps: dict[int, list[int]] = {}
+    for i, one in enumerate(ordered):
+        for j, other in enumerate(ordered[:i]):
+            apart = offsets[i] + one.size <= offsets[j] or offsets[j] + other.size <= offsets[i]
+            if not apart and one.meets(other.start, other.end):
+                overlaps.setdefault(i, []).append(j)
+                overlaps.setdefault(j, []).append(i)
+    return overlaps
+
+
+def _move_up(ordered: Sequence[Buffer], offsets: list[int], overlaps: dict[int, list[int]]) -> None:
+    """Colour the overlapping buffers, and move those behind the first colour past all that they overlap."""
+    colours: dict[int, int] = {}
+    for index in range(len(ordered)):
+        taken = {colours[other] for other in overlaps.get(index, ()) if other in colours}
+        colours[index] = next(colour for colour in range(len(ordered)) if colour not in taken)
+    for index, buffer in enumerate(ordered):
+        if colours[index]:
+            offsets[index] = buffer.aligned(max(offsets[other] + ordered[other].size for other in overlaps[index]))

@@ -1,0 +1,167 @@
+"""Schedule of a Triton kernel: its matrix instruction, copies of streamed tiles, tiles that pass through memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from iomodel.placement.triton_kernel import Product, Tile, TritonKernel
+from iomodel.placement.triton_layouts import WARP, balanced_warps, conversion, turning
+
+POINTER = 8
+"""Size of an address [B]."""
+REDUCTION = 512
+"""Size of the row statistics that eight warps exchange [B]."""
+ALIGNMENT = 1024
+"""Alignment of an operand of a wide matrix instruction [B]."""
+
+
+def instruction(kernel: TritonKernel, arch: int, warps: int) -> str:
+    """Select the matrix instruction of a kernel: a wide one if the rows of every product allow it."""
+    whole = all(product.rows % 64 == 0 for product in kernel.products)
+    if arch // 10 == 9 and whole and warps % 4 == 0:
+        return "wgmma"
+    if arch // 10 == 10 and whole and warps in (4, 8):
+        return "tcgen05"
+    return "mma.sync"
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A kernel with its launch: the sizes of what it puts into shared memory."""
+
+    kernel: TritonKernel
+    arch: int
+    warps: int
+    stages: int
+
+    @cached_property
+    def unit(self) -> str:
+        """The matrix instruction."""
+        return instruction(self.kernel, self.arch, self.warps)
+
+    @cached_property
+    def ahead(self) -> int:
+        """Iterations that loads run ahead, shared among the loads of a chain [-]; 0 without a pipeline."""
+        chain = max((tile.chain for tile in self.kernel.loads if tile.chain < self.stages - 1), default=0)
+        return (self.stages - 1) // (1 + chain)
+
+    @cached_property
+    def along_rows(self) -> bool:
+        """True if the warps of mma.sync lie along the rows of the last product, whose shape decides for all."""
+        last = self.kernel.products[-1]
+        return last.rows >= last.columns or self.warps == 1
+
+    def copies(self, tile: Tile) -> int:
+        """Count the copies of a loaded tile that the pipeline holds; 0 for a tile that is not loaded ahead."""
+        if not self.ahead or (tile.columns > 1 and (self._narrow(tile) or self._stored(tile) or self._split(tile))):
+            return 0
+        uses = len(list(self.kernel.uses(tile.name)))
+        if not uses:
+            return self._vectors(tile)
+        if self.unit == "mma.sync":
+            return self.ahead
+        # A product that reads shared memory by itself ends an iteration later, the second of two another one.
+        later = 2 if self.unit == "tcgen05" and uses > 1 else 1
+        return self.ahead + later - (self.unit == "tcgen05" and self.summed)
+
+    def storing(self, result: Tile) -> int:
+        """Compute the bytes by way of which a result is stored after the loop [B].
+
+        A result in tensor memory is read in the layout of its store.
+        """
+        if self.unit == "tcgen05":
+            return 0
+        last = self.kernel.products[-1]
+        if self.unit == "wgmma":
+            rows = min(self.warps, last.rows // 16)
+            along = (rows, self.warps // rows)
+        elif len(self.kernel.products) == 1:
+            along = balanced_warps(last.rows, last.columns, self.warps)
+        else:
+            along = (self.warps, 1) if self.along_rows else (1, self.warps)
+        return conversion(result, along, self.warps, self.arch)
+
+    @cached_property
+    def summed(self) -> bool:
+        """True if one accumulator sums two products, of which the first is waited for."""
+        return any(product.into for product in self.kernel.products)
+
+    def _vectors(self, tile: Tile) -> int:
+        """Count the copies of a tile that reaches products by way of arithmetic, or by way of addresses."""
+        readers = [other for other in self.kernel.loads if other.chain > tile.chain]
+        if not readers:
+            return self.ahead
+        if max(other.chain for other in readers) >= self.stages - 1:
+            return 0
+        # A load of fewer elements than threads is repeated in the layout of each reader that runs ahead.
+        ahead = [other for other in readers if self.copies(other)]
+        return self.ahead * (len(ahead) if tile.rows < WARP * self.warps else 1)
+
+    def _narrow(self, tile: Tile) -> bool:
+        """Tell if a thread loads less than four bytes of a tile, too few for an asynchronous copy."""
+        return tile.size < 4 * WARP * self.warps
+
+    def _stored(self, tile: Tile) -> bool:
+        """Tell if threads store a tile: wgmma reads 8-bit elements of a sum only where they are contiguous."""
+        if self.unit != "wgmma" or tile.element > 1:
+            return False
+        return any(each.right == tile.name and each.right_order == "rows" for each in self.kernel.products)
+
+    def element(self, element: int) -> int:
+        """Compute the size of an element of a left operand [B]: sm_90 and sm_100 have 8 bits in wide products alone."""
+        return max(element, 2) if self.unit == "mma.sync" and self.arch // 10 in (9, 10) else element
+
+    def operand(self, product: Product) -> int:
+        """Compute the bytes by way of which the result of an earlier product becomes the left operand [B]."""
+        source = next((each for each in self.kernel.products if each.name == product.left), None)
+        if source is None:
+            return 0
+        size = product.rows * product.depth * self.element(source.element)
+        if self.unit == "mma.sync":
+            return 0 if self.along_rows else size
+        if self.unit == "tcgen05" and self.warps == 8 and product.rows <= 128:  # two warps share a row
+            if self.ahead:
+                return REDUCTION * source.reduced
+            if product.rows == 128:
+                return size // 8 * source.reduced
+            return ALIGNMENT * (source.reduced and not self.kernel.descriptors)
+        return 0
+
+    def turned(self, position: int) -> bool:
+        """Tell if a product takes its right tile transposed from registers: mma.sync without a pipeline for it."""
+        step = self.kernel.loop[position]
+        if not isinstance(step, Product) or step.right_order != "turned" or self.unit != "mma.sync":
+            return False
+        return not self.ahead or any(self._split(tile) for tile in self.kernel.loads if tile.name == step.right)
+
+    def turning(self, tile: Tile) -> int:
+        """Compute the bytes by way of which a loaded tile is transposed in registers [B]."""
+        positions = list(self.kernel.uses(tile.name))
+        if not any(self.turned(position) for position in positions):
+            return 0
+        summed = "row" if self._split(tile) else "column"
+        return turning(tile, summed, 1 if self.along_rows else self.warps, self.warps)
+
+    def _split(self, tile: Tile) -> bool:
+        """Tell if two products of mma.sync want a tile in layouts that no one copy in shared memory serves."""
+        orders = {each.right_order for each in self.kernel.products if each.right == tile.name}
+        return self.unit == "mma.sync" and orders >= {"columns", "turned"}
+
+    def addresses(self, tile: Tile) -> int:
+        """Compute the bytes by way of which loaded indices become the addresses of a tile [B]."""
+        indices = [other for other in self.kernel.loads if other.chain < tile.chain and other.rows >= WARP * self.warps]
+        if not indices:
+            return 0
+        # Indices that were loaded ahead have the layout of the widest tile.
+        readers = {other.rows * other.columns for other in self.kernel.loads if other.chain == tile.chain}
+        if any(self.copies(index) for index in indices) and len(readers) == 1:
+            return 0
+        return max(POINTER * min(index.rows, 2 * WARP * self.warps) for index in indices)
+
+    def last_use(self, tile: Tile) -> int:
+        """Find the last step that reads a tile from shared memory; -1 if products take it from registers."""
+        last = max((use for use in self.kernel.uses(tile.name) if not self.turned(use)), default=-1)
+        if self.element(tile.element) > tile.element:  # widened in registers as soon as it is there
+            last = min(last, self.kernel.loop.index(tile))
+        return last
