@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from iomodel.common.elementwise import anywhere, larger
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
@@ -11,6 +13,8 @@ from iomodel.errors import SpecError
 
 COLUMN = 128 * 4
 """A column of tensor memory: 128 lanes of 32 bits [B]."""
+LEAST_ALLOCATED = 32
+"""Smallest allocation of tensor memory [columns]."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,35 @@ class DeviceLimits:
     def on_chip(self) -> int:
         """Most bytes held by one block in shared memory, registers and tensor memory [B]."""
         return self.shared_per_block + 4 * self.registers_per_sm + COLUMN * self.tensor_columns
+
+    def blocks(
+        self, shared: Any, registers: Any, warps: int, columns: Any = 0, producers: int = 0, producer_registers: int = 0
+    ) -> dict[str, Any]:
+        """Compute the blocks per SM that each resource has room for; the use of a block may be arrays.
+
+        A block takes `shared` bytes and `columns` of tensor memory, and `registers` in each thread of its `warps`;
+        `producers` are further warps with registers of their own.
+        """
+        taken = -(-(shared + self.shared_reserved) // self.shared_granularity) * self.shared_granularity
+        of_warp = -(-registers * self.warp // self.register_granularity) * self.register_granularity
+        file = warps * of_warp + producers * self.warp * producer_registers
+        room = {
+            "shared memory": self.shared_per_sm // larger(1, taken),
+            "registers": self.registers_per_sm // larger(1, file),
+            "warps": self.warps_per_sm // (warps + producers),
+            "blocks": self.blocks_per_sm,
+        }
+        if anywhere(columns):
+            room["tensor memory"] = self.tensor_columns // _allocated(columns)
+        return room
+
+
+def _allocated(columns: Any) -> Any:
+    """Round to an allocation of tensor memory: a power of two from 32 on [columns]."""
+    allocated: Any = LEAST_ALLOCATED
+    while anywhere(columns > allocated):
+        allocated = allocated * (1 + (columns > allocated))
+    return allocated
 
 
 @per_device

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, larger, smaller
+from iomodel.common.elementwise import smaller
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.kinds import FormulaKind, kind_of
 from iomodel.counting.store import obtain, record
@@ -22,9 +22,6 @@ from iomodel.nests.residency import Residency
 from iomodel.placement.limits import COLUMN, DeviceLimits, device_of
 from iomodel.placement.supported import supported
 from iomodel.workloads.attention import Attention
-
-LEAST_ALLOCATED = 32
-"""Smallest allocation of tensor memory [columns]."""
 
 
 @dataclass(frozen=True)
@@ -201,34 +198,14 @@ class Placement:
 
     def _limits(self, shared: Any, registers: Any, warps: int, columns: Any) -> dict[str, Any]:
         """Compute the blocks per SM that each resource has room for."""
-        device, all_warps = self.device, warps + self.residency.producers
-        step, granule = device.shared_granularity, device.register_granularity
         registers = smaller(registers, self.registers_limit(warps))
-        taken = -(-(shared + device.shared_reserved) // step) * step
-        of_warp = -(-registers * device.warp // granule) * granule
-        file = warps * of_warp + self.residency.producers * device.warp * self.residency.producer_registers
-        limits = {
-            "shared memory": device.shared_per_sm // larger(1, taken),
-            "registers": device.registers_per_sm // file,
-            "warps": device.warps_per_sm // all_warps,
-            "blocks": device.blocks_per_sm,
-        }
-        if anywhere(columns):
-            limits["tensor memory"] = device.tensor_columns // _allocated(columns)
-        return limits
+        residency = self.residency
+        return self.device.blocks(shared, registers, warps, columns, residency.producers, residency.producer_registers)
 
 
 def _excess(size: int, step: int, sizes: tuple[int, ...]) -> int:
     """Compute the rows beyond a multiple of the step, or off the nearest size of the kernel."""
     return min((abs(size - known) for known in sizes), default=0) or size % step
-
-
-def _allocated(columns: Any) -> Any:
-    """Round to an allocation of tensor memory: a power of two from 32 on [columns]."""
-    allocated: Any = LEAST_ALLOCATED
-    while anywhere(columns > allocated):
-        allocated = allocated * (1 + (columns > allocated))
-    return allocated
 
 
 def placements(
