@@ -259,7 +259,7 @@ KERNELS = [
     option("min_blocks_per_sm", "Least number of blocks per SM with an implementation (1).", "Solver"),
     option(
         "emit",
-        "Print the choices within 5 % of the least time as source text: a list of triton.Config, CuTe shapes, or JSON.",
+        "Print the choices within 5 % of the least time as source text: triton.Config of a Triton kernel, CuTe, JSON.",
         "Output",
         "FORM",
         ("triton", "cute", "json"),

@@ -70,6 +70,11 @@ def tiles(
     if form is None:
         emit(solve(algorithm, values.workload(arguments, algorithm), **limits, **chosen), json)
         return
+    if form == "triton":
+        from iomodel.triton.listing import source
+
+        typer.echo(source(algorithm, as_attention(values.workload(arguments, algorithm)), _device(arguments)))
+        return
     from iomodel.solving.export import MOST, exported
 
     limits["top"] = MOST
@@ -80,8 +85,7 @@ def timed_tiles(algorithm: str, arguments: Mapping[str, Any]) -> TileTimes:
     """Time every tile that fits the given device."""
     from iomodel.solving.tile_times import tile_times
 
-    if arguments["hardware"] is None:
-        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    _device(arguments)
     taken = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
     limits, chosen = values.budget(arguments), values.options(arguments, list_algorithms())
     refused = [name for name in limits if name not in (*taken, "objective") or limits[name] == "traffic"]
@@ -101,11 +105,10 @@ def check(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     """
     from iomodel.placement.check import check as look
 
-    if arguments["hardware"] is None:
-        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    device = _device(arguments)
     sizes, chosen = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]), values.options(arguments, list_algorithms())
     call, kernels = as_attention(values.workload(arguments, algorithm)), arguments["implementation"]
-    emit(look(algorithm, call, arguments["hardware"], sizes, kernels, **chosen), json)
+    emit(look(algorithm, call, device, sizes, kernels, **chosen), json)
 
 
 @with_options(WORKLOAD, BUDGET, [IMPLEMENTATION, OBJECTIVE, APPROXIMATE], ALGORITHM)
@@ -124,3 +127,10 @@ def compare(algorithms: Compared = None, *, json: Json = False, **arguments: Any
     )
     limits = values.budget(arguments)
     emit(solve_all(call, **limits, approximate=approximate, algorithms=algorithms or None, **chosen), json)
+
+
+def _device(arguments: Mapping[str, Any]) -> str:
+    """Return the device of a command that needs one."""
+    if arguments["hardware"] is None:
+        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    return str(arguments["hardware"])

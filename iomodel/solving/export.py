@@ -1,4 +1,4 @@
-"""Choices of tiles as source text of kernels: Triton configs, CuTe shapes, JSON."""
+"""Choices of tiles as source text of kernels: CuTe shapes, JSON."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ SHARE = 0.05
 """Excess over the least time up to which choices are exported [-]."""
 MOST = 1000
 """More choices than any call has within that share."""
-TRITON = {"block_q": "BLOCK_M", "block_kv": "BLOCK_N"}
-LAUNCHES = {"warps": "num_warps", "stages": "num_stages"}
+PAIR = ("block_q", "block_kv")
 
 
 def near_best(solution: Solution, share: float = SHARE) -> list[RunnerUp]:
@@ -30,15 +29,15 @@ def exported(solution: Solution, form: str) -> str:
     ----------
     solution : Solution
         A solution by time with its choices: ``solve(..., top=1000)``.
-    form : {"triton", "cute", "json"}
-        A list of ``triton.Config``; a list of CuTe shapes; a list of objects.
+    form : {"cute", "json"}
+        A list of CuTe shapes; a list of objects. Triton's configs follow from its compiler: `iomodel.triton.configs`.
 
     Examples
     --------
     >>> import iomodel
     >>> w = iomodel.Attention(heads=16, q_len=4096, head_dim=128)
-    >>> print(exported(iomodel.solve("flash2", w, "a100-sxm4-80gb", top=1000), "triton").splitlines()[1])
-        triton.Config({"BLOCK_M": 128, "BLOCK_N": 64}, num_warps=4, num_stages=1),
+    >>> print(exported(iomodel.solve("flash2", w, "a100-sxm4-80gb", top=1000), "cute").splitlines()[0])
+    using TileShape = cute::Shape<cute::_128, cute::_64, cute::_128>;  // warps 4, stages 1
     """
     if form not in FORMS:
         raise UnknownNameError("emit", form, list(FORMS))
@@ -47,21 +46,12 @@ def exported(solution: Solution, form: str) -> str:
     return FORMS[form](near_best(solution), solution)
 
 
-def _triton(choices: Sequence[RunnerUp], _solution: Solution) -> str:
-    def config(tiles: Mapping[str, int]) -> str:
-        blocks = {TRITON.get(name, name.upper()): size for name, size in tiles.items() if name not in LAUNCHES}
-        launch = "".join(f", {LAUNCHES[name]}={size}" for name, size in tiles.items() if name in LAUNCHES)
-        return f"    triton.Config({json.dumps(blocks)}{launch}),"
-
-    return "\n".join(["configs = [", *(config(choice.tiles) for choice in choices), "]"])
-
-
 def _cute(choices: Sequence[RunnerUp], solution: Solution) -> str:
     call = solution.cost.workload
 
     def shape(tiles: Mapping[str, int]) -> str:
         sizes = (tiles["block_q"], tiles["block_kv"], call.longest.head_dim)
-        rest = ", ".join(f"{name} {size}" for name, size in tiles.items() if name not in TRITON)
+        rest = ", ".join(f"{name} {size}" for name, size in tiles.items() if name not in PAIR)
         return f"using TileShape = cute::Shape<{', '.join(f'cute::_{size}' for size in sizes)}>;  // {rest}"
 
     return "\n".join(shape(choice.tiles) for choice in choices)
@@ -71,5 +61,5 @@ def _json(choices: Sequence[RunnerUp], _solution: Solution) -> str:
     return json.dumps([choice.to_dict() for choice in choices], indent=2)
 
 
-FORMS: dict[str, Callable[[Sequence[RunnerUp], Solution], str]] = {"triton": _triton, "cute": _cute, "json": _json}
+FORMS: dict[str, Callable[[Sequence[RunnerUp], Solution], str]] = {"cute": _cute, "json": _json}
 """Writers by the name of the form."""

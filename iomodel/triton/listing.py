@@ -1,7 +1,8 @@
-"""Lists of good configs for a call: as `triton.Config`, and as kernel options of FlexAttention."""
+"""Lists of good configs for a call: as `triton.Config`, as source text, and as kernel options of FlexAttention."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -9,7 +10,8 @@ from typing import Any
 
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError
-from iomodel.triton.pruner import pruner
+from iomodel.solving.export import SHARE
+from iomodel.triton.pruner import Judged, pruner
 from iomodel.workloads.attention import Attention
 
 ROWS, KEYS = (16, 32, 64, 128, 256), (16, 32, 64, 128, 256)
@@ -26,6 +28,9 @@ class Option:
     num_warps: int
     num_stages: int
 
+    def __str__(self) -> str:
+        return f"triton.Config({json.dumps(self.kwargs)}, num_warps={self.num_warps}, num_stages={self.num_stages})"
+
 
 def options(
     workload: Attention,
@@ -38,9 +43,41 @@ def options(
     version: str | None = None,
 ) -> list[Option]:
     """List the fastest configs of all tiles up to `largest` rows that fit."""
-    given = {"block_q": "BLOCK_M", "block_kv": "BLOCK_N", **(names or {})}
-    keep = pruner(workload, hardware, names=given, kernel=kernel or kind(workload), top=top, version=version)
-    return keep(_space(given, largest), {})
+    listed = ranked(workload, hardware, kernel=kernel, names=names, largest=largest, version=version)
+    return [each.config for each in listed[:top]]
+
+
+def ranked(
+    workload: Attention,
+    hardware: Hardware | str,
+    *,
+    kernel: str | None = None,
+    names: Mapping[str, str] | None = None,
+    largest: int = 256,
+    version: str | None = None,
+) -> list[Judged]:
+    """Rank all configs of tiles up to `largest` rows that fit, the fastest first."""
+    given, chosen = {"block_q": "BLOCK_M", "block_kv": "BLOCK_N", **(names or {})}, kernel or kind(workload)
+    keep = pruner(workload, hardware, names=given, kernel=chosen, top=None, version=version)
+    return keep.ranked(_space(given, largest, chosen), {})
+
+
+def source(algorithm: str, workload: Attention, hardware: Hardware | str, *, version: str | None = None) -> str:
+    """Write the configs of a kernel within 5 % of the least predicted time as source text.
+
+    >>> import iomodel
+    >>> call = iomodel.Attention(heads=16, q_len=4096, head_dim=128)
+    >>> print(source("flash2", call, "a100-sxm4-80gb", version="3.9.0").splitlines()[0])
+    configs = [
+    """
+    kernel = kind(workload)
+    written = {"flash2": ("forward",), "split_kv": ("decode", "latent_decode"), "two_pass": ("backward_dkdv",)}
+    if kernel not in written.get(algorithm, ()):
+        allowed = next(name for name, kernels in written.items() if kernel in kernels)
+        raise InputError(f"emit: 'triton' given for {algorithm}; allowed: 'cute', 'json', or the algorithm {allowed}")
+    listed = ranked(workload, hardware, kernel=kernel, version=version)
+    near = [each for each in listed if each.seconds <= (1 + SHARE) * listed[0].seconds]
+    return "\n".join(["configs = [", *(f"    {each.config}," for each in near), "]"])
 
 
 def configs(
@@ -62,8 +99,8 @@ def configs(
         A device of a known architecture.
     top : int
         Length of the list [-].
-    kernel : {"forward", "decode", "latent_decode", "backward_dkdv", "backward_dq"}, optional
-        Kind of kernel; by default that of the call, decode for a single query.
+    kernel : str, optional
+        Kind of kernel, as :func:`iomodel.triton.pruner` takes it; by default that of the call, decode for one query.
     names : mapping of str to str, optional
         Names of the tiles: ``{"block_q": "BLOCK_M", "block_kv": "BLOCK_N"}``.
     version : str, optional
@@ -91,18 +128,35 @@ def configs(
 def flex_options(
     workload: Attention, hardware: Hardware | str, top: int = 8, *, version: str | None = None
 ) -> list[dict[str, int]]:
-    """List the `top` kernel options of FlexAttention's forward pass of least predicted time.
+    """List the `top` kernel options of FlexAttention of least predicted time, for the pass of the call.
 
-    Each is a value of `kernel_options` of `torch.nn.attention.flex_attention.flex_attention`. Tiles divide the 128 rows
-    of a default block mask.
+    Each is a value of `kernel_options` of `torch.nn.attention.flex_attention.flex_attention`; those of both passes can
+    be merged. Tiles divide the 128 rows of a default block mask. The backward pass is one launch, whose programs take
+    BLOCK_N1 keys by BLOCK_M1 queries, or BLOCK_M2 queries by BLOCK_N2 keys.
 
     >>> import iomodel
     >>> call = iomodel.Attention(batch=4, heads=32, q_len=4096, head_dim=128)
     >>> sorted(flex_options(call, "h100-sxm5", top=1, version="3.9.0")[0])
     ['BLOCK_M', 'BLOCK_N', 'num_stages', 'num_warps']
+    >>> call = call.model_copy(update={"direction": "backward"})
+    >>> sorted(flex_options(call, "h100-sxm5", top=1, version="3.9.0")[0])[:4]
+    ['bwd_BLOCK_M1', 'bwd_BLOCK_M2', 'bwd_BLOCK_N1', 'bwd_BLOCK_N2']
     """
-    listed = options(workload, hardware, top, kernel="forward", largest=SPARSE_BLOCK, version=version)
-    return [{**each.kwargs, "num_warps": each.num_warps, "num_stages": each.num_stages} for each in listed]
+    backward = workload.direction == "backward"
+    kernel = "backward" if backward else "block_sparse"
+    listed = options(workload, hardware, top, kernel=kernel, largest=SPARSE_BLOCK, version=version)
+    return [_backward_options(each) if backward else _forward_options(each) for each in listed]
+
+
+def _forward_options(option: Option) -> dict[str, int]:
+    return {**option.kwargs, "num_warps": option.num_warps, "num_stages": option.num_stages}
+
+
+def _backward_options(option: Option) -> dict[str, int]:
+    step, own = option.kwargs["BLOCK_M"], option.kwargs["BLOCK_N"]
+    tiles = {"BLOCK_M1": step, "BLOCK_N1": own, "BLOCK_M2": own, "BLOCK_N2": step}
+    launch = {"num_warps": option.num_warps, "num_stages": option.num_stages}
+    return {f"bwd_{name}": value for name, value in {**tiles, **launch}.items()}
 
 
 def kind(workload: Attention) -> str:
@@ -114,7 +168,8 @@ def kind(workload: Attention) -> str:
     return "latent_decode" if workload.latent else "decode"
 
 
-def _space(names: Mapping[str, str], largest: int) -> Iterator[Option]:
+def _space(names: Mapping[str, str], largest: int, kernel: str) -> Iterator[Option]:
+    """Iterate over configs; a program of a launch of two kinds steps by a tile that divides its own."""
     for rows, keys, warps, stages in product(ROWS, KEYS, WARPS, STAGES):
-        if max(rows, keys) <= largest:
+        if max(rows, keys) <= largest and (kernel != "backward" or keys % rows == 0):
             yield Option({names["block_q"]: rows, names["block_kv"]: keys}, warps, stages)

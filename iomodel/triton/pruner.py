@@ -58,7 +58,11 @@ class Pruner:
 
     def __call__(self, configs: Iterable[Any], named_args: Mapping[str, Any], **kwargs: Any) -> list[Any]:
         """Keep the `top` fastest configs of those that fit; raise InfeasibleError if none does."""
-        judged = sorted(self.judge(configs, {**named_args, **kwargs}), key=lambda each: each.rank)
+        return [each.config for each in self.ranked(configs, {**named_args, **kwargs})][: self.top]
+
+    def ranked(self, configs: Iterable[Any], arguments: Mapping[str, Any]) -> list[Judged]:
+        """Rank the configs that fit, the fastest first; raise InfeasibleError if none does."""
+        judged = sorted(self.judge(configs, arguments), key=lambda each: each.rank)
         fitting = [each for each in judged if each.check.fits]
         if not fitting:
             least = min((each.check.shared for each in judged), default=0)
@@ -68,7 +72,7 @@ class Pruner:
                 least=least,
                 unit="B",
             )
-        return [each.config for each in _varied(fitting, self.names)][: self.top]
+        return _varied(fitting, self.names)
 
     def perf_model(self, **arguments: Any) -> float:
         """Predict the time of a launch with these arguments, as `perf_model` of `prune_configs_by` [s]."""
@@ -125,7 +129,7 @@ def pruner(
     names : mapping of str to str, optional
         Names of the kernel's arguments by role: ``{"block_q": "BM", "block_kv": "BN", "q_len": "SEQ"}``. Roles without
         a name are looked for under the usual ones (`BLOCK_M`, `N_CTX`, `HEAD_DIM`).
-    kernel : {"forward", "decode", "latent_decode", "backward_dkdv", "backward_dq"}
+    kernel : {"forward", "block_sparse", "decode", "latent_decode", "backward_dkdv", "backward_dq", "backward"}
         Kind of kernel.
     top : int or None
         Configs to keep; None keeps all that fit [-].

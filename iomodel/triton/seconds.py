@@ -6,7 +6,7 @@ from its check and not from a residency; everything else is the clock's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -22,6 +22,16 @@ from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.shared_memory import WarpLayout
 from iomodel.workloads.attention import Attention
 
+TIMED = {
+    "forward": ("flash2", ()),
+    "block_sparse": ("flash2", ()),
+    "decode": ("split_kv", ()),
+    "latent_decode": ("split_kv", ()),
+    "backward_dkdv": ("two_pass", ("dK, dV",)),
+    "backward_dq": ("two_pass", ("dQ",)),
+    "backward": ("two_pass", ("dK, dV", "dQ")),
+}
+"""The algorithm of each kind of kernel, and its kernels that are timed; all of them by default."""
 SPILLED = 4.0
 """Factor on the time of a config that spills: a rank, not a time; its slowness varies too much to predict [-]."""
 UNPIPELINED = 1
@@ -38,19 +48,31 @@ def seconds(
     outcome: TritonCheck,
 ) -> float:
     """Estimate the time of a config [s]; without a pipeline a block waits for what it loads."""
-    clock = _clock(kernel, workload, hardware)
-    rows, keys = tile
+    clock, (_, titles) = _clock(kernel, workload, hardware), TIMED[kernel]
+    by_keys = kernel in ("backward", "backward_dkdv")
+    rows = tile[1] if by_keys else tile[0]  # of the result that stays through the loop
     grouped = outcome.instruction != "mma.sync"
     along_rows = grouped or workload.value_dim <= rows or warps == 1
     layout = WarpLayout(
-        (warps, 1) if along_rows else (1, warps), grouped, frozenset({SCORES}) if along_rows else frozenset(),
-        0 if along_rows else 1, workload.element_size,
+        (warps, 1) if along_rows != by_keys else (1, warps), grouped,
+        frozenset({SCORES}) if along_rows else frozenset(), 0 if along_rows else 1, workload.element_size,
     )  # fmt: skip
     launched = Launched(layout, blocks(hardware, outcome, warps), stages=stages, warps=max(1, warps // SCHEDULERS))
     again = max(1, 16 * warps // rows) if along_rows and not grouped else 1  # warps without rows of their own
-    work = clock.demand((workload.head_dim, workload.value_dim), {"block_q": rows, "block_kv": keys})
-    time: float = clock.seconds_over([*_replicated(work, again)], launched)
+    work = clock.demand((workload.head_dim, workload.value_dim), tiles(kernel, tile))
+    timed = [demand for demand in work if not titles or demand.title in titles]
+    time: float = clock.seconds_over([*_replicated(timed, again)], launched)
     return time * (SPILLED if outcome.spills else 1.0)
+
+
+def tiles(kernel: str, tile: tuple[int, int]) -> dict[str, int]:
+    """Name the tiles of a config as its algorithm does; a pass for dQ has tiles of its own."""
+    rows, keys = tile
+    sizes = {"block_q": rows, "block_kv": keys}
+    if TIMED[kernel][0] != "two_pass":
+        return sizes
+    by_rows = (keys, rows) if kernel == "backward" else tile
+    return {**sizes, "dq_block_q": by_rows[0], "dq_block_kv": by_rows[1]}
 
 
 def blocks(hardware: Hardware, outcome: TritonCheck, warps: int) -> int:
@@ -60,7 +82,7 @@ def blocks(hardware: Hardware, outcome: TritonCheck, warps: int) -> int:
     return max(1, min(device.blocks(outcome.shared, registers, warps, outcome.tmem).values()))
 
 
-def _replicated(work: tuple[KernelWork, ...], times: int) -> Iterator[KernelWork]:
+def _replicated(work: Iterable[KernelWork], times: int) -> Iterator[KernelWork]:
     """Iterate over kernels whose warps compute the same rows several times."""
     for demand in work:
         products = tuple(replace(product, runs=product.runs * times) for product in demand.products)
@@ -69,9 +91,8 @@ def _replicated(work: tuple[KernelWork, ...], times: int) -> Iterator[KernelWork
 
 @lru_cache(maxsize=64)
 def _clock(kernel: str, workload: Attention, hardware: Hardware) -> Clock:
-    split = kernel.endswith("decode")
-    options = {"packed": True, "splits": _splits(workload, hardware)} if split else {}
-    algorithm = "split_kv" if split else "flash2"
+    algorithm, _ = TIMED[kernel]
+    options = {"packed": True, "splits": _splits(workload, hardware)} if algorithm == "split_kv" else {}
     complete = BoundCall.bind(algorithm, workload, options, tiled=False).options
     clock = clock_for(algorithm, workload, hardware, complete, DEFAULT, rates(hardware, workload.dtype))
     return replace(clock, execution=replace(clock.execution, waiting=UNPIPELINED))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import csv
 import subprocess
 import sys
 from importlib.util import find_spec
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ import iomodel
 import iomodel.triton
 from iomodel.placement.triton_check import check_triton
 from iomodel.triton import current
-from iomodel.triton.listing import options
+from iomodel.triton.listing import options, ranked, source
 from tests.support import autotuner
 
 VERSION = "3.9.0"
@@ -106,6 +109,23 @@ def test_measured_orders(length: int, head_dim: int, slower: tuple[int, ...], fa
     assert slow.seconds > fast.seconds
 
 
+def test_the_order_of_a_timed_list() -> None:
+    """Eight configs ranked on an H100, one best and the others behind: `triton-autotune-h100-d128` of decisions.csv."""
+    with (Path(__file__).parents[1] / "measured" / "decisions.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["list"] == "triton-autotune-h100-d128"]
+    keep = iomodel.triton.pruner(CALL.model_copy(update={"dtype": "bf16"}), "h100-sxm5", version=VERSION)
+    timed = [
+        autotuner.Config(
+            {"BLOCK_M": int(row["block_q"]), "BLOCK_N": int(row["block_kv"])}, int(row["warps"]), int(row["stages"])
+        )
+        for row in rows
+    ]
+    seconds = [each.seconds for each in keep.judge(timed, {})]
+    ranks = [float(row["value"]) for row in rows]
+    assert len(rows) == 8
+    assert seconds.index(min(seconds)) == ranks.index(min(ranks))
+
+
 # --- the protocol
 
 
@@ -184,6 +204,65 @@ def test_flex_options_are_kernel_options() -> None:
     for each in listed:
         assert set(each) == {"BLOCK_M", "BLOCK_N", "num_warps", "num_stages"}
         assert 128 % each["BLOCK_M"] == 0 == 128 % each["BLOCK_N"]
+
+
+BACKWARD = CALL.model_copy(update={"direction": "backward"})
+
+
+@pytest.mark.parametrize("device", ["a100-sxm4-80gb", "h100-sxm5", "b200"])
+def test_flex_options_of_the_backward_pass_meet_its_template(device: str) -> None:
+    """BLOCK_M1 divides BLOCK_N1 and BLOCK_N2 divides BLOCK_M2; all divide the rows of a block of the mask."""
+    listed = iomodel.triton.flex_options(BACKWARD, device, top=20, version=VERSION)
+    tiles = ("bwd_BLOCK_M1", "bwd_BLOCK_N1", "bwd_BLOCK_M2", "bwd_BLOCK_N2")
+    for each in listed:
+        assert set(each) == {*tiles, "bwd_num_warps", "bwd_num_stages"}
+        m1, n1, m2, n2 = (each[name] for name in tiles)
+        assert n1 % m1 == 0 == m2 % n2
+        assert all(128 % size == 0 for size in (m1, n1, m2, n2))
+        assert (m1, n1) == (n2, m2)
+        launch = {"warps": each["bwd_num_warps"], "stages": each["bwd_num_stages"], "version": VERSION}
+        arch = iomodel.hardware(device).compute_capability or ""
+        assert check_triton(m1, n1, 128, arch=arch, kernel="backward", **launch).fits
+
+
+def test_a_launch_for_both_gradients_takes_the_time_of_both_passes() -> None:
+    """Or more, because programs for the one have no more blocks on an SM than those for the other."""
+    config = [autotuner.Config({"BLOCK_M": 64, "BLOCK_N": 64}, 4, 2)]
+    narrow = BACKWARD.model_copy(update={"head_dim": 64, "value_dim": 64})
+    both, keys, rows = (
+        iomodel.triton.pruner(narrow, "a100-sxm4-80gb", kernel=kernel, version=VERSION).judge(config, {})[0]
+        for kernel in ("backward", "backward_dkdv", "backward_dq")
+    )
+    assert [each.check.spills for each in (both, keys, rows)] == [False] * 3
+    assert keys.seconds + rows.seconds <= 1.001 * both.seconds <= 1.3 * (keys.seconds + rows.seconds)
+
+
+def test_configs_as_source_text_are_those_near_the_best() -> None:
+    text = source("flash2", CALL, "h100-sxm5", version=VERSION)
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    written = [
+        (*ast.literal_eval(call.args[0]).values(), *(ast.literal_eval(word.value) for word in call.keywords))
+        for call in calls
+    ]
+    judged = ranked(CALL, "h100-sxm5", version=VERSION)
+    near = [each for each in judged if each.seconds <= 1.05 * judged[0].seconds]
+    assert written == names([each.config for each in near])
+    assert 1 <= len(near) < len(judged)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "call", "allowed"),
+    [
+        ("flash3", CALL, "flash2"), ("flash2", BACKWARD, "two_pass"), ("flash2", LATENT, "split_kv"),
+        ("nonsense", CALL, "flash2"),
+    ],
+)  # fmt: skip
+def test_source_text_is_of_an_algorithm_with_a_triton_kernel(
+    algorithm: str, call: iomodel.Attention, allowed: str
+) -> None:
+    message = f"^emit: 'triton' given for {algorithm}; allowed: 'cute', 'json', or the algorithm {allowed}$"
+    with pytest.raises(iomodel.InputError, match=message):
+        source(algorithm, call, "h100-sxm5", version=VERSION)
 
 
 @pytest.mark.parametrize(
