@@ -2,9 +2,9 @@
 
     python benchmarks/triton_fit.py
 
-Registers by least squares over compiles that do not spill. Spills by a logistic fit: registers wanted beyond the limit,
-over a temperature, are the log odds; a weak prior keeps the weights near those of the first fit, so that few compiles
-do. Held-out compiles are read by neither.
+Registers by least squares, without negative weights, over compiles that do not spill. Spills by a logistic fit:
+registers wanted beyond the limit, over a temperature, are the log odds; a weak prior keeps the weights near those of
+the first fit, so that few compiles do. Held-out compiles are read by neither.
 """
 
 from __future__ import annotations
@@ -34,12 +34,24 @@ def table(unit: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     for row, check in (*OPEN, *ELSEWHERE):
         if row["registers"] is None or not check.fits or check.instruction != unit:
             continue
-        tiles = held(Schedule(kernel(row), row["arch"], row["warps"], row["stages"]))
+        programs = [Schedule(each, row["arch"], row["warps"], row["stages"]) for each in kernel(row).programs]
+        tiles = max(map(held, programs), key=lambda each: each.carried + each.scores)
         rows.append([1.0, tiles.carried, tiles.scores, tiles.accesses, tiles.waiting, tiles.further])
         taken.append(row["registers"])
         limits.append(registers_limit(row["warps"]))
         spilt.append(row["stack"] > 0)
     return np.array(rows), np.array(taken), np.array(limits), np.array(spilt)
+
+
+def least_squares(rows: np.ndarray, taken: np.ndarray) -> np.ndarray:
+    """Fit the weights; a part whose weight would be negative is left out."""
+    kept = np.ones(rows.shape[1], dtype=bool)
+    while True:
+        weights = np.zeros(rows.shape[1])
+        weights[kept] = np.linalg.lstsq(rows[:, kept], taken, rcond=None)[0]
+        if (weights >= 0).all():
+            return weights
+        kept &= weights >= 0
 
 
 def wanted(rows: np.ndarray, limits: np.ndarray, spilt: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -50,7 +62,7 @@ def wanted(rows: np.ndarray, limits: np.ndarray, spilt: np.ndarray, start: np.nd
         chance = 1 / (1 + np.exp(-odds))
         slope = rows.T @ (spilt - chance) / TEMPERATURE - (weights - start) / PRIOR**2
         bend = (rows * (chance * (1 - chance))[:, None]).T @ rows / TEMPERATURE**2 + np.diag(1 / PRIOR**2)
-        weights = weights + 0.5 * np.linalg.solve(bend, slope)
+        weights = np.maximum(weights + 0.5 * np.linalg.solve(bend, slope), 0.0)
     return weights
 
 
@@ -58,7 +70,7 @@ def main() -> None:
     for unit in ("mma.sync", "wgmma", "tcgen05"):
         rows, taken, limits, spilt = table(unit)
         easy = ~spilt & (taken < limits - SLACK)
-        start = np.linalg.lstsq(rows[easy], taken[easy], rcond=None)[0]
+        start = least_squares(rows[easy], taken[easy])
         if unit == "mma.sync":
             further = start[-1]
         elif not rows[easy][:, -1].any():

@@ -101,6 +101,7 @@ def _iteration(line: Timeline, schedule: Schedule) -> None:
                 line.close(number)
             if barrier is not None:
                 line.close(barrier)
+            line.once(schedule.reduction(step))
             continue
         line.once(schedule.addresses(step))
         if not schedule.copies(step):

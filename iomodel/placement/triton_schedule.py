@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from iomodel.placement.triton_kernel import Product, Tile, TritonKernel
-from iomodel.placement.triton_layouts import WARP, balanced_warps, conversion, turning
+from iomodel.placement.triton_layouts import ACCESS, WARP, balanced_warps, conversion, turning
 
 POINTER = 8
 """Size of an address [B]."""
 REDUCTION = 512
 """Size of the row statistics that eight warps exchange [B]."""
-ALIGNMENT = 1024
-"""Alignment of an operand of a wide matrix instruction [B]."""
 
 
 def instruction(kernel: TritonKernel, arch: int, warps: int) -> str:
@@ -120,13 +118,17 @@ class Schedule:
         size = product.rows * product.depth * self.element(source.element)
         if self.unit == "mma.sync":
             return 0 if self.along_rows else size
-        if self.unit == "tcgen05" and self.warps == 8 and product.rows <= 128:  # two warps share a row
-            if self.ahead:
-                return REDUCTION * source.reduced
-            if product.rows == 128:
-                return size // 8 * source.reduced
-            return ALIGNMENT * (source.reduced and not self.kernel.descriptors)
+        if self.unit == "tcgen05" and not self.ahead and source.reduced and self._shared_rows(product) == 128:
+            return ACCESS * WARP * self.warps  # one access of each thread at a time
         return 0
+
+    def reduction(self, product: Product) -> int:
+        """Compute the bytes by way of which warps that share a row reduce it [B]."""
+        return REDUCTION if product.reduced and self._shared_rows(product) else 0
+
+    def _shared_rows(self, product: Product) -> int:
+        """Count the rows of a product of tcgen05 that are shared by two warps each [-]."""
+        return product.rows if self.unit == "tcgen05" and self.warps == 8 and product.rows <= 128 else 0
 
     def turned(self, position: int) -> bool:
         """Tell if a product takes its right tile transposed from registers: mma.sync without a pipeline for it."""

@@ -15,6 +15,8 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import TritonCheck
+from iomodel.placement.triton_layouts import WARP
+from iomodel.placement.triton_registers import registers_limit
 from iomodel.timing.clock import SCHEDULERS, Clock, clock_for
 from iomodel.timing.kernel_time import Launched
 from iomodel.timing.kernel_work import SCORES, KernelWork
@@ -32,8 +34,8 @@ TIMED = {
     "backward": ("two_pass", ("dK, dV", "dQ")),
 }
 """The algorithm of each kind of kernel, and its kernels that are timed; all of them by default."""
-SPILLED = 4.0
-"""Factor on the time of a config that spills: a rank, not a time; its slowness varies too much to predict [-]."""
+REGISTER = 4
+"""Size of a register of a thread [B]."""
 UNPIPELINED = 1
 """The most stages with which a block waits for each tile [-]."""
 
@@ -62,7 +64,7 @@ def seconds(
     work = clock.demand((workload.head_dim, workload.value_dim), tiles(kernel, tile))
     timed = [demand for demand in work if not titles or demand.title in titles]
     time: float = clock.seconds_over([*_replicated(timed, again)], launched)
-    return time * (SPILLED if outcome.spills else 1.0)
+    return time + _spilling(timed, clock, launched, warps, outcome)
 
 
 def tiles(kernel: str, tile: tuple[int, int]) -> dict[str, int]:
@@ -80,6 +82,24 @@ def blocks(hardware: Hardware, outcome: TritonCheck, warps: int) -> int:
     device = device_of(hardware)
     registers = min(outcome.registers, device.registers_per_thread)
     return max(1, min(device.blocks(outcome.shared, registers, warps, outcome.tmem).values()))
+
+
+def _spilling(work: Iterable[KernelWork], clock: Clock, launched: Launched, warps: int, outcome: TritonCheck) -> float:
+    """Time the registers beyond the limit, each stored and loaded once in an iteration [s].
+
+    They lie in the L1, which is what the blocks leave of the shared memory of an SM, and for the rest in the L2. The
+    time is not hidden behind products.
+    """
+    near_rate, far_rate = clock.rates.shared, clock.rates.l2 or clock.rates.hbm
+    if not outcome.spills or near_rate is None or far_rate is None:
+        return 0.0
+    beyond = max(1, outcome.registers - registers_limit(warps))
+    of_block = REGISTER * beyond * WARP * warps
+    device = device_of(clock.hardware)
+    left = device.shared_per_sm - launched.blocks_per_sm * (outcome.shared + device.shared_reserved)
+    near = min(1.0, max(0, left) / (launched.blocks_per_sm * of_block))
+    trips = sum(demand.trips for demand in work)
+    return 2 * of_block * trips * (near / near_rate + (1 - near) / far_rate)
 
 
 def _replicated(work: Iterable[KernelWork], times: int) -> Iterator[KernelWork]:

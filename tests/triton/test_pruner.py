@@ -6,6 +6,7 @@ import ast
 import csv
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -18,6 +19,7 @@ import iomodel.triton
 from iomodel.placement.triton_check import check_triton
 from iomodel.triton import current
 from iomodel.triton.listing import options, ranked, source
+from iomodel.triton.seconds import seconds
 from tests.support import autotuner
 
 VERSION = "3.9.0"
@@ -79,14 +81,21 @@ def test_configs_that_do_not_fit_are_dropped_and_no_others() -> None:
 
 
 def test_a_config_that_spills_loses() -> None:
-    """Behind every config that does not, of those with as large a tile."""
+    """Behind one of the same tile that does not; the more registers are missing, the longer it takes."""
     keep = iomodel.triton.pruner(CALL, "h100-sxm5", top=None, version=VERSION)
     judged = {names([each.config])[0]: each for each in keep.judge(configs(), {})}
     (spilling, safe) = judged[128, 128, 4, 3], judged[128, 128, 8, 3]
     assert (spilling.check.spills, safe.check.spills) == (True, False)
-    assert spilling.seconds > 2 * safe.seconds
-    kept = iomodel.triton.pruner(CALL, "h100-sxm5", version=VERSION)(configs(), {})
-    assert all(judged[tile].check.spills is not True for tile in names(kept))
+    assert spilling.seconds > 1.25 * safe.seconds
+    assert names(keep(configs(), {}))[0] == (128, 128, 8, 3)
+
+    def time(check: iomodel.triton.TritonCheck) -> float:
+        return seconds("forward", CALL, keep.hardware, (128, 128), 4, 3, check)
+
+    kept = time(replace(spilling.check, spills=False, registers=255))
+    times = [time(replace(spilling.check, registers=registers)) for registers in (256, 280, 320, 400)]
+    assert kept < times[0]
+    assert times == sorted(set(times))
 
 
 @pytest.mark.parametrize(
@@ -277,13 +286,15 @@ def test_source_text_is_of_an_algorithm_with_a_triton_kernel(
     ids=["forward", "dq", "dkdv", "decode", "latent"],
 )
 @pytest.mark.parametrize("device", ["a100-sxm4-80gb", "h100-sxm5", "b200"])
-def test_listed_configs_fit_and_do_not_spill(call: iomodel.Attention, kernel: str | None, device: str) -> None:
+def test_listed_configs_fit_and_most_do_not_spill(call: iomodel.Attention, kernel: str | None, device: str) -> None:
     listed = options(call, device, 6, kernel=kernel, version=VERSION)
     assert len(listed) == 6
     keep = iomodel.triton.pruner(call, device, kernel=kernel or "forward", version=VERSION)
     assert all(each.num_stages in range(1, 6) for each in listed)
     if kernel:
-        assert all(each.check.fits and each.check.spills is not True for each in keep.judge(listed, {}))
+        judged = keep.judge(listed, {})
+        assert all(each.check.fits for each in judged)
+        assert any(each.check.spills is False for each in judged[:2])
 
 
 # --- refusals
