@@ -25,11 +25,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import iomodel  # noqa: E402
+import iomodel.triton  # noqa: E402
 from iomodel.algorithms import algorithm  # noqa: E402
 from iomodel.errors import IOModelError  # noqa: E402
 
 Row = dict[str, str]
 TILES = ("block_q", "block_kv", "warps", "stages")
+TRITON = "3.9.0"
+"""The version of Triton whose rules describe the launches of its kernels."""
 CUDA_CORES = 128 * 16 // 2
 """Bytes in flight of a kernel without copies in the background: 16 B for each of 128 threads, half of the time [B]."""
 
@@ -73,6 +76,9 @@ def predicted(row: Row) -> float:
         kernels = iomodel.implementation(row["algorithm"], "flash-attention-2")
         options["implementation"] = replace(kernels, execution={"forward": how})
     tiles = {name: int(row[name]) for name in TILES if row[name]}
+    if row["kernel"].startswith("Triton"):
+        keep = iomodel.triton.pruner(call, row["device"], names={name: name for name in TILES[:2]}, version=TRITON)
+        return keep.perf_model(**tiles, num_warps=tiles["warps"], num_stages=tiles["stages"])
     for left_out in ((), ("stages",)):  # the declared kernels have stages of their own
         kept = {name: size for name, size in tiles.items() if name not in left_out}
         try:

@@ -81,7 +81,8 @@ def blocks(hardware: Hardware, outcome: TritonCheck, warps: int) -> int:
     """Count the blocks that an SM holds, at least one."""
     device = device_of(hardware)
     registers = min(outcome.registers, device.registers_per_thread)
-    return max(1, min(device.blocks(outcome.shared, registers, warps, outcome.tmem).values()))
+    most: int = min(device.blocks(outcome.shared, registers, warps, outcome.tmem).values())
+    return max(1, most)
 
 
 def _spilling(work: Iterable[KernelWork], clock: Clock, launched: Launched, warps: int, outcome: TritonCheck) -> float:
@@ -99,7 +100,8 @@ def _spilling(work: Iterable[KernelWork], clock: Clock, launched: Launched, warp
     left = device.shared_per_sm - launched.blocks_per_sm * (outcome.shared + device.shared_reserved)
     near = min(1.0, max(0, left) / (launched.blocks_per_sm * of_block))
     trips = sum(demand.trips for demand in work)
-    return 2 * of_block * trips * (near / near_rate + (1 - near) / far_rate)
+    time: float = 2 * of_block * trips * (near / near_rate + (1 - near) / far_rate)
+    return time
 
 
 def _replicated(work: Iterable[KernelWork], times: int) -> Iterator[KernelWork]:
