@@ -66,17 +66,17 @@ class Weights:
 
 TAKEN: Mapping[str, Weights] = MappingProxyType(
     {
-        "mma.sync": Weights(43.3, 1.5, 1.38, 0.49, 0.31, 18.9),
-        "wgmma": Weights(16.3, 1.31, 1.31, 1.21, 0.16, 18.9),
-        "tcgen05": Weights(21.5, 0.91, 1.04, 1.47, 0.0, 18.9),
+        "mma.sync": Weights(43.3, 1.54, 1.29, 0.87, 0.29, 13.0),
+        "wgmma": Weights(18.4, 1.28, 1.3, 1.29, 0.18, 18.4),
+        "tcgen05": Weights(20.6, 0.97, 0.99, 1.64, 0.0, 71.0),
     }
 )
 """Registers that a kernel takes, by instruction: least squares over the open compiles that do not spill."""
 WANTED: Mapping[str, Weights] = MappingProxyType(
     {
-        "mma.sync": Weights(64.5, 1.17, 1.3, 1.15, 0.23, 19.0),
-        "wgmma": Weights(14.7, 1.3, 1.17, 0.59, 0.5, 18.9),
-        "tcgen05": Weights(31.1, 0.91, 1.45, 1.38, 0.0, 18.9),
+        "mma.sync": Weights(70.9, 1.09, 1.25, 1.5, 0.15, 15.1),
+        "wgmma": Weights(15.9, 1.26, 1.17, 0.74, 0.47, 18.5),
+        "tcgen05": Weights(52.8, 0.99, 1.37, 0.35, 0.0, 71.0),
     }
 )
 """Registers that a kernel would want, by instruction: those beyond the limit spill; a logistic fit."""

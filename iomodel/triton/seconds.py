@@ -89,12 +89,12 @@ def _spilling(work: Iterable[KernelWork], clock: Clock, launched: Launched, warp
     """Time the registers beyond the limit, each stored and loaded once in an iteration [s].
 
     They lie in the L1, which is what the blocks leave of the shared memory of an SM, and for the rest in the L2. The
-    time is not hidden behind products.
+    time is not hidden behind products. Where spills are unsure, the estimate of the registers decides.
     """
     near_rate, far_rate = clock.rates.shared, clock.rates.l2 or clock.rates.hbm
-    if not outcome.spills or near_rate is None or far_rate is None:
+    beyond = max(int(outcome.spills is True), outcome.registers - registers_limit(warps))
+    if outcome.spills is False or beyond <= 0 or near_rate is None or far_rate is None:
         return 0.0
-    beyond = max(1, outcome.registers - registers_limit(warps))
     of_block = REGISTER * beyond * WARP * warps
     device = device_of(clock.hardware)
     left = device.shared_per_sm - launched.blocks_per_sm * (outcome.shared + device.shared_reserved)

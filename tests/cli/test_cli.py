@@ -99,6 +99,20 @@ def test_json_is_one_object_and_nothing_else(answer, line):
     assert isinstance(json.loads(answer(f"{line} --json")), dict)
 
 
+def test_choices_are_printed_as_source_text(answer, run):
+    """Triton's by the rules of its compiler, others from the layouts of a kernel."""
+    shape = "--hardware a100-sxm4-80gb --q-len 2048 --head-dim 128 --heads 8"
+    triton = answer(f"tiles flash2 {shape} --emit triton")
+    assert triton.splitlines()[0] == "configs = ["
+    assert 'triton.Config({"BLOCK_M": ' in triton
+    assert "cute::Shape<" in answer(f"tiles flash2 {shape} --emit cute")
+    assert json.loads(answer(f"tiles flash2 {shape} --emit json"))
+    code, _, err = run(f"tiles flash3 {shape} --emit triton")
+    assert (code, err.startswith("iomodel: emit: 'triton' given for flash3; allowed: ")) == (2, True)
+    code, _, err = run("tiles flash2 --q-len 2048 --head-dim 128 --emit triton")
+    assert (code, err.startswith("iomodel: hardware: none given")) == (2, True)
+
+
 def test_tiles_and_cost_say_what_the_library_says(answer):
     shape = "--batch 2 --heads 8 --kv-heads 2 --q-len 300 --kv-len 500 --head-dim 64 --value-dim 32 --dtype fp16"
     w = iomodel.Attention(

@@ -105,7 +105,7 @@ Pairs = list[tuple[Row, TritonCheck]]
 
 
 def test_there_are_compiles_of_many_kernels() -> None:
-    assert len(ALL) + len(ELSEWHERE) >= 2400
+    assert len(ALL) + len(ELSEWHERE) >= 3000
     assert len({row["kernel"] for row, _ in ALL}) == 13
     assert {row["arch"] for row, _ in ALL} == {80, 86, 89, 90, 100, 120}
     assert len(HELD) >= len(ALL) / 4
