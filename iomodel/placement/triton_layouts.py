@@ -55,13 +55,15 @@ def turned(tile: Tile, summed: str, along_columns: int) -> set[Bit]:
     return packed | _bits(other, 8 * along_columns, extents[other])
 
 
-def turning(tile: Tile, summed: str, along_columns: int, warps: int) -> int:
+def turning(tile: Tile, summed: str, along_columns: int, warps: int, arch: int) -> int:
     """Compute the bytes by way of which a tile that was loaded row by row becomes a right operand of mma.sync [B]."""
     common = turned(tile, summed, along_columns) & stored(tile.rows, tile.columns, tile.element, warps)
     if summed == "column":  # an access takes the contiguous elements
         return tile.size >> len(common - _bits("column", 1, ACCESS))
-    # 8-bit elements are not transposed by matrix loads: an access takes what is common.
-    return tile.size >> max(0, len(common) - (0 if tile.element > 1 else 4))
+    if tile.element > 1:  # transposed by matrix loads; before sm_90 an access takes a pair
+        return tile.size >> len(common if arch >= 90 else common - {("row", 1)})
+    # 8-bit elements are not transposed by matrix loads: an access takes what is common, from sm_90 on of 4 B.
+    return tile.size >> max(0, len(common) - (2 if arch >= 90 else 4))
 
 
 def conversion(tile: Tile, along: tuple[int, int], warps: int, arch: int) -> int:

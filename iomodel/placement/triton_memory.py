@@ -107,13 +107,15 @@ def _iteration(line: Timeline, schedule: Schedule) -> None:
         if not schedule.copies(step):
             last = schedule.last_use(step)
             barrier = line.open(BARRIER, PLAIN) if _by_engine(schedule) else None
-            if last > position:
+            if last >= position:
                 waiting.setdefault(last, []).append(line.open(step.size, _alignment(schedule, step)))
-            elif last == position or barrier is not None:  # on its way to registers
+            elif barrier is not None:  # on its way to registers
                 line.once(step.size, _alignment(schedule, step))
             if barrier is not None:
                 line.close(barrier)
         line.once(schedule.turning(step))
+        for number in waiting.pop(position, ()):
+            line.close(number)
 
 
 def _by_engine(schedule: Schedule) -> bool:

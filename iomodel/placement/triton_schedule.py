@@ -143,7 +143,7 @@ class Schedule:
         if not any(self.turned(position) for position in positions):
             return 0
         summed = "row" if self._split(tile) else "column"
-        return turning(tile, summed, 1 if self.along_rows else self.warps, self.warps)
+        return turning(tile, summed, 1 if self.along_rows else self.warps, self.warps, self.arch)
 
     def _split(self, tile: Tile) -> bool:
         """Tell if two products of mma.sync want a tile in layouts that no one copy in shared memory serves."""
