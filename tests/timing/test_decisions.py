@@ -78,3 +78,12 @@ def test_picks_are_no_worse_than_naive_ones() -> None:
         for rule in rules:
             regrets = (found.regret(rule(found)) for found in part)
             assert worst <= max(regret for regret in regrets if regret is not None)
+
+
+def test_timed_lists_of_triton_kernels_are_ordered() -> None:
+    """Six pairs, and eight configs of which only the best is told apart."""
+    module = decisions()
+    lists = [found for found in module.decided() if found.family == "tile"]
+    taus = {found.name: module.tau(found.predicted, found.measured) for found in lists}
+    assert taus.pop("triton-autotune-h100-d128") == pytest.approx(0.5)
+    assert list(taus.values()) == [1] * 6

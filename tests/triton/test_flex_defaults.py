@@ -68,14 +68,14 @@ def test_defaults_fit() -> None:
 def test_defaults_are_among_the_configs_that_are_predicted_to_be_fast() -> None:
     forward, backward = regrets("forward"), regrets("backward")
     assert (len(forward), len(backward)) == (12, 11)
-    # Of 12 forward tiles that were tuned by timing, six have the least predicted time of 72.
+    # Of 12 forward tiles, six have the least predicted time of 72.
     assert sum(regret < 0.001 for regret in forward.values()) >= 6
     assert median(forward.values()) <= 0.06
     assert median([*forward.values(), *backward.values()]) <= 0.08
 
 
 def test_a_fifth_of_the_list_keeps_a_config_within_5_percent() -> None:
-    """Pruned from the arguments alone: a plain kernel, full rows, fp16, where the times are of causal rows in bf16."""
+    """Prune from the arguments alone: a plain kernel, full rows, fp16, where the times are of causal rows in bf16."""
     for key in (("forward", 90, 128), ("forward", 120, 64), ("forward", 80, 256)):
         every = judged(*key)
         times = {id(each.config): each.seconds for each in every.values()}
