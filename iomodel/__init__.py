@@ -218,7 +218,7 @@ _HOMES = {name: f"{__name__}.{module}" for module, names in _PUBLIC.items() for 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - a list, made
 
 
-_MODULES = ("algorithms", "errors", "nests", "plots", "testing", "triton")
+_MODULES = ("algorithms", "errors", "nests", "plots", "testing", "torch", "triton")
 """The modules that are public by themselves."""
 
 

@@ -48,6 +48,12 @@ def test_importing_the_package_loads_no_library() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_no_public_module_loads_an_extra() -> None:
+    extras = {"torch", "triton", "jax", "mcp", "ncu_report", "hypothesis", "matplotlib", "numba", "xarray", "pandas"}
+    code = f"import sys, iomodel\nfor name in iomodel._MODULES: getattr(iomodel, name)\nassert not {extras} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_name_can_be_replaced_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     before = iomodel.cost
     with monkeypatch.context() as patch:

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from iomodel.devices.rates import rates
 from iomodel.nests.execution import PIPELINED
-from iomodel.planning.step.setting import StepSetting
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork, MatrixWork, TensorTraffic
+from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.span import Span, span_of
 
 TILE = 64
 """Extent of a matrix product of such a kernel along each axis [rows]."""
 
 
+class StreamSetting(Protocol):
+    """The timer and the type of activations of whoever launches the kernel, such as a step."""
+
+    @property
+    def clock(self) -> LayerClock:
+        """Timer of the device."""
+
+    @property
+    def dtype(self) -> str:
+        """Type of the activations."""
+
+
 def streamed(
-    at: StepSetting, title: str, tensors: Mapping[str, int], flops: int, blocks: int, matrix: bool = True
+    at: StreamSetting, title: str, tensors: Mapping[str, int], flops: int, blocks: int, matrix: bool = True
 ) -> Span:
     """Time a kernel that moves each tensor once, in one launch.
 
     Parameters
     ----------
-    at : StepSetting
+    at : StreamSetting
         Settings of the step.
     title : str
         Name of the kernel.

@@ -1,0 +1,89 @@
+"""Attention operators of PyTorch as attention calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from iomodel.errors import InputError
+from iomodel.torch.operator_call import TYPES, OperatorCall
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import known_mask
+from iomodel.workloads.window import Window
+
+FLEX = "higher_order.flex_attention"
+"""Name of the operator behind FlexAttention."""
+
+
+def is_attention(call: OperatorCall) -> bool:
+    """Say whether an operator is one fused attention kernel, forward or backward."""
+    name = call.operator
+    fused = name.startswith("aten._scaled_dot_product_") and "attention" in name and "math" not in name
+    return fused or name.startswith(FLEX) or name == "aten.scaled_dot_product_attention"
+
+
+def attention_calls(call: OperatorCall) -> Iterator[tuple[Attention, int]]:
+    """List the workloads of an attention operator, each with the bytes of a mask tensor that it reads beside [B].
+
+    A block mask that differs by sequence or head gives one workload for each different mask.
+
+    Raises
+    ------
+    InputError
+        The type has no attention workload; masks differ among heads that share keys.
+    """
+    query, key, value = (call.inputs[name] for name in ("query", "key", "value"))
+    if query.dtype not in TYPES or len(query.shape) != 4:
+        raise InputError(
+            f"{call.operator}: query of type {query.dtype} and shape {query.shape} given; "
+            f"allowed: four axes of {', '.join(TYPES)}"
+        )
+    batch, heads, queries, width = query.shape
+    shape = {
+        "batch": batch,
+        "heads": heads,
+        "kv_heads": key.shape[1],
+        "q_len": queries,
+        "kv_len": key.shape[2],
+        "head_dim": width,
+        "value_dim": value.shape[3],
+        "dtype": TYPES[query.dtype],
+        "direction": "backward" if call.operator.endswith("_backward") else "forward",
+    }
+    masks = call.arguments.get("masks")
+    if masks is None:
+        yield _dense(call, shape)
+        return
+    if len(masks) > 1 and shape["kv_heads"] != heads:
+        raise InputError(
+            f"block_mask: {len(masks)} different masks given for {heads} heads that share {shape['kv_heads']}; "
+            "allowed: one mask for all heads, or a key head per head"
+        )
+    for times, mask in masks:
+        size = {} if len(masks) == 1 else {"batch": times, "heads": 1, "kv_heads": 1}
+        yield Attention(**{**shape, **size, "mask": mask_from(mask)}), 0
+
+
+def mask_from(plain: Any) -> Any:
+    """Rebuild a mask from its plain form."""
+    if not isinstance(plain, Mapping):
+        return known_mask(plain)
+    return known_mask(
+        {str(name): [list(row) for row in item] if name == "blocks" else item for name, item in plain.items()}
+    )
+
+
+def _dense(call: OperatorCall, shape: dict[str, Any]) -> tuple[Attention, int]:
+    """Return the workload of scaled_dot_product_attention; its causal mask begins at the top left."""
+    mask: Any = "full"
+    if call.arguments.get("is_causal"):
+        mask = "causal" if shape["q_len"] == shape["kv_len"] else Window(right=0, align="top-left")
+    tensor = call.inputs.get("attn_mask", call.inputs.get("attn_bias"))
+    workload = Attention(
+        **shape,
+        mask=mask,
+        bias=tensor is not None,
+        dropout=float(call.arguments.get("dropout_p") or 0),
+    )
+    # The bias of a workload has the workload's type; a tensor of booleans is narrower.
+    return workload, 0 if tensor is None else tensor.element_bytes

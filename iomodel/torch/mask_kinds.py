@@ -1,0 +1,138 @@
+"""Recognition of masks in tables of visible pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iomodel.errors import InputError
+from iomodel.workloads.masks.block_mask import BlockMask
+from iomodel.workloads.masks.documents import Documents
+from iomodel.workloads.window import Window
+
+MOST_BLOCKS = 2**24
+"""Largest table of blocks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Visible:
+    """A table of the pairs of a query and a key that see each other."""
+
+    table: NDArray[np.bool_]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Visible) and np.array_equal(self.table, other.table)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def q_len(self) -> int:
+        """Number of queries [rows]."""
+        return int(self.table.shape[0])
+
+    @property
+    def kv_len(self) -> int:
+        """Number of keys [rows]."""
+        return int(self.table.shape[1])
+
+    @cached_property
+    def seeing(self) -> NDArray[np.bool_]:
+        """Queries that see a key."""
+        return np.asarray(self.table.any(axis=1))
+
+    @cached_property
+    def first(self) -> NDArray[np.int64]:
+        """First visible key of each query; 0 for a query that sees none."""
+        return np.asarray(self.table.argmax(axis=1))
+
+    @cached_property
+    def last(self) -> NDArray[np.int64]:
+        """Last visible key of each query; the last key for a query that sees none."""
+        return np.asarray(self.kv_len - 1 - self.table[:, ::-1].argmax(axis=1))
+
+    def is_between(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> bool:
+        """Say whether each query sees exactly the keys from one to another that exist."""
+        low, high = np.maximum(first, 0), np.minimum(last, self.kv_len - 1)
+        empty = low > high
+        if not np.array_equal(empty, ~self.seeing):
+            return False
+        some = ~empty
+        same = np.array_equal(self.first[some], low[some]) and np.array_equal(self.last[some], high[some])
+        return same and int((high - low + 1)[some].sum()) == int(np.count_nonzero(self.table))
+
+
+def mask_from_pairs(pairs: Visible) -> str | Window | Documents | BlockMask:
+    """Return the mask that hides the same pairs, of the kind that is the fastest to count.
+
+    >>> mask_from_pairs(Visible(np.tri(6, 6, dtype=bool)))
+    'causal'
+    >>> mask_from_pairs(Visible(np.eye(4, dtype=bool).repeat(3, axis=1)))
+    BlockMask(blocks=<4 x 4, 4 live>, block_q=1, block_kv=3)
+    """
+    if pairs.table.all():
+        return "full"
+    band = _band(pairs)
+    if band is not None:
+        return band
+    for documents in _documents(pairs):
+        return documents
+    return _blocks(pairs)
+
+
+def _band(pairs: Visible) -> str | Window | None:
+    """Return a window of the same pairs, if there is one: its sides do not lie beyond the diagonal."""
+    if not pairs.seeing.any():
+        return None
+    rows = np.arange(pairs.q_len)
+    below = int((pairs.first - rows)[pairs.seeing].min())
+    above = int((pairs.last - rows)[pairs.seeing].max())
+    if not pairs.is_between(rows + below, rows + above):
+        # a side that no pair of this call reaches is unbounded
+        return None
+    open_left = below <= 1 - pairs.q_len or bool((pairs.first[pairs.seeing] == 0).all())
+    open_right = above >= pairs.kv_len - 1 or bool((pairs.last[pairs.seeing] == pairs.kv_len - 1).all())
+    offset = pairs.kv_len - pairs.q_len
+    for align, off in (("bottom-right", offset), ("top-left", 0)):
+        left, right = (None if open_left else off - below), (None if open_right else above - off)
+        if (left is None or left >= 0) and (right is None or right >= 0):
+            mask = Window(left=left, right=right, align=align)
+            return "causal" if mask == Window(right=0) else mask
+    return None
+
+
+def _documents(pairs: Visible) -> Iterator[Documents]:
+    """Yield packed documents of the same pairs, if there are any."""
+    if pairs.q_len != pairs.kv_len or not pairs.seeing.all() or (np.diff(pairs.first) < 0).any():
+        return
+    rows = np.arange(pairs.q_len)
+    starts, lengths = np.unique(pairs.first, return_counts=True)
+    ends = np.repeat(starts + lengths - 1, lengths)
+    if not np.array_equal(np.repeat(starts, lengths), pairs.first) or starts[0]:
+        return
+    for causal, last in ((True, rows), (False, ends)):
+        if pairs.is_between(pairs.first, last):
+            yield Documents(lengths.tolist(), causal=causal)
+
+
+def _blocks(pairs: Visible) -> BlockMask:
+    """Return the table of the largest blocks that are visible or hidden as a whole."""
+    table = pairs.table
+    rows = _step((table[1:] != table[:-1]).any(axis=1), pairs.q_len)
+    columns = _step((table[:, 1:] != table[:, :-1]).any(axis=0), pairs.kv_len)
+    blocks = table[::rows, ::columns]
+    if blocks.size > MOST_BLOCKS:
+        raise InputError(
+            f"mask_mod: no window or documents, and a table of {blocks.shape[0]:,} x {blocks.shape[1]:,} blocks of "
+            f"{rows} x {columns} pairs; allowed: up to {MOST_BLOCKS:,} blocks"
+        )
+    return BlockMask(blocks, rows, columns)
+
+
+def _step(changes: NDArray[np.bool_], length: int) -> int:
+    """Return the largest step of which every place of a change is a multiple."""
+    return gcd(*(np.flatnonzero(changes) + 1).tolist()) or length
