@@ -50,7 +50,10 @@ def test_importing_the_package_loads_no_library() -> None:
 
 def test_no_public_module_loads_an_extra() -> None:
     extras = {"torch", "triton", "jax", "mcp", "ncu_report", "hypothesis", "matplotlib", "numba", "xarray", "pandas"}
-    code = f"import sys, iomodel\nfor name in iomodel._MODULES: getattr(iomodel, name)\nassert not {extras} & sys.modules.keys()"
+    code = (
+        "import sys, iomodel\nfor name in iomodel._MODULES: getattr(iomodel, name)\n"
+        f"assert not {extras} & sys.modules.keys()"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
