@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from iomodel.errors import SpecError as SpecError
     from iomodel.errors import UnknownNameError as UnknownNameError
     from iomodel.explorer.explore import explore as explore
+    from iomodel.integrations.nsight.audit import audit as audit
+    from iomodel.integrations.nsight.result import Audit as Audit
     from iomodel.models.registry import list_models as list_models
     from iomodel.models.registry import model as model
     from iomodel.models.spec import ModelSpec as ModelSpec
@@ -130,6 +132,8 @@ _PUBLIC = {
         "UnknownNameError",
     ),
     "explorer.explore": ("explore",),
+    "integrations.nsight.audit": ("audit",),
+    "integrations.nsight.result": ("Audit",),
     "models.registry": (
         "list_models",
         "model",

@@ -16,7 +16,7 @@ from sympy import Symbol
 
 import iomodel
 from tests.fuzz.law import one_line
-from tests.support.public_types import timed_device
+from tests.support.public_types import REPORT, timed_device
 
 W = iomodel.Attention(q_len=20, head_dim=4, mask="causal")
 BACKWARD = iomodel.Attention(q_len=20, head_dim=4, direction="backward")
@@ -67,6 +67,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         iomodel.linear_cost,
         {"layer": iomodel.Linear(rows=8, in_features=16, out_features=32), "tiles": dict.fromkeys(GEMM, 8)},
     ),
+    "audit": (iomodel.audit, {"report": REPORT, "calls": {"": iomodel.estimate("flash2", W, GPU)}}),
     "implementation": (iomodel.implementation, {"algorithm": "flash2", "name": "flash-attention-2"}),
     "list_implementations": (
         iomodel.list_implementations,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import iomodel
@@ -13,6 +14,7 @@ from iomodel.devices.fields import Provenance
 W = iomodel.Attention(heads=4, kv_heads=2, q_len=64, head_dim=64, mask="causal")
 TILES = {"block_q": 64, "block_kv": 32}
 GPU = "h100-sxm5"
+REPORT = Path(__file__).parents[1] / "integrations" / "silu.csv"
 LINEAR = iomodel.Linear(rows=128, in_features=256, out_features=512)
 
 
@@ -51,6 +53,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "TimeComparison": lambda: iomodel.compare(W, GPU, objective="time"),
     "Estimate": lambda: iomodel.estimate("flash2", W, GPU, TILES),
     "Diagnosis": lambda: iomodel.diagnose("flash2", W, GPU, 1e-3, TILES),
+    "Audit": lambda: iomodel.audit(REPORT, {"silu": iomodel.estimate("flash2", W, GPU, TILES)}),
     "Judgement": lambda: iomodel.judge(timed_device()),
     "Calibration": lambda: iomodel.Calibration(
         Provenance(device="a GPU"), FrozenDict(), FrozenDict(hbm="none"), iomodel.hardware(GPU), 1.0

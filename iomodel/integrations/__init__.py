@@ -1,0 +1,1 @@
+"""Tools around kernels: reports of Nsight Compute, a server for agents, a plugin of pytest."""

@@ -1,0 +1,125 @@
+"""Counters of one kernel launch that Nsight Compute reports, by their names and in base units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iomodel.common.frozen_dict import FrozenDict
+
+SECTOR = 32
+"""Size of a sector of the L2 cache [B]."""
+PREFIXES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+TIMES = {
+    **dict.fromkeys(("nsecond", "ns"), 1e-9),
+    **dict.fromkeys(("usecond", "us"), 1e-6),
+    **dict.fromkeys(("msecond", "ms"), 1e-3),
+    **dict.fromkeys(("second", "s"), 1.0),
+}
+"""Units of a time [s]."""
+WHOLE = re.compile(r"-?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?([eE][-+]?\d+)?")
+LOCAL = tuple(f"l1tex__t_{{}}_pipe_lsu_mem_local_op_{way}.sum" for way in ("ld", "st"))
+L2 = tuple(f"lts__t_sectors_srcunit_tex_op_{way}.sum" for way in ("read", "write", "red", "atom"))
+METRICS = ("dram__bytes_read.sum", "dram__bytes_write.sum", *L2[:2], "gpu__time_duration.sum",
+           *(name.format("bytes") for name in LOCAL),
+           "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio")  # fmt: skip
+"""The counters that an audit reads, as `ncu --metrics` takes them."""
+
+
+@dataclass(frozen=True)
+class KernelCounters:
+    """Counters of one launch.
+
+    Attributes
+    ----------
+    kernel, launch : str
+        Name of the kernel; identifier of the launch in the report.
+    values : mapping of str to float
+        Values by the names of the counters: bytes [B], times [s], anything else in the unit of the report.
+    """
+
+    kernel: str
+    launch: str
+    values: Mapping[str, float]
+
+    def count(self, *names: str) -> int | None:
+        """Return the sum of the named counters that are reported; None if none of them is."""
+        known = [self.values[name] for name in names if name in self.values]
+        return round(sum(known)) if known else None
+
+    @property
+    def dram_read(self) -> int | None:
+        """Bytes read from DRAM [B]."""
+        return self._bytes("dram__bytes_read.sum", "dram__sectors_read.sum")
+
+    @property
+    def dram_written(self) -> int | None:
+        """Bytes written to DRAM [B]."""
+        return self._bytes("dram__bytes_write.sum", "dram__sectors_write.sum")
+
+    @property
+    def l2_bytes(self) -> int | None:
+        """Bytes of the sectors that the SMs read and write in the L2 cache [B]; None unless both are reported."""
+        if not {*L2[:2]} <= self.values.keys():
+            return None
+        sectors = self.count(*L2)
+        return None if sectors is None else SECTOR * sectors
+
+    @property
+    def local_bytes(self) -> int | None:
+        """Bytes of local memory, where spilled registers are [B]."""
+        moved = self.count(*(name.format("bytes") for name in LOCAL))
+        sectors = self.count(*(name.format("sectors") for name in LOCAL))
+        return moved if moved is not None or sectors is None else SECTOR * sectors
+
+    @property
+    def bytes_per_sector(self) -> float | None:
+        """Bytes used of each sector that global loads fetch, 32 where they are coalesced [B]."""
+        name = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld"
+        if f"{name}.ratio" in self.values:
+            return self.values[f"{name}.ratio"]
+        share = self.values.get(f"{name}.pct")
+        return None if share is None else SECTOR * share / 100
+
+    @property
+    def seconds(self) -> float | None:
+        """Duration of the kernel [s]."""
+        return self.values.get("gpu__time_duration.sum", self.values.get("gpu__time_duration.avg"))
+
+    def _bytes(self, name: str, sectors: str) -> int | None:
+        if name in self.values:
+            return round(self.values[name])
+        number = self.count(sectors)
+        return None if number is None else SECTOR * number
+
+
+def together(launches: list[KernelCounters]) -> KernelCounters:
+    """Add up the launches of one call; the use of sectors is that of the launch with the longest duration."""
+    if len(launches) == 1:
+        return launches[0]
+    longest = max(launches, key=lambda each: each.seconds or 0.0)
+    names = [name for name in launches[0].values if all(name in each.values for each in launches)]
+    sums = {
+        name: sum(each.values[name] for each in launches) if ".sum" in name else longest.values[name] for name in names
+    }
+    return KernelCounters(longest.kernel, ", ".join(each.launch for each in launches), FrozenDict(sums))
+
+
+def in_base_units(value: str, unit: str) -> float | None:
+    """Read a number with its unit: bytes in B, times in s; None for a text that is no number.
+
+    >>> in_base_units("1,048,576", "byte"), in_base_units("2.5", "Mbyte"), in_base_units("41.28", "us")
+    (1048576.0, 2500000.0, 4.128e-05)
+    """
+    if not WHOLE.fullmatch(value.strip()):
+        return None
+    number = float(value.replace(",", ""))
+    stem = unit.strip()
+    if stem in TIMES:
+        return number * TIMES[stem]
+    if stem.endswith("byte") and stem[:-4] in PREFIXES:
+        return number * PREFIXES[stem[:-4]]
+    if stem.endswith("sector") and stem[:-6] in PREFIXES:
+        return number * PREFIXES[stem[:-6]]
+    return number

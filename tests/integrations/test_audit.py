@@ -1,0 +1,246 @@
+"""Audits of reports in the formats that Nsight Compute prints."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import iomodel
+from iomodel.errors import InputError
+from iomodel.integrations.nsight.csv_report import read_csv
+from iomodel.integrations.nsight.explanations import written_bytes
+from iomodel.integrations.nsight.report_file import read_report
+from iomodel.workloads.elementwise import Elementwise
+from tests.fuzz.law import one_line
+from tests.support.public_types import REPORT
+
+READ, WRITE = "dram__bytes_read.sum", "dram__bytes_write.sum"
+SECTORS = "lts__t_sectors_srcunit_tex_op_{}.sum"
+TIME = "gpu__time_duration.sum"
+USED = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
+LOCAL = "l1tex__t_bytes_pipe_lsu_mem_local_op_ld.sum"
+
+Counters = dict[str, tuple[Any, str]]
+
+
+def details(*launches: tuple[str, Counters]) -> str:
+    """A row per metric, below the lines of the profiler."""
+    header = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Section Name",' \
+             '"Metric Name","Metric Unit","Metric Value"'  # fmt: skip
+    lines = ["==PROF== Connected to process 4711 (/usr/bin/python3)", '==PROF== Profiling "k" - 0: 0%....100%', header]
+    for place, (kernel, counters) in enumerate(launches):
+        for metric, (value, unit) in counters.items():
+            lines.append(f'"{place}","4711","python3","host","{kernel}","1","7","Command line profiler metrics",'
+                         f'"{metric}","{unit}","{value}"')  # fmt: skip
+    return "\n".join([*lines, "==PROF== Disconnected from process 4711", ""])
+
+
+def raw(*launches: tuple[str, Counters]) -> str:
+    """A column per metric, with a row of units."""
+    metrics = list(launches[0][1])
+    head = ["ID", "Kernel Name", "Block Size", *metrics]
+    units = ["", "", "", *(launches[0][1][metric][1] for metric in metrics)]
+    rows = [[str(place), kernel, "(128, 1, 1)", *(str(counters[metric][0]) for metric in metrics)]
+            for place, (kernel, counters) in enumerate(launches)]  # fmt: skip
+    return "\n".join(",".join(f'"{cell}"' for cell in row) for row in [head, units, *rows]) + "\n"
+
+
+PAGES = {"details": details, "raw": raw}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_and_units_of_the_profiler_are_read(page: str) -> None:
+    counters: Counters = {
+        READ: ("2.5", "Mbyte"),
+        WRITE: ("1,048,576", "byte"),
+        SECTORS.format("read"): ("2,000", "sector"),
+        SECTORS.format("write"): ("1.5", "Ksector"),
+        TIME: ("41.28", "usecond"),
+        "launch__registers_per_thread": ("168", "register/thread"),
+        "device__attribute_display_name": ("NVIDIA H200", ""),
+    }
+    first, second = read_csv(PAGES[page](("void f<int, 64>(T*)", counters), ("g", counters)), "a.csv")
+    assert (first.kernel, second.kernel, second.launch) == ("void f<int, 64>(T*)", "g", "1")
+    assert (first.dram_read, first.dram_written, first.l2_bytes) == (2_500_000, 1_048_576, 32 * 3500)
+    assert first.seconds == pytest.approx(41.28e-6)
+    assert first.values["launch__registers_per_thread"] == 168
+    assert first.local_bytes is None
+    assert "device__attribute_display_name" not in first.values
+
+
+def report(folder: Path, kernel: str, counters: Counters, page: str = "raw") -> Path:
+    path = folder / "report.csv"
+    path.write_text(PAGES[page]((kernel, counters)), encoding="utf-8")
+    return path
+
+
+def test_a_published_report_is_inside_its_prediction() -> None:
+    """github.com/tile-ai/TileOPs, pull request 1996: SiLU of 2048 x 14336 in fp16 on an H200, caches emptied before."""
+    silu = iomodel.estimate("activation", Elementwise(rows=2048, channels=14336, dtype="fp16"), "h200-sxm")
+    (call,) = iomodel.audit(REPORT, {"silu": silu}).calls
+    levels = {level.name: level for level in call.levels}
+    assert levels["DRAM reads"].predicted == (58_720_256, 58_720_256)
+    assert levels["DRAM writes"].predicted[1] == 58_720_256
+    assert call.inside
+    assert call.explanations == (
+        "write-back outside the window: 21,651,456 B of the output, 37%, are still in the L2 (52,428,800 B) when the "
+        "kernel ends",
+    )
+
+
+W = iomodel.Attention(batch=4, heads=16, q_len=4096, head_dim=128, mask="causal")
+FLASH = iomodel.estimate("flash2", W, "a100-sxm4-80gb")
+OUTPUT = 4 * 16 * 4096 * (2 * 128 + 4)  # O in bf16 and the log-sum-exp in fp32
+ONCE = 4 * 16 * 4096 * 128 * 2  # Q, K, V or O
+LOW, HIGH = FLASH.dram_bytes
+
+
+def audited(folder: Path, counters: Counters, estimate: iomodel.Estimate = FLASH) -> Any:
+    (call,) = iomodel.audit(report(folder, "flash_fwd_kernel", counters), {"FLASH_fwd": estimate}).calls
+    return {level.name: level for level in call.levels}, call.explanations
+
+
+def test_the_output_is_apart_from_the_reads(tmp_path: Path) -> None:
+    assert written_bytes(FLASH.cost) == OUTPUT
+    levels, _ = audited(tmp_path, {READ: (LOW - OUTPUT, "byte"), WRITE: (OUTPUT, "byte")})
+    assert {name: level.verdict for name, level in levels.items()} == dict.fromkeys(
+        ("DRAM", "DRAM reads", "DRAM writes"), "inside"
+    )
+    assert levels["DRAM reads"].predicted == (LOW - OUTPUT, HIGH - OUTPUT)
+    assert levels["DRAM"].predicted == (LOW - FLASH.rates.l2_capacity, HIGH)  # type: ignore[operator]
+
+
+def test_keys_read_again_are_named(tmp_path: Path) -> None:
+    reads = ONCE + 3 * 2 * ONCE  # Q, and K and V three times
+    levels, (reason,) = audited(tmp_path, {READ: (reads, "byte"), WRITE: (OUTPUT, "byte")})
+    assert levels["DRAM reads"].verdict == levels["DRAM"].verdict == "above"
+    asked = (FLASH.requested_bytes - OUTPUT - ONCE) / (2 * ONCE)
+    assert reason.startswith(f"re-read K and V: they come from DRAM 3.0 times, of {asked:.1f} times that blocks ask")
+
+
+def test_uncoalesced_loads_and_spills_are_named(tmp_path: Path) -> None:
+    counters: Counters = {
+        READ: (LOW - OUTPUT, "byte"),
+        WRITE: (OUTPUT, "byte"),
+        SECTORS.format("read"): (2 * FLASH.requested_bytes // 32, "sector"),
+        SECTORS.format("write"): (OUTPUT // 32, "sector"),
+        USED: ("16.0", "byte"),
+        LOCAL: ("1.5", "Mbyte"),
+    }
+    levels, reasons = audited(tmp_path, counters)
+    assert levels["L2"].verdict == "above"
+    assert reasons[0].startswith("spills: 1,500,000 B of local memory")
+    assert reasons[1] == (
+        "uncoalesced loads: 16.0 of 32 B of a sector are used, so loads ask the L2 for 2.00 times their bytes"
+    )
+    assert not any(reason.startswith("requests") for reason in reasons)
+    alone = {name: value for name, value in counters.items() if name not in (USED, LOCAL)}
+    _, (reason,) = audited(tmp_path, alone)
+    assert reason.startswith("requests: 2.0")
+    assert "smaller tiles than block_q = " in reason
+
+
+def test_less_than_the_inputs_is_a_warm_cache(tmp_path: Path) -> None:
+    levels, (reason,) = audited(tmp_path, {READ: (ONCE, "byte"), WRITE: (OUTPUT, "byte")})
+    assert levels["DRAM reads"].verdict == "below"
+    assert reason.startswith(f"warm cache: {LOW - OUTPUT - ONCE:,} B of the inputs were in the L2 before")
+
+
+def test_several_kernels_are_one_call(tmp_path: Path) -> None:
+    back = iomodel.estimate("flash2", W.model_copy(update={"direction": "backward"}), "a100-sxm4-80gb")
+    third = (back.dram_bytes[0] + back.dram_bytes[1]) // 6
+    launch: Counters = {READ: (third, "byte"), WRITE: ("0", "byte"), TIME: ("1", "ms")}
+    path = tmp_path / "backward.csv"
+    names = ("dot_do_o", "dq_dk_dv", "convert_dq")
+    path.write_text(details(("other", launch), *((f"flash_bwd_{name}", launch) for name in names)))
+    result = iomodel.audit(path, {"flash_bwd": back})
+    (call,) = result.calls
+    assert call.launch == "1, 2, 3"
+    assert call.seconds == pytest.approx(3e-3)
+    assert [(level.name, level.measured) for level in call.levels] == [("DRAM", 3 * third)]
+    assert result.inside
+    assert dict(result.unmatched) == {"other": 1}
+    assert "not audited: other (1)" in str(result)
+    assert iomodel.Audit.from_json(result.to_json()) == result
+    path.write_text(details(*((f"flash_bwd_{name}", launch) for name in names[:2])))
+    with pytest.raises(InputError, match=r"selects 2 launches; allowed: a multiple of 3, the kernels of flash2"):
+        iomodel.audit(path, {"flash_bwd": back})
+
+
+GOOD: Counters = {READ: ("1", "byte"), WRITE: ("2", "byte")}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_cut_of_a_report_is_read_or_refused_in_one_line(page: str, tmp_path: Path) -> None:
+    text = PAGES[page](("f", GOOD), ("f", GOOD))
+    path, whole = tmp_path / "cut.csv", {(READ, 1.0), (WRITE, 2.0)}
+    refused = 0
+    for length in range(len(text)):
+        path.write_text(text[:length])
+        try:
+            launches = read_report(path)
+        except InputError as error:
+            refused += 1
+            one_line(str(error))
+            continue
+        assert {pair for launch in launches for pair in launch.values.items()} <= whole
+    assert refused > len(text) // 2
+
+
+def test_a_cut_report_says_so(tmp_path: Path) -> None:
+    text = raw(("f", GOOD), ("f", GOOD))
+    path = tmp_path / "cut.csv"
+    path.write_text(text[: text.rindex('"2"')])
+    with pytest.raises(InputError, match=r"cut\.csv: the last launch, 1 of 'f', lacks dram__bytes_write\.sum"):
+        iomodel.audit(path, {"f": FLASH})
+    path.write_text(text[: text.rindex(',"2"')])
+    with pytest.raises(InputError, match=r"cut\.csv: line 4: 4 cells found, 5 in the header; the file is cut short"):
+        iomodel.audit(path, {"f": FLASH})
+    lines = details(("f", GOOD), ("f", GOOD)).splitlines()
+    path.write_text("\n".join(lines[:-2]))
+    with pytest.raises(InputError, match=r"the last launch, 1 of 'f', lacks dram__bytes_write\.sum; the file is cut"):
+        iomodel.audit(path, {"f": FLASH})
+    path.write_text(lines[0])
+    with pytest.raises(InputError, match="no header with 'Kernel Name' found"):
+        iomodel.audit(path, {"f": FLASH})
+    path.write_text("\n".join(lines[:3]))
+    with pytest.raises(InputError, match="no kernel found below the header"):
+        iomodel.audit(path, {"f": FLASH})
+
+
+def test_what_cannot_be_audited_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = report(tmp_path, "f", {"gpu__time_duration.sum": ("3", "us")})
+    with pytest.raises(InputError, match=r"launch 0 of 'f' has no counter of bytes; profile with ncu --metrics dram__"):
+        iomodel.audit(path, {"f": FLASH})
+    with pytest.raises(InputError, match=r"calls: no kernel contains 'g'; the report has 'f'"):
+        iomodel.audit(path, {"g": FLASH})
+    with pytest.raises(InputError, match=r"calls: '\(' is no regular expression"):
+        iomodel.audit(path, {"(": FLASH})
+    with pytest.raises(InputError, match=r"calls: 3 given for 'f'; allowed: \{'flash_fwd'"):
+        iomodel.audit(path, {"f": 3})  # type: ignore[dict-item]
+    with pytest.raises(InputError, match=r"report: .* is no file"):
+        iomodel.audit(tmp_path / "none.csv", {"f": FLASH})
+
+
+def test_a_binary_report_goes_through_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interface of the reader as its documentation has it; the reader itself is an extra."""
+    values = {READ: (LOW - OUTPUT, "byte"), WRITE: (OUTPUT, "byte"), TIME: (5000, "nsecond"), "launch__name": ("x", "")}
+    metrics = {name: SimpleNamespace(value=lambda v=v: v, unit=lambda u=u: u) for name, (v, u) in values.items()}
+    action = SimpleNamespace(
+        name=lambda: "flash_fwd_kernel", metric_names=lambda: tuple(metrics), metric_by_name=metrics.get
+    )
+    part = SimpleNamespace(num_actions=lambda: 1, action_by_idx=lambda place: action)
+    context = SimpleNamespace(num_ranges=lambda: 1, range_by_idx=lambda place: part)
+    monkeypatch.setitem(sys.modules, "ncu_report", SimpleNamespace(load_report=lambda path: context))
+    path = tmp_path / "a.ncu-rep"
+    path.write_bytes(b"NVR")
+    (call,) = iomodel.audit(path, {"flash": FLASH}).calls
+    assert call.inside
+    assert call.seconds == pytest.approx(5e-6)
+    monkeypatch.setitem(sys.modules, "ncu_report", None)
+    with pytest.raises(InputError, match=r"ncu_report: not installed; .*iomodel\[nsight\].* --page raw --csv"):
+        iomodel.audit(path, {"flash": FLASH})
