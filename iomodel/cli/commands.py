@@ -31,6 +31,7 @@ COMMANDS = {
     "fleet": "plan",
     "simulate": "simulate",
     "plot": "plot",
+    "mcp": "mcp",
 }
 """The module of each command, in the order of the help page; the function has the name of the command."""
 

@@ -50,8 +50,8 @@ class Command(NamedTuple):
 
 @cache
 def commands() -> tuple[Command, ...]:
-    """Every command there is, new ones among them."""
-    return tuple(_below(typer.main.get_command(app), ()))
+    """Every command there is, new ones among them, but the server that reads its input until it ends."""
+    return tuple(command for command in _below(typer.main.get_command(app), ()) if command.words != ("mcp",))
 
 
 def _below(found: Any, words: tuple[str, ...]) -> list[Command]:
