@@ -1,9 +1,9 @@
 """Property tests of the traffic of your own kernel against iomodel's predictions.
 
 :class:`Machine` is a counting memory for kernels written in NumPy; :func:`workloads`, :func:`tiles`, :func:`masks`,
-:func:`algorithms` and :func:`hardware` are Hypothesis strategies for test inputs; :func:`assert_traffic` compares the
-counts with :func:`iomodel.cost`. Every name is imported on first use: the memory loads no formula, and only the
-strategies load Hypothesis.
+:func:`algorithms`, :func:`hardware` and :func:`kernel_calls` are Hypothesis strategies for test inputs;
+:func:`assert_traffic` compares the counts with :func:`iomodel.cost`. Every name is imported on first use: the memory
+loads no formula, and only the strategies load Hypothesis.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from iomodel.testing.drawn_kernels import KernelCall, kernel_calls
     from iomodel.testing.hbm import HBM
     from iomodel.testing.machine import Machine
     from iomodel.testing.run import Run
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 __all__ = [
     "HBM",
     "SRAM",
+    "KernelCall",
     "Machine",
     "Run",
     "SRAMOverflowError",
     "algorithms",
     "assert_traffic",
     "hardware",
+    "kernel_calls",
     "masks",
     "tiles",
     "workloads",
@@ -35,6 +38,7 @@ __all__ = [
 
 _HOMES = {
     "assert_traffic": "traffic",
+    **dict.fromkeys(("KernelCall", "kernel_calls"), "drawn_kernels"),
     **dict.fromkeys(("algorithms", "hardware", "masks", "tiles", "workloads"), "strategies"),
 }
 
