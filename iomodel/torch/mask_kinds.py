@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import gcd
 
 import numpy as np
@@ -46,6 +47,11 @@ class Visible:
         return np.asarray(self.table.any(axis=1))
 
     @cached_property
+    def pairs(self) -> int:
+        """Number of visible pairs [-]."""
+        return int(np.count_nonzero(self.table))
+
+    @cached_property
     def first(self) -> NDArray[np.int64]:
         """First visible key of each query; 0 for a query that sees none."""
         return np.asarray(self.table.argmax(axis=1))
@@ -63,7 +69,7 @@ class Visible:
             return False
         some = ~empty
         same = np.array_equal(self.first[some], low[some]) and np.array_equal(self.last[some], high[some])
-        return same and int((high - low + 1)[some].sum()) == int(np.count_nonzero(self.table))
+        return same and int((high - low + 1)[some].sum()) == self.pairs
 
 
 def mask_from_pairs(pairs: Visible) -> str | Window | Documents | BlockMask:
@@ -91,17 +97,15 @@ def _band(pairs: Visible) -> str | Window | None:
     rows = np.arange(pairs.q_len)
     below = int((pairs.first - rows)[pairs.seeing].min())
     above = int((pairs.last - rows)[pairs.seeing].max())
-    if not pairs.is_between(rows + below, rows + above):
-        # a side that no pair of this call reaches is unbounded
-        return None
-    open_left = below <= 1 - pairs.q_len or bool((pairs.first[pairs.seeing] == 0).all())
-    open_right = above >= pairs.kv_len - 1 or bool((pairs.last[pairs.seeing] == pairs.kv_len - 1).all())
-    offset = pairs.kv_len - pairs.q_len
-    for align, off in (("bottom-right", offset), ("top-left", 0)):
-        left, right = (None if open_left else off - below), (None if open_right else above - off)
-        if (left is None or left >= 0) and (right is None or right >= 0):
-            mask = Window(left=left, right=right, align=align)
-            return "causal" if mask == Window(right=0) else mask
+    for align, off in (("bottom-right", pairs.kv_len - pairs.q_len), ("top-left", 0)):
+        for left, right in product((None, off - below), (None, above - off)):
+            if min(left or 0, right or 0) < 0:
+                continue
+            first = np.zeros_like(rows) if left is None else rows + off - left
+            last = np.full_like(rows, pairs.kv_len - 1) if right is None else rows + off + right
+            if pairs.is_between(first, last):
+                mask = Window(left=left, right=right, align=align)
+                return "causal" if mask == Window(right=0) else mask
     return None
 
 
@@ -112,7 +116,7 @@ def _documents(pairs: Visible) -> Iterator[Documents]:
     rows = np.arange(pairs.q_len)
     starts, lengths = np.unique(pairs.first, return_counts=True)
     ends = np.repeat(starts + lengths - 1, lengths)
-    if not np.array_equal(np.repeat(starts, lengths), pairs.first) or starts[0]:
+    if not np.array_equal(starts, np.cumsum([0, *lengths[:-1]])):
         return
     for causal, last in ((True, rows), (False, ends)):
         if pairs.is_between(pairs.first, last):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ def seen(mask: Any, q_len: int, kv_len: int) -> np.ndarray[Any, Any]:
 
 @given(st.integers(1, 12), st.integers(1, 12), SIDES, SIDES, st.sampled_from(["bottom-right", "top-left"]))
 @example(q_len=12, kv_len=3, left=None, right=0, align="bottom-right")  # the first queries see nothing
+@example(q_len=2, kv_len=1, left=None, right=0, align="bottom-right")  # the first query sees nothing
 @example(q_len=1, kv_len=1, left=0, right=0, align="bottom-right")
 def test_a_window_is_recognised(q_len: int, kv_len: int, left: int | None, right: int | None, align: Any) -> None:
     table = seen(iomodel.Window(left=left, right=right, align=align), q_len, kv_len)
@@ -60,6 +62,13 @@ def test_any_table_is_a_mask(data: st.DataObject, rows: int, columns: int, high:
     if isinstance(mask, iomodel.BlockMask):
         assert mask.block_q % high == 0
         assert mask.block_kv % wide == 0
+
+
+def test_every_small_table_is_a_mask() -> None:
+    for q_len, kv_len in product((1, 2, 3), repeat=2):
+        for bits in product((False, True), repeat=q_len * kv_len):
+            table = np.array(bits).reshape(q_len, kv_len)
+            assert (seen(mask_from_pairs(Visible(table)), q_len, kv_len) == table).all()
 
 
 def test_a_table_of_too_many_blocks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
