@@ -152,6 +152,15 @@ def test_a_llama_of_plain_modules_has_the_flops_of_the_step() -> None:
     assert norm == 2 * each
 
 
+def test_a_llama_of_transformers_has_the_flops_of_the_step() -> None:
+    step = iomodel.step(iomodel.model(LLAMA), GPU, batch=2, q_len=96, kv_len=96, logits="all")
+    report = traffic(calls("transformers"))
+    assert report.flops == step.flops
+    linear = sum(part.flops for part in step.parts if part.kind == "linear")
+    rotary = 2 * 2 * 96 * 16  # the angles of the rotary embedding, as a product
+    assert 0 <= report.by_operator()["aten.mm"].flops - linear <= rotary
+
+
 def test_modules_add_up() -> None:
     report = traffic(calls("llama"), GPU, operators=RULES)
     modules = report.by_module()

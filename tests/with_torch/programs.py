@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from iomodel.torch import TrafficMode
 
@@ -208,6 +209,18 @@ def training() -> None:
     out.backward(torch.empty_like(out))
 
 
+HUGGING_FACE = {**SHAPE, "head_dim": 32, "dtype": "bfloat16"}
+
+
+with torch.device("meta"):
+    TRANSFORMER = LlamaForCausalLM(LlamaConfig(**HUGGING_FACE)).to(BF16)
+
+
+def transformers() -> None:
+    with torch.no_grad():
+        TRANSFORMER(TOKENS)
+
+
 PROGRAMS: dict[str, Callable[[], None]] = {
     "eager": eager(False, 0.0),
     "eager-masked": eager(True, 0.0),
@@ -219,6 +232,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
     "flex": flex,
     "llama": llama,
     "training": training,
+    "transformers": transformers,
 }
 
 

@@ -12,8 +12,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import and_masks, create_block_mask
 
 import iomodel
-from iomodel.torch import TrafficMode, block_mask_of, mask_of, read_calls
-from tests.with_torch.programs import PROGRAMS, STREAMS, fused, recorded
+from iomodel.torch import TrafficMode, block_mask_of, mask_of, model_of, read_calls
+from tests.with_torch.programs import PROGRAMS, SHAPE, STREAMS, TRANSFORMER, fused, recorded
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -139,6 +139,13 @@ def test_what_is_no_mask_of_a_call_is_refused() -> None:
         )
     with pytest.raises(iomodel.InputError, match="block_mask: 'causal' given; allowed: a BlockMask"):
         block_mask_of("causal")
+
+
+def test_a_model_has_the_parameters_of_its_shapes() -> None:
+    assert model_of(TRANSFORMER) == model_of(TRANSFORMER.config)
+    assert model_of(TRANSFORMER).parameters == iomodel.model(SHAPE).parameters
+    with pytest.raises(iomodel.InputError, match=r"parameters in the model, .* in its configuration"):
+        model_of(TRANSFORMER.model)
 
 
 def test_the_examples_of_the_page_run() -> None:
