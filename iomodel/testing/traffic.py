@@ -83,7 +83,7 @@ def assert_traffic(
     >>> assert_traffic(c, {"reads": {"Q": 2048, "K": 6144, "V": 8192}})
     Traceback (most recent call last):
     ...
-    AssertionError: flash2 at block_q = 16, block_kv = 16: counted traffic differs from the predicted [elements]
+    AssertionError: flash2 at block_q=16, block_kv=16: counted traffic differs from the predicted [elements]
     <BLANKLINE>
       tensor    counted   predicted   ratio   hint
      ────────────────────────────────────────────────────────────────────
