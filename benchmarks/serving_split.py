@@ -24,9 +24,10 @@ MEASURED = Path(__file__).resolve().parents[1] / "tests" / "measured"
 KINDS = ("kv tokens", "engine ttft", "fp4", "moe", "throughput", "served ttft", "tpot")
 COLUMNS = (
     "id", "kind", "curve", "source", "source_row", "engine", "model", "gpu", "gpus", "tp", "pp", "ep", "attention_dp",
-    "gemm", "moe", "kv_dtype", "concurrency", "input", "output", "memory_utilization", "value", "unit", "note", "excluded",
+    "gemm", "moe", "kv_dtype", "concurrency", "input", "output", "memory_utilization", "value", "unit", "note",
+    "excluded",
 )  # fmt: skip
-LAYOUT = ("gpus", "tp", "pp", "ep", "attention_dp")
+SETTING = ("gpus", "tp", "pp", "ep", "attention_dp", "concurrency", "input", "output")
 
 
 def kind_of(row: dict[str, Any]) -> str:
@@ -69,7 +70,7 @@ def table(figures: dict[str, Any]) -> list[dict[str, Any]]:
     rows, seen = [], set()
     for row in figures["rows"]:
         kind = kind_of(row)
-        same = (kind, curve_of(row), row["measured_with"], *(row[key] for key in LAYOUT), row["concurrency"], row["input"], row["output"], row["value"])  # fmt: skip
+        same = (kind, curve_of(row), row["measured_with"], *(row[key] for key in SETTING), row["value"])
         if same in seen:
             continue
         seen.add(same)
