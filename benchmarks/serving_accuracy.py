@@ -1,11 +1,11 @@
 """Hold the serving model against published end-to-end figures, by kind of figure.
 
-    python benchmarks/serving_accuracy.py [--rows KIND] [--worst N]
+    python benchmarks/serving_accuracy.py [--rows KIND [--held-out]]
 
-The rows are those of tests/measured/serving.csv (in sight) and serving_held_out.csv; benchmarks/serving_split.py divided
-them. A row that the library refuses counts as an error of 100 %. A naive estimate stands beside the model: the bytes of
-weights and cache over the bandwidth, or the FLOPs over 60 % of the peak, whichever takes longer. The spread between
-engines is the median difference between two engines on one set-up: no model of "the engine" can do better.
+The rows are those of tests/measured/serving.csv (in sight) and serving_held_out.csv, as benchmarks/serving_split.py
+divided them. A row that the library refuses counts as an error of 100 %. A naive estimate stands beside the model: the
+bytes of weights and cache over the bandwidth, or the FLOPs over 60 % of the peak, whichever takes longer. The spread
+between engines is the median difference between two engines on one set-up: no model of "the engine" can do better.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def layout(row: dict[str, str]) -> Layout:
 
 
 def kv_dtype(row: dict[str, str]) -> str | None:
-    """Return the type of the cache: as stated, else fp8 under TensorRT-LLM with 8 bits or fewer, else that of the model."""
+    """Return the type of the cache: as stated, else fp8 under TensorRT-LLM with narrow weights, else the model's."""
     if row["kv_dtype"]:
         return row["kv_dtype"]
     return "fp8" if engine(row) == "trtllm" and row["gemm"] in ("fp8", "fp8_block", "nvfp4", "fp4") else None

@@ -44,6 +44,8 @@ TYPES = [
     option("dtype", f"{', '.join(DTYPES)} (the model's).", "Types", "NAME", DTYPES),
     option("weight_dtype", "Type of the weights (the model's), such as fp8.", "Types", "NAME"),
     option("kv_dtype", "Type of the KV cache (--dtype), such as fp8.", "Types", "NAME", DTYPES),
+    option("precision", "Weights, products and cache: bf16, fp8, int8, fp4, mxfp4, int4.", "Types", "NAME"),
+    option("linear_dtype", "Type of the products of linear layers (that of the weights or --dtype).", "Types", "NAME"),
     option("page_size", "Tokens per page of the cache, such as 16.", "Types"),
 ]
 MEMORY = [
@@ -114,7 +116,9 @@ def fleet(
 def serving(arguments: dict[str, Any]) -> dict[str, Any]:
     """Collect the options for types and memory, shared by the commands for capacity."""
     fields: dict[str, Any] = {
-        name: arguments[name] for name in ("dtype", "weight_dtype", "kv_dtype") if arguments[name]
+        name: arguments[name]
+        for name in ("dtype", "weight_dtype", "kv_dtype", "precision", "linear_dtype")
+        if arguments[name]
     }
     fields |= integers(arguments, ("page_size",))
     if arguments["memory_utilization"] is not None:

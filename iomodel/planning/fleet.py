@@ -16,6 +16,7 @@ from iomodel.planning.layouts import default_layouts
 from iomodel.planning.numbers import as_choice, as_prices, as_real
 from iomodel.planning.service import OVERHEAD, Service, as_service
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.precision import with_precision
 
 OBJECTIVES = ("devices", "cost")
 MOST_DEVICES = 1024
@@ -38,6 +39,8 @@ def fleet(
     dtype: str | None = None,
     weight_dtype: str | None = None,
     kv_dtype: str | None = None,
+    linear_dtype: str | None = None,
+    precision: str | None = None,
     page_size: int | None = None,
     memory_utilization: float = 0.9,
     overhead_bytes: int = OVERHEAD,
@@ -70,7 +73,7 @@ def fleet(
         Largest number of devices.
     objective : "devices" or "cost"
         Quantity to minimise.
-    dtype, weight_dtype, kv_dtype, page_size
+    dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size
         As for :func:`iomodel.plan`.
     memory_utilization, overhead_bytes
         As for :func:`iomodel.plan`.
@@ -91,7 +94,16 @@ def fleet(
     >>> result.best.device, result.best.operating.ttft < 0.5, result.best.operating.tpot < 0.05
     ('h100-sxm5', True, True)
     """
-    types = {"dtype": dtype, "weight_dtype": weight_dtype, "kv_dtype": kv_dtype, "page_size": page_size}
+    types = with_precision(
+        precision,
+        {
+            "dtype": dtype,
+            "weight_dtype": weight_dtype,
+            "kv_dtype": kv_dtype,
+            "linear_dtype": linear_dtype,
+            "page_size": page_size,
+        },
+    )
     service = as_service(model, prompt, output, Layout(), types, memory_utilization, overhead_bytes)
     price_table = {} if prices is None else as_prices(prices)
     known = {_name(as_device(key)): price for key, price in price_table.items()}

@@ -15,6 +15,7 @@ from iomodel.planning.result import Plan
 from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import OVERHEAD, Service, as_service
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.precision import with_precision
 from iomodel.planning.step.search import crossover_context
 from iomodel.planning.steps import ReplicaSteps
 
@@ -38,6 +39,8 @@ def plan(
     dtype: str | None = None,
     weight_dtype: str | None = None,
     kv_dtype: str | None = None,
+    linear_dtype: str | None = None,
+    precision: str | None = None,
     page_size: int | None = None,
     price_per_hour: float | None = None,
     memory_utilization: float = 0.9,
@@ -62,6 +65,11 @@ def plan(
         Requests decoded together in a replica; by default as many as fit.
     dtype, weight_dtype, kv_dtype : str, optional
         Types of activations, weights and cache; by default those of the model.
+    linear_dtype : str, optional
+        Type of the products of linear layers, as for :func:`iomodel.step`.
+    precision : str, optional
+        Weights, products and cache in one name: "bf16", "fp8", "int8" (W8A8), "fp4" (nvfp4), "mxfp4" or "int4"
+        (weights alone); types given beside it take precedence.
     page_size : int, optional
         Tokens per page of the cache.
     price_per_hour : float, optional
@@ -87,7 +95,16 @@ def plan(
     >>> result.memory.fits == result.memory.left // (131072 * 2304), result.decode_bound
     (True, 'KV cache')
     """
-    types = {"dtype": dtype, "weight_dtype": weight_dtype, "kv_dtype": kv_dtype, "page_size": page_size}
+    types = with_precision(
+        precision,
+        {
+            "dtype": dtype,
+            "weight_dtype": weight_dtype,
+            "kv_dtype": kv_dtype,
+            "linear_dtype": linear_dtype,
+            "page_size": page_size,
+        },
+    )
     device, devices = as_device(hardware), as_integer("count", count)
     first = Layout() if layout is None else layout
     service = as_service(model, prompt, output, first, types, memory_utilization, overhead_bytes)

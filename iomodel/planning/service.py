@@ -13,6 +13,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.numbers import as_share
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.precision import as_linear_dtype
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import WEIGHT_SIZE
 
@@ -33,7 +34,7 @@ class Service:
     layout : Layout
         Parallel layout of a replica.
     types : mapping
-        ``dtype``, ``weight_dtype``, ``kv_dtype`` and ``page_size``, None for the default of the model.
+        ``dtype``, ``weight_dtype``, ``kv_dtype``, ``linear_dtype`` and ``page_size``, None for the default.
     memory_utilization : float
         Usable share of a device's memory [-].
     overhead_bytes : int
@@ -117,5 +118,6 @@ def _checked(types: Mapping[str, Any]) -> FrozenDict[str, Any]:
         value = types.get(field)
         if value is not None and (not isinstance(value, str) or value not in names):
             raise UnknownNameError(field, value, names)
+    as_linear_dtype(types.get("linear_dtype"))
     page = types.get("page_size")
     return FrozenDict({**types, "page_size": None if page is None else as_integer("page_size", page)})

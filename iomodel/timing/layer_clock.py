@@ -25,7 +25,7 @@ from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.span import Span, span_of
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.elementwise import Elementwise
-from iomodel.workloads.linear import Linear
+from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
 MOST = 1 << 16
 """Cached results of a clock."""
@@ -39,13 +39,17 @@ class LayerClock:
     parameters: Parameters = DEFAULT
     known: dict[Any, Span] = field(default_factory=dict, compare=False, repr=False)
 
-    def linear(self, *layers: Linear) -> Span:
-        """Time layers of one width and different rows (experts) in one launch, at the fastest tile."""
-        found = self.known.get(layers)
+    def linear(self, *layers: Linear, products: str | None = None) -> Span:
+        """Time layers of one width and different rows (experts) in one launch, at the fastest tile.
+
+        `products` is the type in which the matrix units multiply, if it is not that of the rows.
+        """
+        kind = layers[0].dtype if products is None else products
+        found = self.known.get((kind, layers))
         if found is None:
-            kernels, tile = self.fastest(layers)
+            kernels, tile = self.fastest(layers, products=kind)
             flops = sum(layer.flops for layer in layers)
-            found = self._keep(layers, span_of(kernels, flops, tile.sizes))
+            found = self._keep((kind, layers), span_of(kernels, flops, tile.sizes))
         return found
 
     def elementwise(self, name: str, kernel: Elementwise) -> Span:
@@ -76,13 +80,14 @@ class LayerClock:
         tiles: Mapping[str, int] | None = None,
         splits: int | None = None,
         name: AlgorithmLike = "gemm",
+        products: str | None = None,
     ) -> tuple[list[KernelTime], Tile]:
         """The kernels of layers of one width at the tile that is fastest, or at the one given.
 
         `splits` is tried in several sizes where it is not given.
         """
         first = layers[0]
-        known = rates(self.device, first.dtype)
+        known = rates(self.device, first.dtype if products is None else products)
         # The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
         reached = known.matrix
         free = replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * _share(known)))
@@ -96,7 +101,7 @@ class LayerClock:
                 self._timed(demand, free, Launched(layout(self.device, tile, first), tile.blocks_per_sm))
                 for demand in self._demands(name, layers, tile, known)
             ]
-            floor = flops / reached
+            floor = max(flops / reached, self._conversion(layers, tile, known, products))
             if kernels[0].seconds < floor:
                 kernels[0] = replace(kernels[0], seconds=floor)
             seconds = sum(kernel.seconds for kernel in kernels)
@@ -111,6 +116,14 @@ class LayerClock:
                 unit="B",
             )
         return best[1], best[2]
+
+    def _conversion(self, layers: tuple[Linear, ...], tile: Tile, known: Rates, products: str | None) -> float:
+        """Time the conversion of weights narrower than the products, which every row of tiles repeats [s]."""
+        first = layers[0]
+        if known.fp32 is None or products == "fp4" or WEIGHT_QUARTERS[first.weight_dtype] >= 32 * first.element_size:
+            return 0.0
+        weights = sum(layer.parameters * -(-layer.rows // tile.block_m) for layer in layers)
+        return weights * self.parameters.convert_ops / known.fp32
 
     def _demands(
         self, name: AlgorithmLike, layers: tuple[Linear, ...], tile: Tile, known: Rates

@@ -34,6 +34,9 @@ class Parameters(Result):
         to dS and the conversions of P and dS [-].
     random_ops : float
         Operations per random number of Philox 4x32 with seven rounds, including its comparison [-].
+    convert_ops : float
+        Operations per weight that is narrower than the product it goes into: masks and shifts, the offset, the scale,
+        on pairs of weights (E. Frantar et al., *MARLIN*, arXiv:2408.11743, section 3.3) [-].
     kernel_launch : float
         Time between the starts of consecutive kernels, if the device's file has no measured figure [s].
     host_launch : float
@@ -49,6 +52,7 @@ class Parameters(Result):
     softmax_ops: float = 4.0
     gradient_ops: float = 8.0
     random_ops: float = 10.0
+    convert_ops: float = 1.5
     kernel_launch: float = 2.62e-6
     host_launch: float = 0.0
 

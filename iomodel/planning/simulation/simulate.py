@@ -18,6 +18,7 @@ from iomodel.planning.simulation.requests import Requests, as_requests
 from iomodel.planning.simulation.result import Simulation
 from iomodel.planning.simulation.run import percentiles, run, tabulate
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.precision import with_precision
 from iomodel.planning.text import gigabytes
 
 POLICIES = ("prefill-first", "chunked")
@@ -45,6 +46,8 @@ def simulate(
     dtype: str | None = None,
     weight_dtype: str | None = None,
     kv_dtype: str | None = None,
+    linear_dtype: str | None = None,
+    precision: str | None = None,
     page_size: int | None = None,
     memory_utilization: float = 0.9,
     overhead_bytes: int = OVERHEAD,
@@ -87,7 +90,7 @@ def simulate(
         Time of each step on the host that the device does not overlap [s]; 0 by default, as in a plan.
     layout : Layout, optional
         Tensor parallelism of the engine; by default the least, up to eight devices, that holds the model.
-    dtype, weight_dtype, kv_dtype, page_size, memory_utilization, overhead_bytes
+    dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes
         As for :func:`iomodel.plan`.
 
     Raises
@@ -104,7 +107,16 @@ def simulate(
     >>> result.ttft.p50 < result.ttft.p90 < result.ttft.p99 < 0.2
     True
     """
-    types = {"dtype": dtype, "weight_dtype": weight_dtype, "kv_dtype": kv_dtype, "page_size": page_size}
+    types = with_precision(
+        precision,
+        {
+            "dtype": dtype,
+            "weight_dtype": weight_dtype,
+            "kv_dtype": kv_dtype,
+            "linear_dtype": linear_dtype,
+            "page_size": page_size,
+        },
+    )
     device, order = as_device(hardware), as_choice("policy", policy, POLICIES)
     budget = as_integer("token_budget", token_budget)
     if budget > MOST_BUDGET:

@@ -10,8 +10,9 @@ from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.step.layout import Layout, LinearLayer, layer_linears
+from iomodel.planning.step.precision import MULTIPLIED, as_linear_dtype, own_products
 from iomodel.workloads.call import ELEMENT_SIZE
-from iomodel.workloads.dtypes import QUANTISED, served
+from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE, served
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 
 
@@ -72,18 +73,20 @@ def types_of(
     kv_dtype: str | None,
 ) -> dict[str, str]:
     """Resolve the types of activations, products, matrices and cache, with defaults for missing ones."""
-    dtypes = {"dtype": dtype, "linear_dtype": linear_dtype, "kv_dtype": kv_dtype}
+    dtypes = {"dtype": dtype, "kv_dtype": kv_dtype}
+    as_linear_dtype(linear_dtype)
     for field, value in dtypes.items():
         if value is not None and (not isinstance(value, str) or value not in ELEMENT_SIZE):
             raise UnknownNameError(field, value, ELEMENT_SIZE)
-    if weight_dtype is not None and (not isinstance(weight_dtype, str) or weight_dtype not in WEIGHT_QUARTERS):
-        raise UnknownNameError("weight_dtype", weight_dtype, WEIGHT_QUARTERS)
+    weight_types = WEIGHT_QUARTERS | WEIGHT_SIZE
+    if weight_dtype is not None and (not isinstance(weight_dtype, str) or weight_dtype not in weight_types):
+        raise UnknownNameError("weight_dtype", weight_dtype, weight_types)
     activations = dtype or served(spec.dtype)
     weights = weight_dtype or (spec.dtype if spec.dtype in QUANTISED else activations)
-    multiplied = linear_dtype or ("fp8" if weights == "fp8" and device.compute.peak.fp8 else activations)
+    own = MULTIPLIED[weights] if weights in own_products(device) else activations
     return {
         "dtype": activations,
-        "linear_dtype": multiplied,
+        "linear_dtype": linear_dtype or own,
         "weight_dtype": weights,
         "expert_dtype": weight_dtype or spec.expert_dtype or weights,
         "kv_dtype": kv_dtype or spec.kv_dtype or activations,

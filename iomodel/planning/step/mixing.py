@@ -87,6 +87,7 @@ def _after(
         kernel = "gated_activation" if attention.out_gate == "element" else "activation"
         yield at.rowwise("gate of the output", kernel, heads * attention.value_dim)
     if "o" in linears:
+        yield from at.quantised("quantise the rows of o", at.type_of(layer, "o"), linears["o"].in_features)
         yield _single(layer, at, linears["o"], attention.o_bias)
         return
     groups = max(1, (attention.o_groups or 1) // at.layout.tensor_parallel)

@@ -68,6 +68,7 @@ def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
     exchange = all_to_all(at.clock.device, layout.ranks, exchanged) if layout.data_parallel > 1 else None
     if exchange is not None:
         yield "all-to-all", "communication", exchange
+    yield from at.quantised("quantise for experts", at.type_of(layer, "expert up"), row)
     rows = sum(tokens_each * count for tokens_each, count in expert_groups)
     if rows:
         width = mlp.expert_intermediate_size // layout.expert_width

@@ -102,6 +102,7 @@ class StepTime(Result, Tabular):
     q_len: int
     kv_len: int
     dtype: str
+    linear_dtype: str
     weight_dtype: str
     kv_dtype: str
     seconds: float

@@ -9,6 +9,7 @@ from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.attention import AttentionClock
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import all_reduce
+from iomodel.planning.step.precision import MULTIPLIED, ROW_TYPE
 from iomodel.planning.step.result import Kind
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.span import Span
@@ -24,7 +25,8 @@ Part = tuple[str, Kind, Span]
 class StepSetting:
     """Common settings of the kernels of all layers; `batch` is that of one group of ranks.
 
-    `released` is True if matrices have the types of the release, `narrow` if products of fp8 matrices are in fp8.
+    `released` is True if matrices have the types of the release; `narrow` lists the types of matrices that are
+    multiplied with activations of their own type.
     """
 
     clock: LayerClock
@@ -41,7 +43,7 @@ class StepSetting:
     kv_dtype: str
     page_size: int | None
     released: bool
-    narrow: bool
+    narrow: frozenset[str]
     routing: Sequence[int] | None
 
     @property
@@ -61,22 +63,24 @@ class StepSetting:
     ) -> Linear:
         """Build a linear layer with quantised weights."""
         weights, scales = stored(weight_dtype or self.weight_dtype)
-        dtype = self.linear_dtype
-        if weights != self.weight_dtype and self.weight_dtype in QUANTISED and weights not in QUANTISED:
-            dtype = self.dtype  # a matrix left out of the quantisation
-        elif weights == "fp8" and self.narrow:
-            dtype = "fp8"
+        dtype = self.multiplied(weights)
         return Linear(
             rows=rows,
             in_features=width_in,
             out_features=width_out,
             groups=groups,
             bias=bias,
-            dtype=dtype,
+            dtype=ROW_TYPE.get(dtype, dtype),
             weight_dtype=weights,
             out_dtype=self.dtype,
             scale_block=scales,
         )
+
+    def multiplied(self, weights: str) -> str:
+        """Return the type in which a matrix of weights of a type is multiplied."""
+        if weights != self.weight_dtype and self.weight_dtype in QUANTISED and weights not in QUANTISED:
+            return self.dtype  # a matrix left out of the quantisation
+        return MULTIPLIED[weights] if weights in self.narrow else self.linear_dtype
 
     def type_of(self, layer: DecoderLayer, name: str) -> str:
         """Return the type of a matrix: that of the release, unless the step names one for all."""
@@ -89,7 +93,21 @@ class StepSetting:
 
     def product(self, name: str, *layers: Linear) -> Part:
         """Time linear layers as one part."""
-        return name, "linear", self.clock.linear(*layers)
+        first = layers[0]
+        kind = first.dtype if first.dtype == self.dtype else self.multiplied(first.weight_dtype)
+        return name, "linear", self.clock.linear(*layers, products=kind)
+
+    def quantised(self, name: str, weights: str, channels: int, rows: int | None = None) -> Iterator[Part]:
+        """Time the quantisation of activations for the product with a matrix of weights of a type, if it needs one.
+
+        Norms and activations write what the next product reads; only inputs from elsewhere take a kernel of their own.
+        """
+        kind = self.multiplied(stored(weights)[0])
+        narrow = ROW_TYPE.get(kind, kind)
+        if ELEMENT_SIZE[narrow] < ELEMENT_SIZE[self.dtype]:
+            tokens = self.tokens if rows is None else rows
+            shape = Elementwise(rows=tokens, channels=channels, dtype=self.dtype, kv_dtype=narrow)
+            yield name, "other", self.clock.elementwise("append_latent", shape)
 
     def rowwise(self, name: str, kernel: str, channels: int, others: int = 1, rows: int | None = None) -> Part:
         """Time an elementwise kernel as one part."""

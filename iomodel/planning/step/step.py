@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
@@ -16,6 +16,7 @@ from iomodel.planning.step.given import as_layout, as_model, check_routing, line
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_to_all, link, send
 from iomodel.planning.step.parts import Part, StepSetting, layer_parts
+from iomodel.planning.step.precision import check_products, own_products, with_precision
 from iomodel.planning.step.result import StepPart, StepTime, part_of
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.parameters import DEFAULT, Parameters
@@ -38,6 +39,7 @@ def step(
     weight_dtype: str | None = None,
     linear_dtype: str | None = None,
     kv_dtype: str | None = None,
+    precision: str | None = None,
     page_size: int | None = None,
     attention_algorithm: str | None = None,
     logits: Logits = "last",
@@ -64,9 +66,13 @@ def step(
         Type of the matrices in HBM; by default as released if quantised, else `dtype`. Routers and the output layer
         stay in `dtype`.
     linear_dtype : str, optional
-        Compute type of linear layers; by default fp8 for fp8 weights on a device with fp8 products, else `dtype`.
+        Compute type of linear layers, "fp4" among others; by default that of fp8 and nvfp4 weights on a device with
+        such products, else `dtype`.
     kv_dtype : str, optional
         Type of the cache, and of the keys of indexers; by default that which the checkpoint recommends, or `dtype`.
+    precision : str, optional
+        Weights, products and cache in one name: "bf16", "fp8", "int8" (W8A8), "fp4" (nvfp4), "mxfp4" or "int4"
+        (weights alone); types given beside it take precedence.
     page_size : int, optional
         Tokens per page of the cache [tokens].
     attention_algorithm : str, optional
@@ -104,7 +110,11 @@ def step(
     shared.check(spec)
     if shared.devices > 1:
         link(device)
-    types = types_of(spec, device, dtype, weight_dtype, linear_dtype, kv_dtype)
+    asked: dict[str, Any] = {"weight_dtype": weight_dtype, "linear_dtype": linear_dtype, "kv_dtype": kv_dtype}
+    asked = with_precision(precision, asked)
+    weight_dtype, linear_dtype = asked["weight_dtype"], asked["linear_dtype"]
+    types = types_of(spec, device, dtype, weight_dtype, linear_dtype, asked["kv_dtype"])
+    check_products(device, linear_dtype)
     routed = check_routing(spec, routing, sequences * queries)
     at = StepSetting(
         clock=layer_clock(device, parameters),
@@ -117,7 +127,7 @@ def step(
         page_size=page_size,
         routing=routed,
         released=weight_dtype is None,
-        narrow=linear_dtype is None and bool(device.compute.peak.fp8),
+        narrow=own_products(device) if linear_dtype is None else frozenset(),
         **types,
     )
     parts_of_layer = {layer: list(layer_parts(layer, at)) for layer in spec.counted}
@@ -146,6 +156,7 @@ def step(
         q_len=queries,
         kv_len=keys,
         dtype=types["dtype"],
+        linear_dtype=types["linear_dtype"],
         weight_dtype=types["weight_dtype"],
         kv_dtype=types["kv_dtype"],
         seconds=sum(part.seconds for part in listed),
