@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
@@ -23,6 +24,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -32,16 +35,31 @@ from iomodel.devices.rates import rates  # noqa: E402
 from iomodel.errors import IOModelError  # noqa: E402
 from iomodel.models.registry import ModelSpec, list_models, model  # noqa: E402
 from iomodel.planning.figures import figures  # noqa: E402
-from iomodel.planning.memory import fit  # noqa: E402
-from iomodel.planning.service import OVERHEAD, Service, as_service  # noqa: E402
+from iomodel.planning.memory import fit, most_requests  # noqa: E402
+from iomodel.planning.service import Service, as_service  # noqa: E402
+from iomodel.planning.simulation.simulate import simulate  # noqa: E402
 from iomodel.planning.step.layout import Layout  # noqa: E402
+from iomodel.planning.steps import ReplicaSteps  # noqa: E402
 from iomodel.workloads.dtypes import WEIGHT_SIZE  # noqa: E402
 
 MEASURED = ROOT / "tests" / "measured"
 KINDS = ("tpot", "throughput", "fp4", "moe", "engine ttft", "served ttft", "kv tokens")
+SHORTEST = 0.8
+"""Shortest length of a request, as a share of the longest [-]."""
 PEAK = 0.6
 """Share of the peak in the naive estimate [-]."""
+ENGINES = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
 WEIGHTS = {"nvfp4": "nvfp4", "fp4": "nvfp4", "fp8": "fp8", "fp8_block": "fp8", "int8": "int8", "int4": "int4-g32"}
+REQUESTS = {
+    ("128", "128"): 30000, ("128", "2048"): 3000, ("128", "4096"): 1500, ("1000", "2000"): 1500, ("2048", "128"): 3000,
+    ("2048", "2048"): 1500, ("5000", "500"): 1500, ("1000", "1000"): 3000, ("500", "2000"): 3000,
+    ("20000", "2000"): 1000, ("1024", "8192"): 1500, ("8192", "1024"): 1500, ("32768", "1024"): 1000,
+}  # fmt: skip
+"""Requests of a run of TensorRT-LLM by prompt and output: docs/source/performance/perf-overview.md at commit 00f3768,
+"Preparing a Dataset"; the lengths from 1024 on are those of the page before, in proportion."""
+MOST_REQUESTS = 3000
+TUNED = ("NVIDIA/TensorRT-LLM@00f3", "NVIDIA/TensorRT-LLM@03e2")
+"""Pages that give the cache 95 % of the free memory "in many cases"."""
 UTILIZATION = 0.9
 """Default of the engines [-]."""
 
@@ -86,8 +104,10 @@ def engine(row: dict[str, str]) -> str:
 
 
 def layout(row: dict[str, str]) -> Layout:
-    """Return the layout of a row: attention is divided among `tp` ranks, experts among `ep`."""
+    """Return the layout of a row: attention is divided among `tp` ranks, or data parallel as its note says."""
     tensor, experts = int(row["tp"] or 1), int(row["ep"] or 1)
+    if row["note"].startswith("attention data parallelism"):
+        tensor, experts = 1, int(row["gpus"])
     return Layout(tensor_parallel=tensor, pipeline_parallel=int(row["pp"] or 1), expert_parallel=experts)
 
 
@@ -95,14 +115,21 @@ def kv_dtype(row: dict[str, str]) -> str | None:
     """Return the type of the cache: as stated, else fp8 under TensorRT-LLM with narrow weights, else the model's."""
     if row["kv_dtype"]:
         return row["kv_dtype"]
+    if row["kind"] == "moe" and "KV fp8" not in row["note"]:
+        return None  # the options on the page set an fp8 cache for DeepSeek and GPT-OSS alone
     return "fp8" if engine(row) == "trtllm" and row["gemm"] in ("fp8", "fp8_block", "nvfp4", "fp4") else None
 
 
 def service(row: dict[str, str]) -> Service:
     types = {"dtype": None, "weight_dtype": WEIGHTS.get(row["gemm"]), "kv_dtype": kv_dtype(row), "page_size": None}
     prompt, output = int(row["input"] or 1024), int(row["output"] or 1024)
-    utilization = float(row["memory_utilization"] or UTILIZATION)
-    return as_service(spec(row["model"]), prompt, output, layout(row), types, utilization, OVERHEAD)
+    utilization = float(row["memory_utilization"]) if row["memory_utilization"] else None
+    if row["source"].startswith(TUNED):
+        utilization = 0.95
+    name = ENGINES.get(engine(row))
+    tokens = re.search(r"max_model_len (\d+)", row["note"])  # vLLM 0.6 takes a whole prompt in one step
+    budget = int(tokens[1]) if tokens else None
+    return as_service(spec(row["model"]), prompt, output, layout(row), types, utilization, None, name, budget)
 
 
 def predicted(row: dict[str, str]) -> float:
@@ -111,11 +138,50 @@ def predicted(row: dict[str, str]) -> float:
     if row["kind"] == "kv tokens":
         memory = fit(served, device)
         return memory.left / memory.token_bytes
-    batch = int(row["concurrency"]) if row["concurrency"] else fit(served, device).fits
+    if row["note"].startswith("a whole batch is prefilled at once"):
+        return static_rate(ReplicaSteps(served, device), int(row["concurrency"]))
+    batch = int(row["concurrency"]) if row["concurrency"] else most_requests(served, device)
+    if not row["concurrency"]:
+        return finite_rate(served, device, batch, REQUESTS.get((row["input"], row["output"]), MOST_REQUESTS))
+    if row["kind"] == "served ttft":
+        return served_ttft(row, served)
     reached = figures(served, device, batch)
     if row["kind"] == "tpot":
         return reached.tpot
-    return reached.ttft if "ttft" in row["kind"] else reached.tokens_per_second
+    return reached.ttft
+
+
+def served_ttft(row: dict[str, str], served: Service) -> float:
+    """Simulate the clients of a row: a closed loop with lengths of 80 to 100 %, ten requests for each client [s].
+
+    These are the settings of InferenceMAX (github.com/InferenceMAX/InferenceMAX, benchmarks/), the runs of which
+    aiconfigurator lists.
+    """
+    draw = np.random.default_rng(0)
+    clients = int(row["concurrency"])
+    lengths = {
+        name: draw.integers(int(SHORTEST * most), most + 1, 10 * clients).tolist()
+        for name, most in (("prompt", served.prompt), ("output", served.output))
+    }
+    types = {name: value for name, value in served.types.items() if name != "page_size"}
+    shared = {"concurrency": clients, "requests": 10 * clients, "layout": served.layout, **types}
+    engine = None if served.engine is None else served.engine.name
+    return simulate(served.model, row["gpu"], trace=lengths, engine=engine, policy="prefill-first", **shared).ttft.mean
+
+
+def static_rate(steps: ReplicaSteps, batch: int) -> float:
+    """Compute the output tokens per second of a batch that is prefilled at once and then decoded to its end [1/s]."""
+    seconds = steps.prefill(batch=batch).seconds + steps.service.steps * steps.decode_seconds(batch)
+    return batch * steps.service.output / seconds
+
+
+def finite_rate(served: Service, device: Hardware, batch: int, requests: int) -> float:
+    """Compute the output tokens per second over requests that are all there at the start, a batch at a time [1/s]."""
+    waves, rest = divmod(requests, batch)
+    seconds = waves * batch / figures(served, device, batch).requests_per_second if waves else 0.0
+    if rest:
+        seconds += rest / figures(served, device, rest).requests_per_second
+    return requests * served.output / seconds
 
 
 def naive(row: dict[str, str]) -> float:

@@ -13,6 +13,7 @@ from iomodel.cli.output import emit
 from iomodel.cli.signature import option, switch, with_options
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError, shown
+from iomodel.planning.engines import ENGINES
 
 Model = Annotated[str, typer.Argument(help="A model, or its file: YAML, or a config.json.", show_default=False)]
 Prices = Annotated[
@@ -49,8 +50,9 @@ TYPES = [
     option("page_size", "Tokens per page of the cache, such as 16.", "Types"),
 ]
 MEMORY = [
-    option("memory_utilization", "Usable share of a device's memory (0.9).", "Memory", "SHARE"),
-    option("overhead_bytes", "Memory for anything but weights and cache (2 GiB).", "Memory", "SIZE"),
+    option("memory_utilization", "Usable share of a device's memory (0.9, or the engine's).", "Memory", "SHARE"),
+    option("overhead_bytes", "Memory for anything but weights and cache (2 GiB, or the engine's).", "Memory", "SIZE"),
+    option("engine", "Engine to assume: vllm, sglang or tensorrt-llm.", "Memory", "NAME", tuple(ENGINES)),
 ]
 PLAN = [
     option("count", "Devices (1).", "Layout"),
@@ -117,7 +119,7 @@ def serving(arguments: dict[str, Any]) -> dict[str, Any]:
     """Collect the options for types and memory, shared by the commands for capacity."""
     fields: dict[str, Any] = {
         name: arguments[name]
-        for name in ("dtype", "weight_dtype", "kv_dtype", "precision", "linear_dtype")
+        for name in ("dtype", "weight_dtype", "kv_dtype", "precision", "linear_dtype", "engine")
         if arguments[name]
     }
     fields |= integers(arguments, ("page_size",))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iomodel.devices.device import Hardware
+from iomodel.planning.host import prefill_host
 from iomodel.planning.service import Service
+from iomodel.planning.shared_steps import cycle_with_engine
 from iomodel.planning.steps import ReplicaSteps
 
 
@@ -18,7 +20,7 @@ class Figures:
     batch : int
         Requests decoded together.
     ttft : float
-        Time to the first token of a request without queueing [s].
+        Time to the first token of a request without queueing [s]; with an engine, including its host time.
     step : float
         Decode step, averaged over the output [s].
     tpot : float
@@ -40,12 +42,17 @@ def figures(service: Service, device: Hardware, batch: int) -> Figures:
 
     While one request takes its steps, every request of the batch ends once, so one prompt per request is prefilled: a
     cycle lasts steps * step + batch * prefill, and serves the batch. A pipeline has a prefill in each stage at once, so
-    the time of its longest stage counts, not that of the entire prefill.
+    the time of its longest stage counts, not that of the entire prefill. With an engine, prompts share steps as in
+    :mod:`iomodel.planning.shared_steps`.
     """
     steps = ReplicaSteps(service, device)
     step = steps.decode_seconds(batch)
-    between = batch * steps.occupied()
-    cycle = service.steps * step + between
+    if service.engine is not None and service.layout.pipeline_parallel == 1:
+        cycle = cycle_with_engine(steps, service.engine, step, batch)
+    else:
+        cycle = service.steps * step + batch * steps.occupied()
+    prefill = steps.prefill()
+    ttft = prefill.seconds + (0.0 if service.engine is None else prefill_host(prefill))
     tpot = cycle / service.steps if service.steps else 0.0
     rate = batch / cycle
-    return Figures(batch, steps.prefill().seconds, step, tpot, rate, rate * service.output)
+    return Figures(batch, ttft, step, tpot, rate, rate * service.output)

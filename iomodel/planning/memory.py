@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,7 +12,9 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
 from iomodel.errors import InfeasibleError
 from iomodel.models.layers import DecoderLayer
-from iomodel.planning.service import Service
+from iomodel.planning.engine_memory import reserve, seen_capacity, step_limits
+from iomodel.planning.engines import Engine
+from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.text import gigabytes, layout_text
 from iomodel.planning.weights import stage_layers, stage_weights
@@ -35,9 +37,13 @@ class Fit(Record):
         width, in whole pages. A request also holds its recurrent states [B].
     groups : int
         Data-parallel groups of ranks, each with separate requests [-].
+    block : int
+        Tokens of a block of the engine's cache [tokens].
+    overhead_low, overhead_high : int or None
+        Interval of the overhead that an engine takes [B]; None if it was given.
     """
 
-    derived = ("left", "fits")
+    derived = ("left", "fits", "blocks", "tokens")
 
     capacity: int
     usable: int
@@ -46,6 +52,9 @@ class Fit(Record):
     token_bytes: int
     request_bytes: int
     groups: int = 1
+    block: int = 1
+    overhead_low: int | None = None
+    overhead_high: int | None = None
 
     @property
     def left(self) -> int:
@@ -56,6 +65,16 @@ class Fit(Record):
     def fits(self) -> int:
         """Requests that fit a replica: the memory left over the bytes of a request, in each group [-]."""
         return self.groups * max(0, self.left // self.request_bytes)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the cache, as an engine counts them: tokens in all layers [-]."""
+        return max(0, self.left // (self.block * self.token_bytes)) if self.token_bytes else 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the blocks hold [tokens]; windows, indexers and states aside."""
+        return self.blocks * self.block
 
     @property
     def missing(self) -> int:
@@ -76,16 +95,45 @@ def fit(service: Service, device: Hardware) -> Fit:
     SpecError
         The memory of the device is unknown.
     """
-    total = capacity(device)
-    usable = int(Fraction(repr(service.memory_utilization)) * total)
     stages = []
     for place, layers in enumerate(stage_layers(service.model, service.layout)):
         token = sum(kv_bytes(layer, 1, service, paged=False) for layer in layers)
         request = request_bytes(service, Counter(layers), service.tokens)
         weights = stage_weights(service, layers, place)
         groups = service.layout.data_parallel
-        stages.append(Fit(total, usable, weights, service.overhead_bytes, token, request, groups))
+        if service.engine is None:
+            total = capacity(device)
+            usable = int(Fraction(repr(service.memory_utilization or UTILIZATION)) * total)
+            overhead = OVERHEAD if service.overhead_bytes is None else service.overhead_bytes
+            stages.append(Fit(total, usable, weights, overhead, token, request, groups))
+        else:
+            stages.append(_engine_fit(service.engine, service, device, layers, (token, request, weights)))
     return min(stages, key=lambda stage: (stage.fits, stage.left - stage.request_bytes))
+
+
+def most_requests(service: Service, device: Hardware) -> int:
+    """Compute the requests that a replica takes: those that fit, and at most the engine's own number in each group."""
+    fits = fit(service, device).fits
+    if service.engine is None:
+        return fits
+    return min(fits, step_limits(service.engine, device)[1] * service.layout.data_parallel)
+
+
+def _engine_fit(
+    engine: Engine, service: Service, device: Hardware, layers: Sequence[DecoderLayer], sizes: tuple[int, int, int]
+) -> Fit:
+    """Compute the memory of a stage as an engine divides it."""
+    token, request, weights = sizes
+    model, layout = service.model, service.layout
+    widths = model.hidden_size, model.vocab_size
+    kept = reserve(engine, device, layers, *widths, layout, weights, service.memory_utilization, service.step_tokens)
+    low: int | None = kept.low
+    high: int | None = kept.high
+    overhead = kept.overhead
+    if service.overhead_bytes is not None:
+        overhead, low, high = service.overhead_bytes, None, None
+    total, groups = seen_capacity(device), layout.data_parallel
+    return Fit(total, kept.usable, weights, overhead, token, request, groups, engine.block, low, high)
 
 
 def request_bytes(service: Service, counted: Mapping[DecoderLayer, int], tokens: int) -> int:
@@ -104,7 +152,8 @@ def kv_bytes(layer: DecoderLayer, tokens: int, service: Service, paged: bool = T
     attention, ranks = layer.attention, service.layout.tensor_parallel
     if attention is None:
         return 0
-    page = service.types.get("page_size") if paged else None
+    engine = service.engine
+    page = (service.types.get("page_size") or (engine.block if engine else None)) if paged else None
     elements = attention.kv_elements(tokens, page)
     if not attention.latent:
         elements = elements // attention.kv_heads * -(-attention.kv_heads // ranks)

@@ -9,11 +9,11 @@ from iomodel.models.registry import ModelSpec
 from iomodel.planning.bound import bound_of
 from iomodel.planning.figures import Figures, figures
 from iomodel.planning.layouts import least_layout
-from iomodel.planning.memory import Fit, fit, too_large
+from iomodel.planning.memory import Fit, fit, most_requests, too_large
 from iomodel.planning.numbers import as_real
 from iomodel.planning.result import Plan
 from iomodel.planning.sensitivity import sensitivities
-from iomodel.planning.service import OVERHEAD, Service, as_service
+from iomodel.planning.service import Service, as_service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.precision import with_precision
 from iomodel.planning.step.search import crossover_context
@@ -43,8 +43,9 @@ def plan(
     precision: str | None = None,
     page_size: int | None = None,
     price_per_hour: float | None = None,
-    memory_utilization: float = 0.9,
-    overhead_bytes: int = OVERHEAD,
+    memory_utilization: float | None = None,
+    overhead_bytes: int | None = None,
+    engine: str | None = None,
     sensitivity: bool = False,
 ) -> Plan:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
@@ -74,10 +75,12 @@ def plan(
         Tokens per page of the cache.
     price_per_hour : float, optional
         Price of one device [1/h].
-    memory_utilization : float
-        Usable share of a device's memory [-].
-    overhead_bytes : int
-        Memory for anything but weights and cache on each device [B].
+    memory_utilization : float, optional
+        Usable share of a device's memory [-]; by default 0.9, or that of the engine.
+    overhead_bytes : int, optional
+        Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
+    engine : str, optional
+        Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm".
     sensitivity : bool
         Compute the effect of one more GB/s, GB, SM and TFLOP/s.
 
@@ -107,7 +110,7 @@ def plan(
     )
     device, devices = as_device(hardware), as_integer("count", count)
     first = Layout() if layout is None else layout
-    service = as_service(model, prompt, output, first, types, memory_utilization, overhead_bytes)
+    service = as_service(model, prompt, output, first, types, memory_utilization, overhead_bytes, engine)
     price = None if price_per_hour is None else as_real("price_per_hour", price_per_hour)
     if layout is None:
         service = service.laid_out(least_layout(service, device, devices))
@@ -118,7 +121,7 @@ def plan(
             f"count: {devices:,} given for replicas of {service.devices} devices; allowed: a multiple, such as {near}"
         )
     memory = fit(service, device)
-    size = memory.fits if batch is None else as_integer("batch", batch)
+    size = most_requests(service, device) if batch is None else as_integer("batch", batch)
     if not size or size > memory.fits:
         raise too_large(service, device, memory, size)
     replicas, steps = devices // service.devices, ReplicaSteps(service, device)

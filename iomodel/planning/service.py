@@ -11,6 +11,7 @@ from iomodel.common.validation import as_integer
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
+from iomodel.planning.engines import Engine, as_engine
 from iomodel.planning.numbers import as_share
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.precision import as_linear_dtype
@@ -18,7 +19,9 @@ from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import WEIGHT_SIZE
 
 OVERHEAD = 2 * 2**30
-"""Memory of a device for runtime, graphs and activations [B]. A round number, not measured."""
+"""Memory of a device for runtime, graphs and activations without an engine [B]. A round number, not measured."""
+UTILIZATION = 0.9
+"""Usable share of a device's memory without an engine [-]."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,14 @@ class Service:
         Parallel layout of a replica.
     types : mapping
         ``dtype``, ``weight_dtype``, ``kv_dtype``, ``linear_dtype`` and ``page_size``, None for the default.
-    memory_utilization : float
-        Usable share of a device's memory [-].
-    overhead_bytes : int
-        Memory for anything but weights and cache on each device [B].
+    memory_utilization : float or None
+        Usable share of a device's memory [-]; None for 0.9, or the default of the engine.
+    overhead_bytes : int or None
+        Memory for anything but weights and cache on each device [B]; None for 2 GiB, or the estimate for the engine.
+    engine : Engine or None
+        Engine whose memory, blocks and batches are assumed.
+    step_tokens : int or None
+        Most tokens of a step; None for the default of the engine.
     """
 
     model: ModelSpec
@@ -46,8 +53,10 @@ class Service:
     output: int
     layout: Layout
     types: Mapping[str, Any]
-    memory_utilization: float
-    overhead_bytes: int
+    memory_utilization: float | None
+    overhead_bytes: int | None
+    engine: Engine | None = None
+    step_tokens: int | None = None
 
     @property
     def name(self) -> str:
@@ -87,6 +96,8 @@ def as_service(
     types: Mapping[str, Any],
     memory_utilization: object,
     overhead_bytes: object,
+    engine: object = None,
+    step_tokens: object = None,
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
     spec = model if isinstance(model, ModelSpec) else find_model(model)
@@ -102,8 +113,10 @@ def as_service(
         **lengths,
         layout=layout,
         types=_checked(types),
-        memory_utilization=as_share("memory_utilization", memory_utilization),
-        overhead_bytes=as_integer("overhead_bytes", overhead_bytes, least=0),
+        memory_utilization=None if memory_utilization is None else as_share("memory_utilization", memory_utilization),
+        overhead_bytes=None if overhead_bytes is None else as_integer("overhead_bytes", overhead_bytes, least=0),
+        engine=as_engine(engine),
+        step_tokens=None if step_tokens is None else as_integer("step_tokens", step_tokens),
     )
 
 

@@ -10,15 +10,19 @@ from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.engine_memory import step_limits
+from iomodel.planning.engines import Engine, as_engine
+from iomodel.planning.host import server_host
 from iomodel.planning.layouts import SERVER, least_layout
 from iomodel.planning.memory import Fit, fit, request_bytes, too_large
 from iomodel.planning.numbers import as_choice, as_real
-from iomodel.planning.service import OVERHEAD, Service, as_service
+from iomodel.planning.service import Service, as_service
 from iomodel.planning.simulation.requests import Requests, as_requests
 from iomodel.planning.simulation.result import Simulation
 from iomodel.planning.simulation.run import percentiles, run, tabulate
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.precision import with_precision
+from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes
 
 POLICIES = ("prefill-first", "chunked")
@@ -38,8 +42,8 @@ def simulate(
     load: float | None = None,
     requests: int | None = None,
     seed: int = 0,
-    policy: str = "prefill-first",
-    token_budget: int = TOKEN_BUDGET,
+    policy: str | None = None,
+    token_budget: int | None = None,
     batch: int | None = None,
     host_seconds: float = 0.0,
     layout: Layout | None = None,
@@ -49,8 +53,9 @@ def simulate(
     linear_dtype: str | None = None,
     precision: str | None = None,
     page_size: int | None = None,
-    memory_utilization: float = 0.9,
-    overhead_bytes: int = OVERHEAD,
+    memory_utilization: float | None = None,
+    overhead_bytes: int | None = None,
+    engine: str | None = None,
 ) -> Simulation:
     """Simulate one serving engine step by step: percentiles of TTFT, TPOT and latency, throughput and utilisation.
 
@@ -80,18 +85,19 @@ def simulate(
         Number of requests; by default all rows of a trace that is replayed, else 1000.
     seed : int
         Seed of random arrivals and lengths.
-    policy : "prefill-first" or "chunked"
-        Order of prefills and decode steps.
-    token_budget : int
-        Most tokens of a step; under ``prefill-first`` a longer prompt runs alone [tokens].
+    policy : "prefill-first" or "chunked", optional
+        Order of prefills and decode steps; by default that of the engine, or ``prefill-first``.
+    token_budget : int, optional
+        Most tokens of a step, by default 8192; under ``prefill-first`` a longer prompt runs alone [tokens].
     batch : int, optional
         Most requests in the engine; by default as many as fit.
     host_seconds : float
         Time of each step on the host that the device does not overlap [s]; 0 by default, as in a plan.
     layout : Layout, optional
         Tensor parallelism of the engine; by default the least, up to eight devices, that holds the model.
-    dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes
-        As for :func:`iomodel.plan`.
+    dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes, engine
+        As for :func:`iomodel.plan`. With an engine, the time to the first token includes the host time of the prefill
+        and of the server.
 
     Raises
     ------
@@ -117,8 +123,10 @@ def simulate(
             "page_size": page_size,
         },
     )
-    device, order = as_device(hardware), as_choice("policy", policy, POLICIES)
-    budget = as_integer("token_budget", token_budget)
+    device, serving = as_device(hardware), as_engine(engine)
+    usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
+    order = usual if policy is None else as_choice("policy", policy, POLICIES)
+    budget = TOKEN_BUDGET if token_budget is None else as_integer("token_budget", token_budget)
     if budget > MOST_BUDGET:
         raise InputError(f"token_budget: {budget:,} given; allowed: at most {MOST_BUDGET:,} tokens")
     host = as_real("host_seconds", host_seconds, zero=True)
@@ -128,7 +136,7 @@ def simulate(
     lengths = int(arriving.prompt[largest]), int(arriving.output[largest])
     first = Layout() if layout is None else layout
     try:
-        service = as_service(model, *lengths, first, types, memory_utilization, overhead_bytes)
+        service = as_service(model, *lengths, first, types, memory_utilization, overhead_bytes, serving)
     except InputError as error:
         if arriving.rows is not None and str(error).startswith("prompt + output"):
             raise InputError(f"{arriving.where(largest)}: {error}") from None
@@ -140,13 +148,18 @@ def simulate(
     need = _memory_of(service, arriving)
     _check_memory(service, device, memory, arriving, need)
     fits = memory.left // int(need.min())
+    if serving is not None:
+        fits = min(fits, step_limits(serving, device)[1])
     limit = fits if most is None else min(most, fits)
-    engine = min(limit, arriving.concurrency or limit, len(need))
+    most_running = min(limit, arriving.concurrency or limit, len(need))
     chunked = order == "chunked"
-    table = tabulate(service, device, arriving, engine, budget, chunked)
-    clock, times = run(table, arriving, need, memory.left, engine, budget, chunked, host)
+    table = tabulate(service, device, arriving, most_running, budget, chunked)
+    clock, times = run(table, arriving, need, memory.left, most_running, budget, chunked, host)
     seconds, busy, steps, decodes, together, peak = clock
     ttft, tpot, latency = times
+    if serving is not None:
+        waited = server_host(ReplicaSteps(service, device).prefill())
+        ttft, latency = ttft + waited, latency + waited
     return Simulation(
         model=service.name,
         hardware=device.id or device.name,
@@ -171,7 +184,7 @@ def simulate(
         decode_steps=int(decodes),
         largest_batch=int(together),
         largest_bytes=int(peak),
-        assumed=_assumed(host),
+        assumed=_assumed(host, serving),
         notes=service.model.notes,
     )
 
@@ -207,8 +220,10 @@ def _check_memory(service: Service, device: Hardware, memory: Fit, arriving: Req
     )
 
 
-def _assumed(host: float) -> tuple[str, ...]:
+def _assumed(host: float, engine: Engine | None) -> tuple[str, ...]:
+    waited = () if engine is None else (f"host and server before the first token as under {engine.name}",)
     return (
+        *waited,
         "memory is reserved for the complete answer of a request, so none is preempted",
         "a batch of different contexts takes the time of their mean; attention of prompts together is the sum of each",
         "no host time" if not host else f"{host:g} s on the host in each step",

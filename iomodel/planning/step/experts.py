@@ -1,9 +1,16 @@
-"""Experts hit by a step, and their tokens: expected values under uniform routing."""
+"""Experts hit by a step, and their tokens: expected values under uniform routing, and the busiest of several ranks.
+
+Loads of experts are taken as distributed evenly in their logarithm, from one token to 80 % of all: the power law with
+exponent 1 by which aiconfigurator samples the routing of its measurements (github.com/ai-dynamo/aiconfigurator,
+collector/helper.py).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import log, sqrt
+from statistics import NormalDist
 
 from iomodel.common.validation import as_integer
 from iomodel.errors import InputError
@@ -61,6 +68,41 @@ def approximate_tokens_per_expert(experts: int, experts_per_token: int, tokens: 
     hit = max(1, min(visits, round(approximate_experts_hit(experts, experts_per_token, tokens) / among)))
     rows, more = divmod(visits, hit)
     return tuple((tokens_each, count) for tokens_each, count in ((rows + 1, more), (rows, hit - more)) if count)
+
+
+LARGEST = 0.8
+"""Share of all tokens that the busiest expert may have [-]."""
+
+
+def approximate_skew(experts: int, tokens: int, ranks: int) -> float:
+    """Compute the load of the busiest rank over the mean load [-], for experts that ranks divide by chance.
+
+    Loads between 1 and M that are even in their logarithm have a squared coefficient of variation of ln(M) / 2 - 1. The
+    sum over the experts of a rank is nearly normal, and the largest of R sums is expected at the quantile
+    (R - 3/8) / (R + 1/4) (G. Blom, *Statistical Estimates and Transformed Beta-Variables*, 1958).
+
+    Parameters
+    ----------
+    experts, tokens, ranks : int
+        Number of experts, of tokens of all ranks, and of ranks that divide the experts [-].
+
+    Raises
+    ------
+    InputError
+        A number is not a positive integer.
+
+    Examples
+    --------
+    >>> approximate_skew(256, 4096, 1), round(approximate_skew(256, 4096, 8), 2)
+    (1.0, 1.45)
+    """
+    total, among = as_integer("experts", experts), as_integer("ranks", ranks)
+    most = LARGEST * as_integer("tokens", tokens)
+    if among == 1 or most <= 1:
+        return 1.0
+    variation = sqrt(max(0.0, log(most) / 2 - 1))
+    largest = NormalDist().inv_cdf((among - 3 / 8) / (among + 1 / 4))
+    return min(float(among), 1 + largest * variation / sqrt(max(1.0, total / among)))
 
 
 def busiest(counts: Sequence[int], ranks: int) -> TokensPerExpert:

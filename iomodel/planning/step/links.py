@@ -17,6 +17,8 @@ START = 6.6e-6
 """Start of an NCCL ring with the low-latency protocol [s]."""
 STEP = 0.6e-6
 """One step of the ring over NVLink [s]."""
+ACHIEVED = 0.8
+"""Share of the bandwidth of the links that a long transfer reaches [-]."""
 
 
 @per_device
@@ -62,5 +64,5 @@ def send(device: Hardware, size: int) -> Span:
 
 
 def _span(device: Hardware, sent: int, latency: float) -> Span:
-    seconds = sent / link(device)
+    seconds = sent / (ACHIEVED * link(device))
     return Span(seconds + latency, 0, 0, 0, (("link", seconds), ("launch", latency)))

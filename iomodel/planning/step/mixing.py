@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from iomodel.errors import InfeasibleError
 from iomodel.models.attention import AttentionLayer
@@ -39,7 +40,8 @@ def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSett
     elif attention.latent:
         yield from _latent(attention, at, linears["kv_b"], heads)
     else:
-        call = attention.call(at.batch, at.q_len, at.kv_len, at.dtype, at.kv_dtype, at.page_size)  # type: ignore[arg-type]
+        types: tuple[Any, Any, Any] = at.attention_dtype, at.kv_dtype, at.page_size
+        call = attention.call(at.batch, at.q_len, at.kv_len, *types)
         name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
         yield f"attention ({name})", "attention", span
     yield from _after(layer, attention, linears, at, heads)

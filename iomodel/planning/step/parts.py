@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iomodel.models.layers import MLP, DecoderLayer
-from iomodel.planning.step.experts import TokensPerExpert, approximate_tokens_per_expert, busiest
+from iomodel.planning.step.experts import (
+    TokensPerExpert,
+    approximate_skew,
+    approximate_tokens_per_expert,
+    busiest,
+)
 from iomodel.planning.step.layout import mlp_linears
 from iomodel.planning.step.links import all_to_all
 from iomodel.planning.step.mixing import attention_parts
@@ -58,14 +63,16 @@ def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
         yield at.product(name, at.linear(at.tokens, width_in, width_out, weight_dtype=at.type_of(layer, name)))
     tokens = at.tokens * layout.data_parallel
     expert_groups: TokensPerExpert
+    skew = 1.0
     if at.routing is None:
+        skew = approximate_skew(mlp.experts, tokens, layout.expert_parallel)
         expert_groups = approximate_tokens_per_expert(
-            mlp.experts, mlp.experts_per_token, tokens, layout.expert_parallel
+            mlp.experts, mlp.experts_per_token, round(skew * tokens), layout.expert_parallel
         )
     else:
         expert_groups = busiest(at.routing, layout.expert_parallel)
     exchanged = at.tokens * mlp.experts_per_token * row * ELEMENT_SIZE[at.dtype] // layout.tensor_parallel
-    exchange = all_to_all(at.clock.device, layout.ranks, exchanged) if layout.data_parallel > 1 else None
+    exchange = all_to_all(at.clock.device, layout.ranks, round(skew * exchanged)) if layout.data_parallel > 1 else None
     if exchange is not None:
         yield "all-to-all", "communication", exchange
     yield from at.quantised("quantise for experts", at.type_of(layer, "expert up"), row)

@@ -19,6 +19,8 @@ from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
 Part = tuple[str, Kind, Span]
+NO_FP8_ATTENTION = ("sm_89",)
+"""Architectures with fp8 products that the kernels of engines do not use in attention."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,15 @@ class StepSetting:
     def tokens(self) -> int:
         """Number of rows of the activations [rows]."""
         return self.batch * self.q_len
+
+    @property
+    def attention_dtype(self) -> str:
+        """Type of Q and of the products of attention: that of an fp8 cache where the device has such products.
+
+        FlashAttention-3, FlashInfer and TensorRT-LLM quantise Q for an fp8 cache; attention on latents does not.
+        """
+        fp8 = self.kv_dtype == "fp8" and bool(self.clock.device.compute.peak.fp8)
+        return "fp8" if fp8 and self.clock.device.architecture not in NO_FP8_ATTENTION else self.dtype
 
     def linear(
         self,

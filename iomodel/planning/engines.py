@@ -1,0 +1,73 @@
+"""Serving engines: the memory that each takes from a device, its blocks, and how it fills a step.
+
+Engines mean different things by the share of memory that they are given:
+
+- vLLM: the share of the whole memory for weights, activations, communicators and cache (vllm/v1/worker/gpu_worker.py).
+- SGLang: the share for weights and cache of the memory that is free before the weights are loaded; activations and
+  graphs have the rest (sglang/srt/model_executor/model_runner_kv_cache_mixin.py).
+- TensorRT-LLM: the share for the cache of the memory that is free once the model has run
+  (``kv_cache_free_gpu_mem_fraction``, docs/source/performance/perf-overview.md at commit 00f3768).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from iomodel.errors import UnknownNameError
+
+GIB = 2**30
+LARGE = 70 * GIB
+"""Memory from which vLLM takes more requests and tokens by default [B] (vllm/engine/arg_utils.py)."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A serving engine with its default settings.
+
+    Attributes
+    ----------
+    name : str
+        Name of the engine.
+    share_of : "all", "weights and cache" or "cache"
+        Memory that the utilisation is a share of: see the module.
+    share : float or None
+        Default utilisation [-]; None if it follows from the tokens of a step.
+    block : int
+        Tokens of a block of the cache [tokens].
+    step_tokens : int
+        Most tokens of a step on a large device [tokens].
+    requests : int
+        Most requests in a step on a large device [-].
+    mixes : bool
+        Prompts and decode steps share a step.
+    """
+
+    name: str
+    share_of: Literal["all", "weights and cache", "cache"]
+    share: float | None
+    block: int
+    step_tokens: int
+    requests: int
+    mixes: bool
+
+
+ENGINES = {
+    "vllm": Engine("vllm", "all", 0.9, 16, 8192, 1024, True),
+    "sglang": Engine("sglang", "weights and cache", None, 1, 8192, 2048, False),
+    "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True),
+}
+"""Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0."""
+
+
+def as_engine(engine: object) -> Engine | None:
+    """Look up an engine by name; None stays None.
+
+    >>> as_engine("vllm").block
+    16
+    """
+    if engine is None or isinstance(engine, Engine):
+        return engine
+    if isinstance(engine, str) and engine in ENGINES:
+        return ENGINES[engine]
+    raise UnknownNameError("engine", engine, ENGINES)

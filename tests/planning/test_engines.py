@@ -1,0 +1,142 @@
+"""Engines: memory by their rules, blocks, prompts that share steps, host time; what logs and pages of them show."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iomodel.devices.device import hardware
+from iomodel.errors import UnknownNameError
+from iomodel.models.registry import model
+from iomodel.planning.engine_memory import (
+    CONTEXT,
+    LOGIT_BYTES,
+    NON_TORCH,
+    PER_PEER,
+    SEEN,
+    activation_bytes,
+    static_share,
+    step_limits,
+)
+from iomodel.planning.engines import ENGINES
+from iomodel.planning.figures import figures
+from iomodel.planning.fleet import fleet
+from iomodel.planning.host import EAGER, LAUNCH, REQUEST
+from iomodel.planning.memory import fit, most_requests
+from iomodel.planning.plan import plan
+from iomodel.planning.service import as_service
+from iomodel.planning.shared_steps import cycle_with_engine, mixed_seconds
+from iomodel.planning.simulation.simulate import simulate
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.steps import ReplicaSteps
+
+H100, TINY, LLAMA = "h100-sxm5", "llama-3.2-1b", "llama-3.1-8b"
+SEEN_H100 = int(SEEN * 80 * 2**30)
+
+
+def service(engine, name=LLAMA, prompt=1024, output=128, layout=Layout(), share=None, tokens=None, **types):  # noqa: B008 - frozen
+    return as_service(name, prompt, output, layout, types, share, None, engine, tokens)
+
+
+def test_vllm_by_hand():
+    """The share is of the whole memory; the sampler of 1,024 requests is larger than the activations of 8,192 tokens."""
+    found = fit(service("vllm"), hardware(H100))
+    sampler = int(LOGIT_BYTES * 1024 * 128256) + 2 * 8192 * 4096
+    assert sampler > 2 * 8192 * (3 * 14336 + 3 * 4096)
+    assert found.overhead == NON_TORCH + sampler
+    assert found.usable == int(Fraction("0.9") * SEEN_H100)
+    assert found.left == found.usable - found.weights - found.overhead
+    assert found.blocks == found.left // (16 * 131_072)
+    assert found.tokens == 16 * found.blocks
+    assert found.overhead_low < found.overhead < found.overhead_high
+
+
+def test_sglang_by_hand():
+    """The share is of what is free before the weights, and has no part in activations."""
+    pair = service("sglang", layout=Layout(tensor_parallel=2), share=0.8)
+    found = fit(pair, hardware(H100))
+    assert found.overhead == 0
+    assert found.usable == int(Fraction("0.8") * (SEEN_H100 - CONTEXT - PER_PEER))
+    kept = (512 + 1.5 * 8192 + 2 * 256 + 2 * 128) * 2**20
+    assert float(static_share(SEEN_H100, pair.layout, 8192)) == pytest.approx(1 - kept / SEEN_H100)
+
+
+def test_tensorrt_llm_by_hand():
+    """The share is of what is free once the model has run."""
+    found = fit(service("tensorrt-llm", share=0.95), hardware(H100))
+    activations = activation_bytes(model(LLAMA).layers, 4096, Layout(), 8192)
+    assert activations == 2 * 8192 * (3 * 14336 + 3 * 4096)
+    free = SEEN_H100 - CONTEXT - activations - found.weights
+    assert found.left == pytest.approx(0.95 * free, abs=2)
+
+
+@given(
+    st.sampled_from(sorted(ENGINES)),
+    st.sampled_from([TINY, LLAMA, "gpt-oss-20b", "deepseek-v2-lite"]),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([H100, "h200-sxm", "b200"]),
+    st.integers(1024, 16384),
+)
+def test_laws_of_engine_memory(engine, name, ranks, device, tokens):
+    """Memory is whole blocks; more tokens in flight, a smaller share and more ranks of one kind leave no more room."""
+    base = service(engine, name, layout=Layout(tensor_parallel=ranks), tokens=tokens)
+    found = fit(base, hardware(device))
+    assert found.overhead_low <= found.overhead <= found.overhead_high
+    assert 0 <= found.left - found.blocks * found.block * found.token_bytes < found.block * found.token_bytes
+    more = fit(service(engine, name, layout=base.layout, tokens=2 * tokens), hardware(device))
+    assert more.left <= found.left
+    less = fit(service(engine, name, layout=base.layout, tokens=tokens, share=0.5), hardware(device))
+    assert less.left <= found.left
+    assert most_requests(base, hardware(device)) <= step_limits(ENGINES[engine], hardware(device))[1]
+
+
+def test_small_devices_take_smaller_steps():
+    assert step_limits(ENGINES["vllm"], hardware(H100)) == (8192, 1024)
+    assert step_limits(ENGINES["vllm"], hardware("l4")) == (2048, 256)
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_prompts_that_share_steps_take_no_longer(engine):
+    """Sharing a step saves the weights that two steps would read; it never beats the longer of the two."""
+    served, device = service(engine, TINY, prompt=256, output=64), hardware(H100)
+    steps = ReplicaSteps(served, device)
+    step = steps.decode_seconds(64)
+    shared = cycle_with_engine(steps, ENGINES[engine], step, 64)
+    assert 63 * step < shared <= 1.001 * (63 * step + 64 * steps.prefill().seconds)
+
+
+def test_a_mixed_step_by_hand():
+    steps = ReplicaSteps(service("vllm", TINY, prompt=512, output=64), hardware(H100))
+    mixed = mixed_seconds(steps, 32, 512)
+    decode, prefill = steps.decode(32, sum(steps.service.contexts) // 2), steps.prefill()
+    assert max(decode.seconds, prefill.seconds) < mixed < decode.seconds + prefill.seconds
+    rows = steps.chunk(512 + 32, 512 + 32)
+    products = rows.seconds - rows.attention_seconds
+    outputs = steps.output_seconds(32) - steps.output_seconds(1)
+    assert mixed == pytest.approx(products + decode.attention_seconds + prefill.attention_seconds + outputs)
+
+
+def test_host_time_is_before_the_first_token():
+    alone, served = (figures(service(engine, TINY), hardware(H100), 8) for engine in (None, "vllm"))
+    kernels = sum(part.times for part in ReplicaSteps(service(None, TINY), hardware(H100)).prefill().parts)
+    assert served.ttft == pytest.approx(alone.ttft + LAUNCH * kernels)
+    assert served.step == pytest.approx(alone.step, rel=0.01)  # blocks of 16 tokens aside
+    run = {"prompt": 512, "output": 8, "concurrency": 1, "requests": 20}
+    with_engine = simulate(TINY, H100, engine="sglang", **run)
+    without = simulate(TINY, H100, policy="prefill-first", **run)
+    assert with_engine.ttft.mean - without.ttft.mean == pytest.approx(REQUEST + EAGER * kernels, rel=1e-6)
+    assert with_engine.policy == "prefill-first"
+    assert simulate(TINY, H100, engine="vllm", **run).policy == "chunked"
+
+
+def test_plan_and_fleet_take_an_engine():
+    chat = {"prompt": 2048, "output": 256}
+    found = plan(LLAMA, H100, engine="vllm", **chat)
+    assert found.batch == most_requests(service("vllm", LLAMA, 2048, 256), hardware(H100)) < 1024
+    assert found.memory.block == 16
+    targets = {"load": 20.0, "ttft": 0.5, "tpot": 0.05, **chat}
+    least = fleet(LLAMA, H100, engine="vllm", **targets).best
+    assert least.fits < fleet(LLAMA, H100, **targets).best.fits
+    with pytest.raises(UnknownNameError, match="engine: 'vlm' is unknown; did you mean 'vllm'"):
+        plan(LLAMA, H100, engine="vlm", **chat)
