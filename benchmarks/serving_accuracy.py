@@ -213,12 +213,10 @@ def _peak(device: Hardware, weight: str) -> float:
     return float(figure.value) if figure is not None else 0.0
 
 
-def judged(name: str, kinds: Iterable[str] = KINDS) -> list[Judged]:
-    """Predict every row of a file that can judge."""
+def judged(name: str, kinds: Iterable[str] = KINDS, every: int = 1) -> list[Judged]:
+    """Predict every row of a file that can judge, or one in `every` of them."""
     results = []
-    for row in rows(name):
-        if row["excluded"] or row["kind"] not in kinds:
-            continue
+    for row in [row for row in rows(name) if not row["excluded"] and row["kind"] in kinds][::every]:
         try:
             results.append(Judged(row, predicted(row), naive(row)))
         except IOModelError as error:

@@ -12,8 +12,8 @@ LAUNCH = 15e-6
 """Host time per kernel of a prefill [s]: Llama 2 7B on an A100 under TensorRT-LLM with 128 tokens, a row in sight of
 tests/measured/serving.csv."""
 EAGER = 3.5e-5
-"""The same under an eager framework [s]: that of the kernels of FlashAttention called through PyTorch, from the shortest
-rows of arXiv:2205.14135, as for `Parameters.host_launch`."""
+"""The same under an eager framework [s]: that of the kernels of FlashAttention called through PyTorch, from short rows
+of arXiv:2205.14135, as for `Parameters.host_launch`."""
 REQUEST = 15e-3
 """Time of a request in the server [s]: time to the first token of Llama 3.1 70B on H200 and B200, rows in sight."""
 

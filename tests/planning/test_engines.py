@@ -40,7 +40,7 @@ def service(engine, name=LLAMA, prompt=1024, output=128, layout=Layout(), share=
 
 
 def test_vllm_by_hand():
-    """The share is of the whole memory; the sampler of 1,024 requests is larger than the activations of 8,192 tokens."""
+    """The share is of the whole memory; the sampler of 1,024 requests needs more than the layers of 8,192 tokens."""
     found = fit(service("vllm"), hardware(H100))
     sampler = int(LOGIT_BYTES * 1024 * 128256) + 2 * 8192 * 4096
     assert sampler > 2 * 8192 * (3 * 14336 + 3 * 4096)

@@ -94,7 +94,7 @@ def approximate_skew(experts: int, tokens: int, ranks: int) -> float:
     Examples
     --------
     >>> approximate_skew(256, 4096, 1), round(approximate_skew(256, 4096, 8), 2)
-    (1.0, 1.45)
+    (1.0, 1.44)
     """
     total, among = as_integer("experts", experts), as_integer("ranks", ranks)
     most = LARGEST * as_integer("tokens", tokens)
