@@ -175,7 +175,18 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         iomodel.step,
         {"model": "llama-3-8b", "hardware": GPU, "batch": 1, "q_len": 1, "kv_len": 64, "layout": iomodel.Layout()},
     ),
-    "plan": (iomodel.plan, {"model": "llama-3-8b", "hardware": GPU, "count": 1, **SERVED, "price_per_hour": 2.5}),
+    "plan": (
+        iomodel.plan,
+        {
+            "model": "llama-3-8b",
+            "hardware": GPU,
+            "count": 1,
+            **SERVED,
+            "price_per_hour": 2.5,
+            "precision": "fp8",
+            "engine": "vllm",
+        },
+    ),
     "fleet": (
         iomodel.fleet,
         {"model": "llama-3-8b", "hardware": [GPU], "load": 0.5, **SERVED, "ttft": 5.0, "tpot": 1.0, "max_count": 1},
