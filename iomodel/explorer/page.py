@@ -9,9 +9,11 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from iomodel.explorer.scene import scene
+
 COMPUTES = ("arithmetic", "solve", "call", "walk")
 """Scripts independent of the page."""
-DRAWS = ("drawing", "results", "tilemap", "curves", "animation", "form", "main")
+DRAWS = ("drawing", "scene", "results", "tilemap", "curves", "animation", "form", "main")
 """Scripts that draw the page."""
 
 
@@ -26,13 +28,18 @@ def script(names: tuple[str, ...]) -> str:
     return f'"use strict";\n(() => {{\n{body}\n}})();'
 
 
+def packed(data: Any) -> str:
+    """Compress data for a script element."""
+    return b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode("ascii")
+
+
 def page(data: dict[str, Any]) -> str:
     """Build the HTML of the page with these data."""
-    packed = gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)
     parts = {
         "style": static("page.css"),
         "version": escape(str(data["version"])),
-        "data": b64encode(packed).decode("ascii"),
+        "scene": packed(scene()),
+        "data": packed(data),
         "script": script((*COMPUTES, *DRAWS)),
     }
     html = static("page.html")

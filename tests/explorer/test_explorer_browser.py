@@ -15,6 +15,7 @@ from iomodel.algorithms import list_algorithms
 from iomodel.explorer.calls import kinds
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
+from iomodel.explorer.scene import ROWS, SIDES, TILES, WIDTH
 from tests.support.explorer_calls import COUNTS, Drawn, counted, drawn
 from tests.support.programs import REQUIRED, program
 
@@ -23,6 +24,7 @@ QUIET = [
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+CALL = iomodel.Attention(q_len=ROWS, head_dim=WIDTH)
 STATE = "Object.fromEntries(location.hash.slice(1).split('&').map((one) => one.split('=')))"
 
 
@@ -249,16 +251,49 @@ def test_masked_tiles_are_skipped_in_the_animation(opened: Any) -> None:
     assert moved.count("K") == 10
 
 
-@pytest.mark.parametrize("width", [320, 390, 820, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_any_screen(opened: Any, width: int, scheme: str) -> None:
-    shown = opened(viewport={"width": width, "height": 800}, color_scheme=scheme)
+def test_it_fits_any_screen(opened: Any, scheme: str) -> None:
+    shown = opened(viewport={"width": 1440, "height": 900}, color_scheme=scheme)
     shown.tab.wait_for_selector("#traffic svg .solved")
-    assert shown.tab.evaluate("document.documentElement.scrollWidth") <= width
+    for width in (1440, 820, 390, 320):
+        shown.tab.set_viewport_size({"width": width, "height": 844})
+        shown.tab.wait_for_timeout(250)  # the pictures follow a change of the width after 150 ms
+        assert shown.tab.evaluate("document.documentElement.scrollWidth") <= width
     dark = shown.tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(15, 21, 27)"
     assert dark == (scheme == "dark")
     shown.tab.click("#theme")
     assert (shown.tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(15, 21, 27)") != dark
+
+
+def test_the_first_picture_ends_at_the_exact_traffic(opened: Any) -> None:
+    shown = opened()
+    tab = shown.tab
+    assert float(tab.evaluate("document.documentElement.dataset.painted")) <= float(
+        tab.evaluate("document.documentElement.dataset.ready")
+    )
+    tab.wait_for_function("window.iomodel.scene.share > 0.01")  # it plays by itself
+    tab.press("#watch-time", "End")
+    costs = [iomodel.cost(name, CALL, tiles, **options) for name, _, tiles, options in SIDES]
+    for half, cost in zip(tab.locator(".half .counter").all_inner_texts(), costs, strict=True):
+        assert half == f"{cost.hbm_bytes:,} B moved; done"
+    reads = tab.evaluate("window.iomodel.scene.sides.map((side) => [...side.at(side.data.total).touched.K.values()])")
+    assert reads == [[TILES] * TILES] * 2
+    tab.press("#watch-time", "Home")
+    lit = tab.locator(".half .lit").all_inner_texts()
+    assert [line.split()[0] for line in lit] == ["load", "load"]
+    tab.click("#watch-play")
+    assert tab.inner_text("#watch-play") == "Pause"
+
+
+def test_hovering_a_tensor_lights_the_lines_that_move_it(opened: Any) -> None:
+    shown = opened()
+    shown.tab.press("#watch-time", "End")
+    shown.tab.evaluate(
+        """() => { const side = window.iomodel.scene.sides[0], {x, y} = side.spot.box.P;
+        const {left, top} = side.canvas.getBoundingClientRect();
+        side.point({clientX: left + x + 3, clientY: top + y + 3}); }"""
+    )
+    assert [line.strip() for line in shown.tab.locator(".half .lit").all_inner_texts()] == ["store P", "load P"]
 
 
 def test_every_control_has_a_name(opened: Any) -> None:

@@ -173,6 +173,11 @@ function say(text) {
   spoken = setTimeout(() => { byId("live").textContent = text; }, 60);
 }
 
+function redraw() {
+  window.iomodel?.page.draw();
+  window.iomodel?.scene.draw();
+}
+
 function theme() {
   const root = document.documentElement, button = byId("theme");
   const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
@@ -180,9 +185,9 @@ function theme() {
   button.addEventListener("click", () => {
     root.dataset.theme = dark() ? "light" : "dark";
     tell();
-    window.iomodel?.page.draw();
+    redraw();
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { tell(); window.iomodel?.page.draw(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { tell(); redraw(); });
   tell();
 }
 
@@ -197,11 +202,21 @@ async function copyLink() {
   setTimeout(() => { byId("copy").textContent = "Copy link"; }, 2500);
 }
 
-async function unpacked() {
-  const text = byId("data").textContent.trim();
+async function unpacked(id) {
+  const text = byId(id).textContent.trim();
   const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
+}
+
+// Start the first picture, which needs none of the data of the calls.
+async function watch() {
+  const data = await unpacked("scene-data");
+  const [slow, fast] = data.sides;
+  byId("watch-words").textContent = `One head, ${grouped(data.rows)} tokens, ${data.width} wide, ${data.dtype}, in ${data.tiles} x ${data.tiles} tiles, over one bus. ${slow.title} stores and loads the scores S and P; ${fast.title} keeps them on chip and moves ${(slow.total / fast.total).toFixed(1)} times fewer bytes, although it reads K and V ${data.tiles} times.`;
+  const scene = new Scene(byId("scene"), data);
+  document.documentElement.dataset.painted = String(Math.round(performance.now()));
+  return scene;
 }
 
 async function begin() {
@@ -210,8 +225,9 @@ async function begin() {
   if (typeof DecompressionStream === "undefined") {
     throw new Error("this browser is too old: Chromium 109, Firefox 113 or Safari 16.4 is needed");
   }
-  const page = new Page(await unpacked());
-  window.iomodel = { page, calls: page.calls, solve, Walker };
+  const scene = await watch();
+  const page = new Page(await unpacked("data"));
+  window.iomodel = { page, scene, calls: page.calls, solve, Walker };
   page.start();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }

@@ -1,0 +1,114 @@
+"""First picture of the page: standard attention beside FlashAttention-2, by the events of their traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import accumulate
+from typing import Any
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.counting.cost import cost
+from iomodel.explorer.listing import Line, lines
+from iomodel.nests.language import Hold, Kernel, MatMul, walk
+from iomodel.nests.symbols import BY_NAME
+from iomodel.studies.trace.events import Event
+from iomodel.studies.trace.trace import trace
+from iomodel.workloads.attention import Attention
+
+ROWS, TILES, WIDTH = 1024, 8, 64
+"""Tokens, tiles along each axis, and the width of a head, of the picture."""
+TILE = ROWS // TILES
+SIDES: tuple[tuple[str, str, dict[str, int], dict[str, Any]], ...] = (
+    ("standard", "Standard attention", {"gemm1_m": TILE, "gemm1_n": TILE, "gemm2_m": TILE, "gemm2_n": WIDTH},
+     {"tiled": True}),
+    ("flash2", "FlashAttention-2", {"block_q": TILE, "block_kv": TILE}, {}),
+)  # fmt: skip
+"""Algorithm, title, tiles and options of the left and of the right half."""
+
+
+@cache
+def scene() -> dict[str, Any]:
+    """Collect both halves of the picture, with the exact traffic of :func:`iomodel.cost`.
+
+    >>> left, right = scene()["sides"]
+    >>> left["total"], right["total"]
+    (11665408, 2363392)
+    """
+    call = Attention(q_len=ROWS, head_dim=WIDTH)
+    sides = [_side(name, title, call, tiles, options) for name, title, tiles, options in SIDES]
+    return {"rows": ROWS, "tiles": TILES, "width": WIDTH, "dtype": call.dtype, "sides": sides}
+
+
+def _side(
+    name: str, title: str, call: Attention, tiles: Mapping[str, int], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Collect one half: its tensors in HBM, the lines of its declaration, and its steps."""
+    counted = cost(name, call, tiles, **options)
+    nest = tuple(find_algorithm(name).nest(**options))
+    listed = {kernel.title: lines(kernel) for kernel in nest}
+    numbers = {str(BY_NAME[tile]): size for tile, size in tiles.items()}
+    tensors = dict.fromkeys((*counted.reads, *counted.writes))
+    held = {kernel.title: {s.tensor.name for s, _ in walk((kernel,)) if isinstance(s, Hold)} for kernel in nest}
+    return {
+        "title": title,
+        "lines": [line for kernel in nest for line in _numbered(kernel, listed[kernel.title], numbers)],
+        "tensors": {tensor: _axes(nest, tensor) for tensor in tensors},
+        "total": counted.hbm_bytes,
+        "footprint": counted.footprint_bytes,
+        "steps": _steps(trace(name, call, tiles=tiles, **options).events, listed, held),
+    }
+
+
+def _numbered(kernel: Kernel, own: Iterable[Line], numbers: Mapping[str, int]) -> Iterator[list[Any]]:
+    """List the lines of a kernel below its title, with the sizes of the tiles."""
+    yield [0, f"kernel {kernel.title}"]
+    for line in own:
+        words = (f"{numbers[word]:,}" if word in numbers else word for word in line.text.split(" "))
+        yield [1 + line.depth, " ".join(words)]
+
+
+def _axes(nest: Iterable[Kernel], name: str) -> list[str]:
+    """Return the axes of a tensor among queries and keys."""
+    tensor = next(s.tensor for s, _ in walk(tuple(nest)) if getattr(getattr(s, "tensor", None), "name", "") == name)
+    return [axis.name for axis in tensor.axes if axis.name in ("query", "key")]
+
+
+def _steps(events: Iterable[Event], listed: Mapping[str, list[Line]], held: Mapping[str, set[str]]) -> list[list[Any]]:
+    """Add up the events of each line on each pair of tiles of the picture.
+
+    A step is [line, tensor or "", first and last query tile or -1, first and last key tile or -1, bytes moved, loaded
+    buffers, held buffers]; a buffer is [tensor, bytes].
+    """
+    steps: dict[tuple[str, int, int, int], list[Any]] = {}
+    starts = dict(zip(listed, accumulate((1 + len(own) for own in listed.values()), initial=1), strict=False))
+    at: dict[str, int] = {}
+    for event in events:
+        spans = {axis: (start // TILE, (stop - 1) // TILE) for axis, start, stop in event.tile}
+        at |= {axis: first for axis, (first, _) in spans.items()}
+        line = _line(event, listed[event.kernel])
+        key = event.kernel, line, at.get("query", 0), at.get("key", 0)
+        if key in steps:
+            steps[key][6] += event.hbm_bytes
+            continue
+        parts: list[list[list[Any]]] = [[], []]
+        for name, size in event.buffers:
+            parts[name in held[event.kernel]].append([name, size])
+        tiles = [*spans.get("query", (-1, -1)), *spans.get("key", (-1, -1))]
+        steps[key] = [starts[event.kernel] + line, event.tensor, *tiles, event.hbm_bytes, *parts]
+    return list(steps.values())
+
+
+def _line(event: Event, own: Iterable[Line]) -> int:
+    """Find the statement of an event among the lines of its kernel."""
+    axes = {axis for axis, _, _ in event.tile}
+
+    def same(statement: Any) -> bool:
+        if type(statement).__name__ != event.op:
+            return False
+        if event.tensor:
+            return bool(statement.tensor.name == event.tensor)
+        on = (statement.m, statement.n, statement.k) if isinstance(statement, MatMul) else statement.axes
+        return {axis.name for axis in on} == axes
+
+    return next(number for number, line in enumerate(own) if same(line.statement))
