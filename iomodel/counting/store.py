@@ -57,6 +57,15 @@ def obtain(module: str | None, builder: str, key: tuple[Any, ...], build: Callab
     return decoded(stored, build)  # type: ignore[no-any-return]
 
 
+def is_stored(module: str | None, builder: str, key: tuple[Any, ...]) -> bool:
+    """Check that the record of a builder is shipped.
+
+    >>> is_stored("flash2", "requirements", ()), is_stored("flash2", "requirements", ("other",))
+    (True, False)
+    """
+    return module is not None and f"{builder} {text_of(key)}" in _table(module)
+
+
 @cache
 def _table(module: str) -> dict[str, Any]:
     name = f"iomodel.counting.shipped.{module}"

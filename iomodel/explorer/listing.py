@@ -32,6 +32,9 @@ ROWS = {"query": ("query", "queries"), "key": ("key", "keys"), "depth": ("column
 """An axis in the singular and in the plural."""
 
 
+WORDS: dict[type, str] = {Lookup: "look up", Store: "store", Fill: "fill"}
+
+
 class Line(NamedTuple):
     """One line of a declaration: its indentation, its text, and its statement."""
 
@@ -70,7 +73,10 @@ def _lines(body: Any, depth: int) -> Iterator[Line]:
         if text:
             yield Line(depth, text, statement)
         if isinstance(statement, Block):
-            yield from _lines(statement.body, depth + bool(text))
+            yield from _lines(
+                statement.body,  # type: ignore[attr-defined]
+                depth + bool(text),
+            )
 
 
 def _text(statement: Statement) -> str:
@@ -96,8 +102,8 @@ def _text(statement: Statement) -> str:
         return f"load {statement.tensor.name}{later}"
     if isinstance(statement, Accumulate):
         return f"add to {statement.tensor.name} in HBM"
-    words = {Lookup: "look up", Store: "store", Fill: "fill", Hold: "keep"}
-    word = next((word for kind, word in words.items() if isinstance(statement, kind)), None)
-    if word is None:
-        return ""  # a mark of a feature that the call lacks
-    return f"{word} {statement.tensor.name}{' on chip' if word == 'keep' else ''}"  # type: ignore[union-attr]
+    if isinstance(statement, Hold):
+        return f"keep {statement.tensor.name} on chip"
+    if isinstance(statement, Lookup | Store | Fill):
+        return f"{WORDS[type(statement)]} {statement.tensor.name}"
+    return ""  # a mark of a feature that the call lacks

@@ -10,7 +10,7 @@ from typing import Any
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.cost import cost
 from iomodel.explorer.listing import Line, lines
-from iomodel.nests.language import Hold, Kernel, MatMul, walk
+from iomodel.nests.language import Hold, Kernel, Load, MatMul, Store, walk
 from iomodel.nests.symbols import BY_NAME
 from iomodel.studies.trace.events import Event
 from iomodel.studies.trace.trace import trace
@@ -70,7 +70,8 @@ def _numbered(kernel: Kernel, own: Iterable[Line], numbers: Mapping[str, int]) -
 
 def _axes(nest: Iterable[Kernel], name: str) -> list[str]:
     """Return the axes of a tensor among queries and keys."""
-    tensor = next(s.tensor for s, _ in walk(tuple(nest)) if getattr(getattr(s, "tensor", None), "name", "") == name)
+    moved = (s.tensor for s, _ in walk(tuple(nest)) if isinstance(s, Load | Store))
+    tensor = next(tensor for tensor in moved if tensor.name == name)
     return [axis.name for axis in tensor.axes if axis.name in ("query", "key")]
 
 

@@ -1,0 +1,204 @@
+"""The time model on the page: its code, and the figures of kernels and devices that it needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields
+from functools import cache
+from types import FunctionType
+from typing import Any, get_args
+
+from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.counting.compiled_algorithm import Formulas
+from iomodel.counting.evaluation.compiled import StoredFormulas
+from iomodel.counting.kinds import FormulaKind
+from iomodel.counting.options import check_options, structural
+from iomodel.counting.store import is_stored
+from iomodel.devices.device import Hardware, hardware
+from iomodel.devices.rates import rates
+from iomodel.errors import IOModelError
+from iomodel.explorer.calls import MASKS, CallKind
+from iomodel.explorer.transpile import Transpiler, number_source, source
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.execution import PIPELINED, Execution
+from iomodel.nests.implementation import Implementation
+from iomodel.nests.residency import Residency
+from iomodel.placement.limits import device_of
+from iomodel.placement.placement import residency_formulas
+from iomodel.timing.parameters import DEFAULT
+from iomodel.timing.work_at_point import demands
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import ELEMENT_SIZE, DType
+
+MODULES: dict[str, tuple[str, ...]] = {
+    "common.floor_sum": ("floor_sum",),
+    "common.band": ("Band",),
+    "timing.kernel_work": ("SCORES", "MatrixWork", "TensorTraffic", "KernelWork"),
+    "timing.edge_visits": ("_LEVELS", "EdgeVisits"),
+    "workloads.masks.spans": ("band_of",),
+    "timing.balance": (
+        "GridRows", "_MOST_TILES", "Spread", "Grid", "equal", "merged", "spread", "visits", "needs_list",
+        "__enumerated", "__sample",
+    ),
+    "timing.overlap": ("_MOST", "times", "__of_groups", "__served", "__cycles"),
+    "timing.l2": ("Waves", "SharedTiles", "lock_step_bytes", "__turning", "tile_bytes", "__remembered"),
+    "timing.dram": ("streamed_bytes", "__streamed", "Dram", "dram", "__grid"),
+    "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
+    "timing.kernel_time": (
+        "_CHIP", "_SHOWN", "Launched", "KernelTime", "Elapsed", "kernel_time", "elapsed", "amounts", "__Phases",
+        "__on_sms", "__busiest", "__least", "__latency", "__full_block", "EachGrid", "__grid_of", "__each_grid",
+    ),
+    "timing.work_at_point": ("FoldedKernel", "as_floats", "demand_of", "Demands", "widened"),
+    "timing.totals": ("seconds_of", "dram_interval"),
+    "nests.residency": ("Residency",),
+    "placement.limits": ("COLUMN",),
+    "placement.supported": ("__version", "__runs", "runs_on", "supported"),
+    "placement.placement": (
+        "_LEAST_ALLOCATED", "Launch", "Occupancy", "__excess", "__allocated", "Placement", "__padded",
+        "__sum_of_widths", "__narrowest", "_layouts",
+    ),
+    "timing.clock": ("_SCHEDULERS", "TimedLaunch", "__as_wide", "Clock"),
+    "nests.implementation": ("_FEATURES", "ShippedTile"),
+    "placement.shipped_tile": ("_ROWS", "__rows", "__words", "shipped_tile"),
+    "solving.candidates": ("_ROWS", "underfilled", "__underfilled", "__free", "__products", "choices"),
+}  # fmt: skip
+"""The definitions of the time model by module; one with a further underscore in front is for its module alone."""
+
+
+@cache
+def model_script() -> str:
+    """Write the time model as JavaScript.
+
+    >>> "class Clock" in model_script()
+    True
+    """
+    return Transpiler({f"iomodel.{name}": wanted for name, wanted in MODULES.items()}).text()
+
+
+@cache
+def _functions(module: str) -> dict[str, ast.FunctionDef]:
+    """Parse the shipped formulas of an algorithm."""
+    tree = ast.parse(source(f"iomodel.counting.shipped.{module}"))
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+class ClockData:
+    """The figures of the time model for the calls of a page, each formula once."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, int] = {}
+        self.calls: dict[str, Any] = {}
+
+    def add(self, kind: CallKind) -> None:
+        """Add a kind of call, if its formulas are stored."""
+        declared = find_algorithm(kind.algorithm)
+        if kind.direction == "both" or declared.shipped is None:
+            return
+        key = FormulaKind(MASKS[kind.mask], kind.direction)
+        chosen = {**dict(kind.switches), **({"packed": True} if kind.packed else {})}
+        try:
+            options = structural(check_options(declared, chosen, direction=kind.direction))
+        except IOModelError:
+            return
+        if not is_stored(declared.shipped, "demands", (key, options)):
+            return
+        work = demands(declared, key, options, declared.execution.get(kind.direction, PIPELINED))
+        self.calls[kind.place] = {
+            "kernels": [asdict(kernel) for kernel in work.kernels],
+            "counts": self._formulas(declared.shipped, work.counts),
+            "sizes": self._formulas(declared.shipped, work.sizes),
+            "numbers": work.numbers,
+            "tiles": work.tiles,
+            "placed": {
+                layout.shipped: self._placed(declared, key, options, layout)
+                for known in declared.implementations
+                for layout in known.residency.get(kind.direction, ())
+                if is_stored(declared.shipped, "placement", (key, options, layout.shipped))
+            },
+        }
+
+    def _placed(
+        self, declared: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...], layout: Residency
+    ) -> list[Any]:
+        assert declared.shipped is not None
+        compiled = residency_formulas(declared, kind, options, layout)
+        pair = (self._formulas(declared.shipped, part) for part in (compiled.shared, compiled.registers))
+        return [*pair, compiled.tiles]
+
+    def _formulas(self, module: str, formulas: Formulas) -> int:
+        """Return the number of the function of some formulas."""
+        assert isinstance(formulas.compiled, StoredFormulas)
+        shipped: FunctionType = formulas.compiled.shipped
+        text = number_source(_functions(module)[shipped.__name__])
+        return self.functions.setdefault(text, len(self.functions))
+
+    def plain(self, algorithms: Sequence[str], devices: Iterable[str]) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "point": list(Attention(q_len=1, head_dim=1).numbers),
+            "elements": ELEMENT_SIZE,
+            "parameters": DEFAULT.to_dict(),
+            "calls": self.calls,
+            "functions": list(self.functions),
+            "algorithms": {name: _algorithm(find_algorithm(name)) for name in algorithms},
+            "devices": {gpu.id or gpu.name: _device(gpu) for gpu in map(hardware, devices)},
+        }
+
+
+def _algorithm(declared: Algorithm) -> dict[str, Any]:
+    return {
+        "saved": dict(declared.saved),
+        "shared": _execution(PIPELINED),
+        "execution": {direction: _execution(own) for direction, own in declared.execution.items()},
+        "implementations": [_implementation(known) for known in declared.implementations],
+    }
+
+
+def _execution(execution: Execution) -> dict[str, Any]:
+    skipped = {"cite", "serial", "spread"}
+    return {part.name: getattr(execution, part.name) for part in fields(execution) if part.name not in skipped}
+
+
+def _implementation(known: Implementation) -> dict[str, Any]:
+    return {
+        "name": known.name,
+        "title": known.title,
+        "searched": dict(known.searched),
+        "execution": {direction: _execution(own) for direction, own in known.execution.items()},
+        "residency": {direction: list(map(_residency, layouts)) for direction, layouts in known.residency.items()},
+        "tiles": [{**asdict(row), "tiles": dict(row.tiles)} for row in known.tiles],
+    }
+
+
+def _residency(layout: Residency) -> dict[str, Any]:
+    skipped = {"cite", "shared", "tensor", "phases"}
+    return {
+        **{part.name: getattr(layout, part.name) for part in fields(layout) if part.name not in skipped},
+        "shipped": layout.shipped,
+        "shared_axes": [[sorted(axes), dtype] for axes, dtype in layout.shared_axes],
+        "operand_axes": sorted(map(sorted, layout.operand_axes)),
+    }
+
+
+def _device(gpu: Hardware) -> dict[str, Any]:
+    per_sm = gpu.memory.sram.per_sm
+    found: dict[str, Any] = {
+        "id": gpu.id or gpu.name,
+        "name": gpu.name,
+        "architecture": gpu.architecture,
+        "compute_capability": gpu.compute_capability,
+        "sram_per_block": gpu.sram_per_block,
+        "sram_per_sm": None if per_sm is None else int(per_sm.value),
+        "rates": {},
+    }
+    try:
+        found["limits"] = asdict(device_of(gpu))
+    except IOModelError as error:
+        found["lacking"] = str(error)
+    for dtype in get_args(DType):
+        try:
+            found["rates"][dtype] = asdict(rates(gpu, dtype))
+        except IOModelError as error:
+            found["rates"][dtype] = str(error)
+    return found
