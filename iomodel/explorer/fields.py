@@ -12,6 +12,22 @@ from iomodel.workloads.window import Window
 AUTO = "auto"
 START = {"batch": "1", "heads": "32", "kv_heads": "8", "q_len": "4096", "head_dim": "128"}
 """The call that the page opens with."""
+PREFIXES = {"K": 1024, "M": 1024**2, "G": 1024**3}
+"""Factors of the suffixes that a number may have: 4k is 4,096."""
+OPTIONS = {
+    "packed": "the query heads that share a head of K and V fill one tile together",
+    "lse": "also write LSE, the log of the sum of exponentials of each row, which the backward pass reads",
+    "tiled": "products in tiles of their own, instead of one ideal pass over each operand",
+    "deterministic": "add to dQ in a fixed order",
+    "accumulate": "add dK and dV to what is in HBM",
+    "mask_pass": "a separate kernel for the mask",
+    "dropout_pass": "a separate kernel for dropout",
+    "carry": "keep the state on chip between chunks",
+    "shared": "one projection for K and V",
+    "fixed": "the fixed pattern instead of the strided one",
+    "second": "the second of the two heads of the pattern",
+}
+"""Meaning of the switches of the algorithms."""
 FOLLOWS = {"kv_heads": "heads", "kv_len": "q_len", "value_dim": "head_dim"}
 """Fields that may be left to another."""
 SHAPE = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")
@@ -41,6 +57,7 @@ def memory_fields() -> dict[str, dict[str, Any]]:
         "sram_bytes": _number(positive, AUTO, "budget of the tiles [B]", "that of the GPU"),
         "alignment": _number(positive, AUTO, "alignment of the tiles", "that of the GPU"),
         "pair": _number({"ge": 1, "le": MOST_PAIRS}, "1", "map shows"),
+        "map": _choice([AUTO, "time", "traffic"], AUTO),
     }
 
 

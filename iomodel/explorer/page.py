@@ -11,9 +11,9 @@ from typing import Any
 
 from iomodel.explorer.scene import scene
 
-COMPUTES = ("arithmetic", "solve", "call", "walk")
+COMPUTES = ("arithmetic", "solve", "call", "walk", "python", "clock")
 """Scripts independent of the page."""
-DRAWS = ("drawing", "scene", "results", "tilemap", "curves", "animation", "form", "main")
+DRAWS = ("drawing", "scene", "results", "tilemap", "curves", "animation", "form", "compare", "share", "tour", "main")
 """Scripts that draw the page."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, get_args
 
@@ -13,7 +13,7 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
 from iomodel.counting.bound_formulas import FORMULAS
-from iomodel.counting.bound_values import classes_of
+from iomodel.counting.bound_values import HOLDS_FOR, classes_of
 from iomodel.counting.bounds import counts_of
 from iomodel.errors import IOModelError
 from iomodel.explorer.calls import (
@@ -27,10 +27,13 @@ from iomodel.explorer.calls import (
     numbers_of,
     switches_of,
 )
+from iomodel.explorer.clock_data import ClockData, model_script
 from iomodel.explorer.devices import devices
-from iomodel.explorer.fields import SHAPE, call_fields, memory_fields, tile_field
+from iomodel.explorer.fields import AUTO, OPTIONS, SHAPE, call_fields, memory_fields, tile_field
 from iomodel.explorer.javascript import Nodes
 from iomodel.explorer.nests import Drawn
+from iomodel.explorer.presets import presets
+from iomodel.explorer.tour import TOUR
 from iomodel.explorer.typeset import Typeset
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import (
@@ -47,10 +50,10 @@ TYPESET = ("flops", "exps", "atomics", "footprint", "footprint_bytes")
 
 
 def payload(
-    algorithms: Sequence[str], hardware: Iterable[str], progress: bool = False, only: Sequence[CallKind] | None = None
+    algorithms: Sequence[str], hardware: Sequence[str], progress: bool = False, only: Sequence[CallKind] | None = None
 ) -> dict[str, Any]:
     """Collect all data of the page, for all kinds of call or for `only` some."""
-    nodes, typeset = Nodes(), Typeset()
+    nodes, typeset, clock = Nodes(), Typeset(), ClockData()
     calls: dict[str, Any] = {}
     nests: dict[str, Any] = {}
     call_kinds = list(kinds(algorithms) if only is None else only)
@@ -63,6 +66,8 @@ def payload(
             calls[kind.place] = _call(call_answer, nodes, typeset)
             if kind.nest_place not in nests:
                 nests[kind.nest_place] = Drawn(call_answer.nest, nodes.add).plain()
+    for kind in kinds(algorithms):
+        clock.add(kind)
     bounds = {
         f"{mask}|{direction}": [nodes.add(formula) for formula in counts_of(kind, direction, False).compiled.formulas]
         for mask, kind in MASKS.items()
@@ -81,6 +86,7 @@ def payload(
 
     return {
         "version": _version(),
+        "clock": {"script": model_script(), **clock.plain(algorithms, hardware)},
         "devices": devices(hardware),
         "algorithms": numbered(declared),
         **_once("calls", numbered(calls)),
@@ -93,6 +99,10 @@ def payload(
         "fields": {"call": call_fields(), "memory": memory_fields(), "tile": tile_field()},
         "shape": list(SHAPE),
         "dtypes": ELEMENT_SIZE,
+        "presets": presets(),
+        "tour": [step._asdict() for step in TOUR if step.state.get("algorithm", "flash2") in algorithms],
+        "options": OPTIONS,
+        "holds": HOLDS_FOR,
         "quantities": {name: [entry.label, entry.unit, entry.listed == "nonzero"] for name, entry in SHOWN.items()},
         "alphabet": {
             entry.name: {"symbol": str(entry.symbol), "meaning": entry.meaning, "unit": entry.unit} for entry in SHIPPED
@@ -119,9 +129,14 @@ def _once(name: str, data: dict[str, Any]) -> dict[str, Any]:
 
 def _algorithm(declared: Algorithm, nodes: Nodes) -> dict[str, Any]:
     directions = {}
+    searched = {name for known in declared.implementations for name in known.searched}
     for direction in declared.directions:
         numbers = {
-            name: {"default": str(default), "least": str(int(bool(BY_NAME[name].is_positive))), "most": str(LARGEST)}
+            name: {
+                "least": str(int(bool(BY_NAME[name].is_positive))),
+                "most": str(LARGEST),
+                **_default(str(default), name in searched),
+            }
             for name, default in numbers_of(declared, direction).items()
         }
         switches = {
@@ -148,9 +163,17 @@ def _algorithm(declared: Algorithm, nodes: Nodes) -> dict[str, Any]:
             }
             for requirement in declared.requires
         ],
-        "packed": {"choices": ["off", "on"] if "packed" in declared.common else ["off"], "default": "off"},
+        "packed": {
+            "choices": ["off", "on"] if "packed" in declared.common else ["off"],
+            **_default("off", "packed" in searched),
+        },
         "directions": directions,
     }
+
+
+def _default(declared: str, searched: bool) -> dict[str, str]:
+    """Return the default of an option; one that kernels choose is left to them."""
+    return {"default": AUTO, "declared": declared} if searched else {"default": declared}
 
 
 def _switch(on: bool) -> str:

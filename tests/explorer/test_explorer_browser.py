@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import struct
+from base64 import b64decode
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 import iomodel
 from iomodel.algorithms import list_algorithms
+from iomodel.cli.app import main
 from iomodel.explorer.calls import kinds
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from iomodel.explorer.scene import ROWS, SIDES, TILES, WIDTH
+from iomodel.explorer.tour import TOUR
 from tests.support.explorer_calls import COUNTS, Drawn, counted, drawn
 from tests.support.programs import REQUIRED, program
 
@@ -25,7 +31,7 @@ QUIET = [
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 CALL = iomodel.Attention(q_len=ROWS, head_dim=WIDTH)
-STATE = "Object.fromEntries(location.hash.slice(1).split('&').map((one) => one.split('=')))"
+STATE = "window.iomodel.page.state"
 
 
 @cache
@@ -37,9 +43,9 @@ def points() -> list[Drawn]:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page with the kinds of call of the tests."""
-    used = [kind for name in ("flash2", "split_kv") for kind in kinds([name]) if kind.direction == "forward"]
+    used = [kind for name in ("flash2", "split_kv", "flash3") for kind in kinds([name]) if kind.direction == "forward"]
     used = [kind for kind in used if kind.mask in ("full", "causal", "window left+right bottom-right")]
-    linear = [kind for kind in kinds(["linformer", "standard"]) if kind.mask == "full"]
+    linear = [kind for kind in kinds(["linformer", "standard", "tiled_query"]) if kind.mask == "full"]
     only = dict.fromkeys([*(call.kind for call in points()), *used, *linear])
     target = tmp_path_factory.mktemp("explorer") / "page.html"
     target.write_text(page(payload(list_algorithms(), ["h100-sxm5", "t4", "tpu-v5p"], only=list(only))))
@@ -103,15 +109,37 @@ def test_the_browser_counts_what_python_counts(opened: Any) -> None:
         assert counts == counted(call), call
 
 
-def test_what_is_shown_is_what_solve_says(opened: Any) -> None:
-    shown = opened("hardware=h100-sxm5&q_len=8192&mask=causal")
+def test_the_first_answer_is_that_of_python(opened: Any) -> None:
+    shown = opened("q_len=8192&mask=causal")
+    w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+    found, best = iomodel.estimate("flash2", w, "h100-sxm5"), iomodel.solve("flash2", w, "h100-sxm5")
+    tiles = ", ".join(f"{name} = {size:,}" for name, size in found.tiles.items())
+    assert shown.text("#what").endswith(tiles)
+    assert f"{found.requested_bytes:,} B" in shown.text("#cards")
+    assert f"{found.dram_bytes[0]:,} to {found.dram_bytes[1]:,} B" in shown.text("#cards") or (
+        found.dram_bytes[0] == found.dram_bytes[1] and f"{found.dram_bytes[0]:,} B" in shown.text("#cards")
+    )
+    assert f"{1e3 * found.seconds:#.3g} ms" in shown.text("#cards")
+    assert "bound by matrix units" in shown.text("#cards")
+    assert found.bound == "matrix"
+    times = shown.tab.locator("#time tbody tr").all_inner_texts()
+    assert len(times) == len(found.breakdown) + 1
+    assert shown.tab.evaluate("window.iomodel.page.map.best.map(Number)") == [
+        best.tiles[name] for name in ("block_q", "block_kv")
+    ]
+    assert f"{found.cost.reads['K']:,}" in shown.text("#moved")
+
+
+def test_one_memory_is_a_switch(opened: Any) -> None:
+    shown = opened("implementation=textbook&q_len=8192&mask=causal")
     w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
     best = iomodel.solve("flash2", w, "h100-sxm5", implementation="textbook")
     tiles = ", ".join(f"{name} = {size:,}" for name, size in best.tiles.items())
     assert shown.text("#what").endswith(tiles)
     assert f"{best.cost.hbm_bytes:,} B" in shown.text("#cards")
     assert f"{best.footprint:,} of 232,448 B" in shown.text("#footprint")
-    assert f"{best.cost.reads['K']:,}" in shown.text("#moved")
+    seconds = iomodel.estimate("flash2", w, "h100-sxm5", implementation="textbook").seconds
+    assert shown.tab.evaluate("window.iomodel.page.view.time.seconds") == pytest.approx(seconds, rel=1e-12)
 
 
 def test_every_picture_is_drawn(opened: Any) -> None:
@@ -130,15 +158,32 @@ def test_every_picture_is_drawn(opened: Any) -> None:
 
 
 def test_a_link_holds_the_whole_state(opened: Any) -> None:
-    first = opened(
-        "algorithm=split_kv&splits=4&mask=window&window_left=100&window_right=0&q_len=512&block_q=48&lse=off"
-    )
+    link = "algorithm=split_kv&mask=window&window_left=100&window_right=0&q_len=512&splits=4&lse=off&block_q=48"
+    first = opened(link)
+    assert set(first.tab.url.split("#")[1].split("&")) == set(link.split("&"))  # what differs, and nothing else
     again = opened(first.tab.url.split("#")[1])
     assert first.state == again.state
     assert first.state["block_q"] == "48"
     assert first.state["lse"] == "off"
     assert first.text("#totals") == again.text("#totals")
     assert first.text("#what") == again.text("#what")
+    assert "#" not in opened().tab.url
+
+
+def test_back_undoes_a_change(opened: Any) -> None:
+    shown = opened()
+    before = shown.state
+    shown.tab.select_option("#field-mask", "causal")
+    shown.tab.fill("#field-q_len", "8k")
+    shown.tab.keyboard.press("Tab")
+    assert (shown.state["mask"], shown.state["q_len"]) == ("causal", "8192")
+    shown.tab.go_back()
+    assert (shown.state["mask"], shown.state["q_len"]) == ("causal", "4096")
+    assert shown.tab.input_value("#field-q_len") == "4096"
+    shown.tab.go_back()
+    assert shown.state == before
+    shown.tab.go_forward()
+    assert shown.state["mask"] == "causal"
 
 
 @pytest.mark.parametrize(
@@ -202,17 +247,182 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
     assert shown.text("#animation .readout").startswith("Step 1: load Q")
 
 
-def test_a_wrong_number_in_the_form_is_said_beside_it(opened: Any) -> None:
+def test_a_wrong_number_in_the_form_is_said_and_kept(opened: Any) -> None:
     shown = opened()
     before = shown.text("#totals")
     shown.tab.fill("#field-q_len", "many")
     shown.tab.keyboard.press("Tab")
     assert shown.text("#fault").startswith("q_len: 'many' given; allowed: an integer from 1")
     assert shown.tab.get_attribute("#field-q_len", "aria-invalid") == "true"
+    assert shown.tab.input_value("#field-q_len") == "many"
     assert shown.text("#totals") == before
     shown.tab.fill("#field-q_len", "100")
     shown.tab.keyboard.press("Tab")
     assert shown.tab.is_hidden("#fault")
+
+
+def test_heads_can_be_typed_before_kv_heads(opened: Any) -> None:
+    shown = opened()
+    shown.tab.fill("#field-heads", "12")
+    shown.tab.keyboard.press("Tab")
+    assert "8 does not divide heads = 12" in shown.text("#fault")
+    assert shown.tab.input_value("#field-heads") == "12"
+    assert shown.state["heads"] == "32"
+    shown.tab.fill("#field-kv_heads", "4")
+    shown.tab.keyboard.press("Tab")
+    assert shown.tab.is_hidden("#fault")
+    assert (shown.state["heads"], shown.state["kv_heads"]) == ("12", "4")
+
+
+def test_numbers_may_have_separators_and_suffixes(opened: Any) -> None:
+    shown = opened("q_len=4k&kv_len=8,192&sram_bytes=64%20KiB")
+    assert [shown.state[name] for name in ("q_len", "kv_len", "sram_bytes")] == ["4096", "8192", "65536"]
+    digits = ["1.5k", "1_000", "12,34", "4kk", "2M", "1.0001k", "007"]
+    found = shown.tab.evaluate("(all) => all.map(window.iomodel.digits)", digits)
+    assert found == ["1536", "1000", "12,34", "4kk", "2097152", "1.0001k", "7"]
+
+
+def test_a_window_has_widths_at_once(opened: Any) -> None:
+    shown = opened("q_len=8192")
+    full = shown.text("#totals")
+    shown.tab.select_option("#field-mask", "window")
+    assert (shown.state["window_left"], shown.state["window_right"]) == ("1023", "0")
+    assert shown.text("#totals") != full
+
+
+def test_where_nothing_fits_no_figure_is_shown(opened: Any) -> None:
+    shown = opened("sram_bytes=1000")
+    assert shown.text("#what").endswith("no tile fits")
+    assert shown.tab.locator("#cards .card").count() == 0
+    assert shown.tab.is_hidden("#map canvas")
+    assert "No tile fits 1,000 B; at least" in shown.text("#map")
+
+
+def test_the_map_says_what_it_counts_and_a_single_tile_has_no_second_name(opened: Any) -> None:
+    shown = opened("implementation=textbook&algorithm=tiled_query&q_len=512")
+    assert "this kernel has one tile" in shown.tab.evaluate("window.iomodel.page.map.title('no_tile')")
+    assert "all requests of the call" in shown.text("#map")
+    shown = opened("algorithm=standard&tiled=on&implementation=textbook")
+    assert " at the least" in shown.text("#map")
+    assert "no_tile" not in shown.text("body")
+
+
+def test_every_field_is_on_the_first_screen_of_the_form(opened: Any) -> None:
+    shown = opened("mask=window", viewport={"width": 1440, "height": 900})
+    boxes = shown.tab.evaluate(
+        """() => { const form = document.querySelector("#form");
+        return [form.scrollHeight - form.clientHeight, form.getBoundingClientRect().height]; }"""
+    )
+    assert boxes[0] <= 1
+    assert boxes[1] < 400
+
+
+def test_each_step_of_the_tour_is_true(opened: Any) -> None:
+    shown = opened()
+    for number, step in enumerate(TOUR):
+        shown.tab.locator("#tour button").nth(number).click()
+        assert shown.tab.is_hidden("#fault")
+        assert shown.text(".sentence") == step.sentence
+        assert step.state.items() <= shown.state.items()
+    shape = {"heads": 32, "kv_heads": 8, "head_dim": 128}
+    stored = iomodel.cost("standard", iomodel.Attention(q_len=8192, **shape), {})
+    own = sum(side.get(name, 0) for side in (stored.reads, stored.writes) for name in "SP")
+    assert 2 * own > sum(stored.reads.values()) + sum(stored.writes.values())
+    tiles = {"block_q": 128, "block_kv": 64}
+    full, causal = (
+        iomodel.cost("flash2", iomodel.Attention(q_len=8192, mask=mask, **shape), tiles) for mask in ("full", "causal")
+    )
+    assert 0.5 < causal.reads["K"] / full.reads["K"] < 0.55
+    long = iomodel.estimate("flash2", iomodel.Attention(q_len=16384, **shape), "h100-sxm5")
+    assert long.requested_bytes > 10 * long.dram_bytes[1]
+    last = iomodel.estimate("flash3", iomodel.Attention(q_len=16384, mask="causal", **shape), "h100-sxm5")
+    assert last.bound != "hbm"
+    assert last.intensity > 10 * last.ridge
+    assert last.breakdown["hbm"] < last.seconds / 10
+
+
+def test_a_pinned_call_is_compared_with_the_next(opened: Any) -> None:
+    shown = opened()
+    shown.tab.click("#pin")
+    shown.tab.fill("#field-q_len", "8192")
+    shown.tab.keyboard.press("Tab")
+    call = {"heads": 32, "kv_heads": 8, "head_dim": 128}
+    a, b = (iomodel.estimate("flash2", iomodel.Attention(q_len=n, **call), "h100-sxm5") for n in (4096, 8192))
+    ratios = dict(
+        zip(
+            *(shown.tab.locator(f"#compare tbody {part}").all_inner_texts() for part in ("th", "td:last-child")),
+            strict=True,
+        )
+    )
+    assert float(ratios["Time"].split()[0]) == pytest.approx(b.seconds / a.seconds, rel=5e-3)
+    assert float(ratios["Matrix work"].split()[0]) == 4.0
+    shown.tab.click("#pin")
+    assert shown.tab.is_hidden("#compare")
+
+
+def test_the_slider_answers_within_a_frame(opened: Any) -> None:
+    shown = opened()
+    spent = shown.tab.evaluate(
+        """() => { const { lengths } = window.iomodel.page, best = [];
+        for (let at = 20; at <= 68; at += 4) {
+          lengths.spent = [];
+          for (let again = 0; again < 5; again++) { lengths.slider.value = at; lengths.slide(); }
+          best.push(Math.min(...lengths.spent));
+        }
+        return best; }"""
+    )
+    assert sorted(spent)[len(spent) // 2] < 16
+    shown.tab.evaluate("() => { const { lengths } = window.iomodel.page; lengths.slider.value = 52; lengths.end(); }")
+    assert shown.state["q_len"] == "8192"
+    found = iomodel.estimate("flash2", iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128), "h100-sxm5")
+    assert f"{1e3 * found.seconds:#.3g} ms" in shown.text("#cards")
+    shown.tab.go_back()
+    assert shown.state["q_len"] == "4096"
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["", "mask=window&window_left=511&window_right=0&q_len=2k&block_q=64&block_kv=128&implementation=triton"],
+)
+def test_python_and_the_command_of_a_call_give_its_time(
+    opened: Any, link: str, capsys: pytest.CaptureFixture[str], plain_terminal: None
+) -> None:
+    shown = opened(link)
+    text, command, seconds = shown.tab.evaluate(
+        """() => { const { page, python, command } = window.iomodel;
+        return [python(page.view), command(page.view), page.view.time.seconds]; }"""
+    )
+    said: list[Any] = []
+    exec(text, {"print": said.append})
+    assert said[0].seconds == pytest.approx(seconds, rel=1e-12)
+    assert main([*command.split()[1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["seconds"] == pytest.approx(seconds, rel=1e-12)
+
+
+def test_the_card_is_a_picture_of_1200_by_630(opened: Any) -> None:
+    shown = opened()
+    svg, png, bibtex = shown.tab.evaluate(
+        """async () => { const { page, card, png, bibtex } = window.iomodel;
+        return [card(page.view), await png(page.view), bibtex(page.view)]; }"""
+    )
+    root = ElementTree.fromstring(svg)
+    assert (root.get("width"), root.get("height")) == ("1200", "630")
+    assert "685 µs" in "".join(root.itertext())
+    data = b64decode(png.split(",")[1])
+    assert struct.unpack(">II", data[16:24]) == (1200, 630)
+    assert bibtex.startswith("@software{iomodel,")
+
+
+def test_a_preset_has_the_shape_of_a_model(opened: Any) -> None:
+    shown = opened()
+    shown.tab.select_option("#field-preset", "mistral-7b-v0.1")
+    layer = iomodel.model("mistral-7b-v0.1").layers[0].attention
+    assert shown.state["window_left"] == str(layer.window - 1)
+    assert shown.state["heads"] == str(layer.heads)
+    assert shown.tab.input_value("#field-preset") == "mistral-7b-v0.1"
+    shown.tab.fill("#field-heads", "64")
+    shown.tab.keyboard.press("Tab")
+    assert shown.tab.input_value("#field-preset") != "mistral-7b-v0.1"
 
 
 @pytest.mark.parametrize("name", ["mamba1", "reformer", "two_pass"])

@@ -2,7 +2,8 @@
 
 const VERBS = { load: "load", store: "store", add: "add to", multiply: "multiply", exp: "exponentials of" };
 const inPlane = (axes) => axes.includes("query") && axes.includes("key");
-const SPEEDS = [2, 8, 30, 120, 600, 3000];
+const SPEEDS = [2, 8, 30, 120, 600, 3000, 20_000];
+const WHOLE = 20; // seconds of a whole run at the first speed
 
 class Animation {
   constructor(host, announce) {
@@ -10,7 +11,7 @@ class Animation {
     this.canvas = element("canvas", { role: "img", "aria-label": "Tile animation" });
     this.play = element("button", { type: "button", onclick: () => this.toggle() }, "Play");
     this.kernel = element("select", { id: "kernel", onchange: () => this.restart() });
-    this.speed = element("input", { id: "speed", type: "range", min: 0, max: SPEEDS.length - 1, value: 2, oninput: () => this.tell() });
+    this.speed = element("input", { id: "speed", type: "range", min: 0, max: SPEEDS.length - 1, value: 2, oninput: () => { this.paced = true; this.tell(); } });
     this.rate = element("output", { for: "speed" });
     this.readout = element("p", { class: "readout" });
     const step = element("button", { type: "button", onclick: () => { this.pause(); this.advance(1); this.announce(this.readout.textContent); } }, "Step");
@@ -47,14 +48,27 @@ class Animation {
     this.last = null;
     this.over = false;
     this.touched = new Map();
+    this.paced = false;
     this.layout();
     this.readout.textContent = "Press Play or Step: one head is shown, in the order of the loops.";
     this.draw();
   }
 
+  // The speed at which the whole run takes about 20 s, from the number of steps.
+  pace() {
+    let count = 0;
+    for (const _ of new Walker(this.view.call, this.view.tiles, Number(this.kernel.value)).run()) if (++count >= SPEEDS.at(-1) * WHOLE) break;
+    const found = SPEEDS.findIndex((speed) => speed * WHOLE >= count);
+    this.speed.value = String(found < 0 ? SPEEDS.length - 1 : found);
+    this.tell();
+    return this.speed.value;
+  }
+
   toggle() {
     if (this.timer) return this.pause();
     if (this.over) this.restart();
+    if (!this.paced) this.pace(); // counted when it is wanted: a long call has many steps
+    this.paced = true;
     this.play.textContent = "Pause";
     this.play.setAttribute("aria-pressed", "true");
     let before = performance.now(), owed = 0;

@@ -34,15 +34,27 @@ function oneOf(field, given, allowed) {
   throw new FieldError(field, `${shown(given)} is unknown; ${hint}allowed: ${allowed.join(", ")}`);
 }
 
+const SUFFIX = { "": 1n, k: 1024n, ki: 1024n, m: 1024n ** 2n, mi: 1024n ** 2n, g: 1024n ** 3n, gi: 1024n ** 3n };
+
+// The digits of a number with separators, such as 8,192, or with a binary suffix: 4k, 64 KiB, 1.5M.
+function digits(given) {
+  const text = String(given).trim().toLowerCase().replace(/(?<=\d)[,_' ](?=\d{3}(\D|$))/g, "");
+  const found = /^(\d+)(?:\.(\d+))?\s*([kmg]i?)?b?$/.exec(text);
+  if (!found) return String(given).trim();
+  const [, whole, part = "", suffix = ""] = found;
+  const scale = 10n ** BigInt(part.length), value = BigInt(whole + part) * SUFFIX[suffix];
+  return value % scale ? String(given).trim() : String(value / scale);
+}
+
 function integer(field, given, least, most) {
-  const text = String(given).trim();
+  const text = digits(given);
   if (/^\d{1,40}$/.test(text) && BigInt(text) >= least && BigInt(text) <= most) return BigInt(text);
   throw new FieldError(field, `${shown(given)} given; allowed: an integer from ${least} to ${most}`);
 }
 
 // The value of a field from its text: null for auto, or FieldError.
 function checked(name, text, field, owner) {
-  if (field.auto && text === AUTO) return null;
+  if ((field.auto || field.declared !== undefined) && text === AUTO) return null;
   if (!field.choices) return integer(name, text, BigInt(field.least), BigInt(field.most));
   if (field.others?.includes(text)) {
     throw new FieldError(name, `${shown(text)} given; allowed for ${owner}: ${field.choices.join(", ")}`);
@@ -65,7 +77,7 @@ class Calls {
 
   // Every field of a state but the tiles, in the order of a link.
   fields(algorithm, direction) {
-    const { algorithms, devices, directions, fields } = this.data;
+    const { data, data: { algorithms, devices, directions, fields } } = this;
     const names = Object.keys(devices), one = algorithms[algorithm];
     const only = (field, all) => ({ ...field, others: all.filter((name) => !field.choices.includes(name)) });
     const switched = Object.entries({ packed: one.packed, ...this.options(algorithm, direction) });
@@ -75,6 +87,7 @@ class Calls {
       direction: only({ choices: Object.keys(one.directions), default: direction }, directions),
       ...fields.call,
       ...Object.fromEntries(switched.map(([name, field]) => [name, field.choices ? only(field, ["off", "on"]) : field])),
+      implementation: { choices: [AUTO, ...data.clock.algorithms[algorithm].implementations.map(({ name }) => name), "textbook"], default: AUTO },
       ...fields.memory,
     };
   }
@@ -105,7 +118,10 @@ class Calls {
       }
       oneOf("field", name, Object.keys(known));
     }
-    return { ...known, ...tiles, ...given };
+    const fields = this.fields(algorithm, direction);
+    const plain = (name) => (name in tiles || !fields[name]?.choices) && given[name] !== AUTO;
+    const texts = Object.entries(given).map(([name, text]) => [name, plain(name) ? digits(text) : text]);
+    return { ...known, ...tiles, ...Object.fromEntries(texts) };
   }
 
   // True if some algorithm has an option of this name.
@@ -119,12 +135,44 @@ class Calls {
     return Object.keys(this.data.alphabet).filter((name) => all.has(name));
   }
 
-  // The link of a state, without tiles that the call does not have.
+  // The link of a state: what differs from the first state of its algorithm and direction.
   link(state, call) {
     const tiles = new Set(call.set.tiles);
-    const dropped = new Set(this.tileNames().filter((name) => !tiles.has(name)));
-    const pairs = Object.entries(state).filter(([name]) => !dropped.has(name));
-    return pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+    const first = this.first();
+    const known = { ...this.defaults(state.algorithm, state.direction), algorithm: first.algorithm };
+    const ways = Object.keys(this.data.algorithms[state.algorithm].directions);
+    known.direction = ways.includes(first.direction) ? first.direction : ways[0];
+    const differs = ([name, value]) => (this.tileNames().includes(name) ? tiles.has(name) && value !== AUTO : value !== known[name]);
+    return Object.entries(state).filter(differs).map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
+  }
+
+  // The key of the formulas of the time of one pass.
+  placeOf(state, direction, chosen) {
+    const { switches } = this.data.algorithms[state.algorithm].directions[direction];
+    const on = Object.keys(switches).map((name) => (chosen[name] ? 1 : 0)).join("");
+    return [state.algorithm, direction, this.maskName(state), chosen.packed ? 1 : 0, on].join("|");
+  }
+
+  // The state of one pass of a call in both directions, with tiles to be chosen.
+  partOf(state, direction) {
+    const known = this.defaults(state.algorithm, direction);
+    const kept = Object.fromEntries(Object.entries(state).filter(([name]) => has(known, name)));
+    return this.complete({ ...kept, direction });
+  }
+
+  // The options that kernels may choose and that the call fixes.
+  givenOptions(state) {
+    return Object.keys(state).filter((name) => state[name] !== AUTO);
+  }
+
+  // The state with the options that the kernels have chosen, or those that the algorithm declares.
+  resolved(state, chosen = {}) {
+    const found = { ...state };
+    for (const [name, field] of Object.entries(this.fields(state.algorithm, state.direction))) {
+      if (found[name] !== AUTO || field.declared === undefined) continue;
+      found[name] = name in chosen ? (typeof chosen[name] === "boolean" ? (chosen[name] ? "on" : "off") : String(chosen[name])) : field.declared;
+    }
+    return found;
   }
 
   maskName(state) {
@@ -143,16 +191,18 @@ class Calls {
     };
   }
 
-  // The call of a complete state, or FieldError.
-  call(state) {
-    return new Call(this, state);
+  // The call of a complete state, or FieldError; `chosen` are the options that its kernels choose.
+  call(state, chosen = {}) {
+    return new Call(this, this.resolved(state, chosen), state);
   }
 }
 
 class Call {
-  constructor(calls, state) {
+  constructor(calls, state, asked = state) {
     const { data } = calls;
     this.calls = calls;
+    this.bare = state.implementation === "textbook" || state.sram_bytes !== AUTO || state.alignment !== AUTO;
+    this.asked = this.bare ? { ...asked, implementation: "textbook" } : asked;
     this.state = state;
     this.formulas = calls.formulas;
     this.algorithm = data.algorithms[state.algorithm];
@@ -216,6 +266,13 @@ class Call {
     }
     this.require({});
     if (!("block_kv" in this.chosen)) this.most("block_kv", this.alignment);
+  }
+
+  // The tiles with the least traffic in one memory of the budget.
+  solvedTiles() {
+    const found = solve(this, this.budget, this.alignment);
+    if (!found.feasible) throw new InfeasibleError(`tiles: none fits ${this.budget} B`);
+    return found.tiles;
   }
 
   // Throw FieldError for conflicting numbers; conditions on tiles wait until the tiles are known.

@@ -42,8 +42,8 @@ function drawTraffic(host, view) {
     x: [low, high], y: [floor, most],
     xTicks: powersOfTwo(low, high, box4(host)), yTicks: decades(floor, most, 7),
     xText: memory, yText: (value) => short(value, "B").replace(".00", "").replace(/\.(\d)0 /, ".$1 "),
-    xLabel: "SRAM per block", yLabel: "HBM traffic",
-    label: `HBM traffic of ${call.state.algorithm} against the SRAM per block, with lower bounds`,
+    xLabel: "SRAM per block", yLabel: "requests",
+    label: `Requests of ${call.state.algorithm} against the SRAM per block, with lower bounds`,
   });
   const budget = toX(Number(call.budget));
   inside.append(svg("line", { x1: budget, x2: budget, y1: box.top, y2: box.bottom, class: "device" }));
@@ -53,7 +53,7 @@ function drawTraffic(host, view) {
     const kind = name === "compulsory" ? "bound compulsory" : `bound bound-${drawn.length % 3}`;
     if (!shown.some(([, value]) => value >= floor)) return;
     inside.append(path(shown.map(([x, y]) => [toX(x), toY(y)]), { class: kind }));
-    drawn.push([kind, name === "compulsory" ? "compulsory traffic" : `lower bound, class ${name}`]);
+    drawn.push([kind, name === "compulsory" ? "compulsory: each row once" : `lower bound (${name}): ${call.calls.data.holds[name] ?? ""}`]);
   });
   const steps = points.flatMap(([x, y], i) => (i ? [[toX(x), toY(points[i - 1][1])], [toX(x), toY(y)]] : [[toX(x), toY(y)]]));
   steps.push([box.right, steps.at(-1)[1]]);
@@ -62,7 +62,7 @@ function drawTraffic(host, view) {
   const [x, y] = [toX(Number(counts.footprint_bytes)), toY(Number(counts.hbm_bytes))];
   if (view.tiled) inside.append(svg("path", { d: `M${x - 6},${y}L${x},${y - 6}L${x + 6},${y}L${x},${y + 6}Z`, class: "here" }));
   legend(host, [["solved", `${call.state.algorithm}, best tiles`], ...drawn, ["device", `${memory(call.budget)}, the budget`]]);
-  host.append(element("p", { class: "note" }, `The diamond is the call at its tiles.${cut ? " The curve was cut short to save time; a larger alignment is faster." : ""}`));
+  host.append(element("p", { class: "note" }, `One memory of the size on the axis holds all live data of a block, as in the papers; real kernels also use registers. The diamond is the call at its tiles.${cut ? " The curve was cut short to save time; a larger alignment is faster." : ""}`));
 }
 
 const box4 = (host) => (host.clientWidth < 420 ? 4 : 8);
@@ -74,6 +74,7 @@ function drawRoofline(host, view) {
   if (!hbm || !top) {
     return note(host, `${hbm ? `compute.peak.${call.state.dtype}` : "memory.hbm.bandwidth"}: ${name} lacks it; a roofline needs it. Choose another dtype or GPU.`);
   }
+  if (view.empty) return note(host, bindingText(view));
   const ridge = top.value / hbm.value, at = view.intensity;
   const low = Math.min(ridge / 40, at / 4), high = Math.max(ridge * 40, at * 4);
   const rate = (intensity) => Math.min(top.value, intensity * hbm.value);
@@ -94,5 +95,5 @@ function drawRoofline(host, view) {
   legend(host, [["roof", `HBM ${short(hbm.value, "B/s")}, ${call.state.dtype} peak ${short(top.value, "FLOP/s")}`], ...(l2 ? [["roof l2", `L2 ${short(l2.value, "B/s")}`]] : []), ["device", `ridge point ${ridge.toPrecision(4)} FLOP/B`]]);
   const bound = at < ridge ? "left of the ridge point: HBM bandwidth binds" : "right of the ridge point: the matrix units bind";
   const doubt = [hbm, top].some((figure) => figure.unverified) ? " A figure of this device is unverified." : "";
-  host.append(element("p", { class: "note" }, `The dot is the call, ${bound}; at most ${short(rate(at), "FLOP/s")}, a limit and not a measurement.${doubt}`));
+  host.append(element("p", { class: "note" }, `The dot is the call by its ${view.time ? "DRAM traffic" : "requests"}, ${bound}; at most ${short(rate(at), "FLOP/s")}, a limit and not a measurement. What is on chip is not in this picture: the time panel has it.${doubt}`));
 }

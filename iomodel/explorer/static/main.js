@@ -3,9 +3,18 @@
 class Page {
   constructor(data) {
     this.calls = new Calls(data);
+    this.timer = new Timer(data.clock);
     this.form = new Form(this.calls, (change, field) => this.change(change, field));
     this.map = new TileMap(byId("map"), (tiles) => this.change(tiles), say);
     this.animation = new Animation(byId("animation"), say);
+    this.compare = new Compare(byId("compare"), () => this.view);
+    this.lengths = new Lengths(byId("lengths"), this);
+    this.share = new Share(byId("share"), this);
+    byId("tour").hidden = !data.tour.length;
+    this.tour = new Tour(byId("tour-steps"), data.tour, (state) => {
+      this.form.drafts = {};
+      this.take(this.calls.complete(state), "push");
+    });
     this.state = this.first();
     this.call = this.calls.call(this.state);
   }
@@ -38,8 +47,9 @@ class Page {
     const wrong = this.read();
     if (wrong) this.show();
     if (wrong) this.form.fault(wrong);
-    window.addEventListener("hashchange", () => {
+    window.addEventListener("popstate", () => {
       if (location.hash.slice(1) === this.written) return;
+      this.form.drafts = {};
       const fault = this.read();
       if (fault) this.form.fault(fault);
     });
@@ -71,9 +81,31 @@ class Page {
     }
   }
 
-  // Apply a change from the form: drop options of other algorithms, and replace an unsupported mask.
-  change(given, field = null) {
-    const wanted = { ...this.state, ...given };
+  // Apply a change from the form: drop options of other algorithms, and replace an unsupported mask. A text that is
+  // refused stays in its field and is tried again with the next change, so that heads may change before kv_heads.
+  change(given, field = null, how = "push") {
+    const { drafts } = this.form;
+    if (field === "preset") [given, field] = [this.calls.data.presets[given.preset] ?? {}, null];
+    if (given.mask === "window" && this.state.window_left === AUTO && this.state.window_right === AUTO) given = { window_left: "1023", window_right: "0", ...given };
+    for (const name of Object.keys(given)) delete drafts[name];
+    const faults = [];
+    for (const more of Object.keys(drafts).length ? [drafts, {}] : [{}]) {
+      const fault = this.apply({ ...this.state, ...more, ...given }, field, how);
+      if (!fault) {
+        for (const name of Object.keys(more)) delete drafts[name];
+        this.form.show(this.state, this.call);
+        if (Object.keys(drafts).length) this.form.fault(faults[0]);
+        return;
+      }
+      faults.push(fault);
+    }
+    if (field && this.form.controls[field]?.tagName === "INPUT") drafts[field] = given[field];
+    this.form.show(this.state, this.call); // the state that was evaluated, and the refused texts
+    this.form.fault(faults.at(-1));
+  }
+
+  // Try a state; return its fault, or null.
+  apply(wanted, field, how) {
     if (field === "algorithm" || field === "direction") {
       for (const name of this.calls.tileNames()) wanted[name] = AUTO;
       const ways = Object.keys(this.calls.data.algorithms[wanted.algorithm].directions);
@@ -81,8 +113,8 @@ class Page {
       const known = this.calls.defaults(wanted.algorithm, wanted.direction);
       const tiles = this.calls.tileNames();
       for (const name of Object.keys(wanted)) if (!has(known, name) && !tiles.includes(name)) delete wanted[name];
-      for (const [name, { choices }] of Object.entries(this.calls.options(wanted.algorithm, wanted.direction))) {
-        if (choices && !choices.includes(wanted[name])) delete wanted[name];
+      for (const [name, one] of Object.entries(this.calls.fields(wanted.algorithm, wanted.direction))) {
+        if (one.choices && !one.choices.includes(wanted[name]) && !(one.declared !== undefined && wanted[name] === AUTO)) delete wanted[name];
       }
       Object.assign(wanted, { ...known, ...wanted });
     }
@@ -92,62 +124,109 @@ class Page {
     let fault = null;
     for (const more of tries) {
       try {
-        this.take(this.calls.complete({ ...wanted, ...more }));
+        this.take(this.calls.complete({ ...wanted, ...more }), how);
         if (Object.keys(more).length) say(`${wanted.algorithm} does not support the chosen values; changed to ${Object.entries(more).map(([k, v]) => `${k} = ${v}`).join(", ")}`);
-        return;
+        return null;
       } catch (error) {
         if (!(error instanceof FieldError || error instanceof TooManyTiles)) throw error;
         fault = fault || error;
       }
     }
-    this.form.show(this.state, this.call); // show the state that was evaluated
-    this.form.fault(fault);
+    return fault;
   }
 
-  take(state) {
+  // Show a state; how: "push" adds a step to the history, so that Back undoes it.
+  take(state, how = "replace") {
+    clearTimeout(this.lengths.later);
     const call = this.calls.call(state);
     const view = this.viewOf(state, call);
     this.state = state;
     this.call = call;
     this.view = view;
     this.written = this.calls.link(state, call);
-    history.replaceState(null, "", `#${this.written}`);
+    const address = this.written ? `#${this.written}` : location.pathname + location.search;
+    if (how === "none") this.written = location.hash.slice(1); // the slider still moves
+    else if (how === "push" && location.hash.slice(1) !== this.written) history.pushState(null, "", address);
+    else if (location.hash.slice(1) !== this.written) history.replaceState(null, "", address);
     this.form.show(state, call);
     this.draw();
-    say(`${call.algorithm.title}: ${short(view.counts.hbm_bytes, "B")} of HBM traffic, ${view.intensity.toPrecision(3)} FLOP/B, tiles ${tilesText(view.tiles)}`);
+    say(`${call.algorithm.title}: ${view.time ? `${short(view.time.seconds, "s")}, bound by ${resource(view.time.bound)}, ` : ""}${short(view.counts.hbm_bytes, "B")} of requests, tiles ${tilesText(view.tiles)}`);
   }
 
   show() {
     this.take(this.state);
   }
 
-  // All figures of a call: the best tiles, the given tiles in their place, the counts.
-  viewOf(state, call) {
-    const solved = this.solved(call);
-    const smallest = Object.fromEntries(call.set.tiles.map((name) => [name, call.alignment]));
-    const tiles = { ...smallest, ...(solved.tiles ?? {}), ...call.chosen };
-    const counts = call.counts(tiles);
-    const intensity = Number(counts.flops) / Number(counts.hbm_bytes);
-    return { state, call, solved, tiles, counts, intensity, tiled: call.set.tiles.length > 0 };
+  // The figures of a state at once, without its pictures; a fault leaves the page as it is.
+  quick(state) {
+    try {
+      const { time, untimed } = this.timeOf(this.calls.call(state));
+      if (!time) return this.change({ q_len: state.q_len }, null, "none");
+      const call = this.calls.call(state, time.options);
+      const tiles = Object.fromEntries(call.set.tiles.map((name) => [name, BigInt(time.tiles[name])]));
+      const counts = call.counts(tiles);
+      this.head({ state, call, tiles, counts, time, untimed, solved: {}, intensity: Number(counts.useful_flops) / time.dram[1], default: true, tiled: true });
+    } catch (error) {
+      if (!(error instanceof FieldError || error instanceof TooManyTiles)) throw error;
+    }
   }
 
-  solved(call) {
+  // The time of a call, or the reason for which there is none; tiles that are not chosen are those of the default.
+  timeOf(call) {
+    const names = call.set.tiles, given = names.filter((name) => name in call.chosen);
+    try {
+      if (!given.length) return { time: this.timer.estimate(call) };
+      const rest = given.length < names.length ? this.timer.estimate(call).tiles : {};
+      const tiles = Object.fromEntries(names.map((name) => [name, call.chosen[name] ?? rest[name]]));
+      return { time: this.timer.estimate(call, tiles) };
+    } catch (error) {
+      if (!(error instanceof NoTimeError || error instanceof PythonError || error instanceof TooManyTiles || error instanceof FieldError)) throw error;
+      return { time: null, untimed: error.message };
+    }
+  }
+
+  // All figures of a call: the default tiles of its kernels, the given tiles in their place, the counts.
+  viewOf(state, asked) {
+    const { time, untimed } = this.timeOf(asked);
+    const call = time ? this.calls.call(state, time.options) : asked;
+    const solved = this.solved(call, time);
+    const smallest = Object.fromEntries(call.set.tiles.map((name) => [name, call.alignment]));
+    const timed = time ? Object.fromEntries(call.set.tiles.filter((name) => name in time.tiles).map((name) => [name, BigInt(time.tiles[name])])) : {};
+    const tiles = { ...smallest, ...(solved.tiles ?? {}), ...timed, ...call.chosen };
+    const counts = call.counts(tiles);
+    const intensity = time ? Number(counts.useful_flops) / time.dram[1] : Number(counts.flops) / Number(counts.hbm_bytes);
+    const empty = !time && call.parts.length > 0 && !solved.feasible && !Object.keys(call.chosen).length;
+    return { state, call, solved, tiles, counts, intensity, time, untimed, empty, default: !Object.keys(call.chosen).length, tiled: call.set.tiles.length > 0 };
+  }
+
+  // The tiles with the least requests in one memory; they give tiles to count at where there is no time.
+  solved(call, time) {
     const none = { feasible: false, tiles: {}, least: 0n };
     if (!call.parts.length) return none;
     try {
       return solve(call, call.budget, call.alignment);
     } catch (error) {
-      const given = call.set.tiles.every((name) => name in call.chosen);
+      const given = time || call.set.tiles.every((name) => name in call.chosen);
       if (given && (error instanceof FieldError || error instanceof TooManyTiles)) return { ...none, why: error.message };
       throw error; // there are no tiles to count at
     }
   }
 
-  draw() {
-    const { view } = this;
-    byId("what").textContent = `${view.call.algorithm.title}, ${view.state.direction}, on ${view.call.hardware.name}: ${tilesText(view.tiles)}`;
+  // The headline, the figures and the time of a view.
+  head(view) {
+    byId("what").textContent = view.empty
+      ? `${view.call.algorithm.title}, ${view.state.direction}, on ${view.call.hardware.name}: no tile fits`
+      : `${view.call.algorithm.title}, ${view.state.direction}, on ${view.call.hardware.name}: ${tilesText(view.time?.tiles ?? view.tiles)}`;
     byId("about").textContent = `${view.call.algorithm.approximates ? `Not exact attention: ${view.call.algorithm.approximates}. ` : ""}${view.call.algorithm.cite}.`;
     drawCards(view);
+    drawTime(byId("time"), view);
+    this.compare.draw(view);
+  }
+
+  draw() {
+    const { view } = this;
+    this.head(view);
+    this.lengths.show(view);
     drawFootprint(view);
     drawCounts(view);
     drawFormulas(view);
@@ -191,17 +270,6 @@ function theme() {
   tell();
 }
 
-async function copyLink() {
-  try {
-    await navigator.clipboard.writeText(location.href);
-    say("The link is copied.");
-    byId("copy").textContent = "Link copied";
-  } catch {
-    byId("copy").textContent = "Copy it from the address bar";
-  }
-  setTimeout(() => { byId("copy").textContent = "Copy link"; }, 2500);
-}
-
 async function unpacked(id) {
   const text = byId(id).textContent.trim();
   const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
@@ -221,13 +289,12 @@ async function watch() {
 
 async function begin() {
   theme();
-  byId("copy").addEventListener("click", copyLink);
   if (typeof DecompressionStream === "undefined") {
     throw new Error("this browser is too old: Chromium 109, Firefox 113 or Safari 16.4 is needed");
   }
   const scene = await watch();
   const page = new Page(await unpacked("data"));
-  window.iomodel = { page, scene, calls: page.calls, solve, Walker };
+  window.iomodel = { page, scene, calls: page.calls, solve, Walker, digits, python: pythonOf, command: commandOf, bibtex: bibtexOf, card: cardOf, png: pngOf };
   page.start();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }

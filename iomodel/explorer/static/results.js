@@ -12,51 +12,107 @@ function bindingText(view) {
   if (solved.why) return solved.why;
   if (!solved.feasible) return `No tile fits ${grouped(call.budget)} B; at least ${grouped(solved.least)} B are needed.`;
   const step = solved.step;
-  const next = `${step.tile} = ${grouped(step.size)} would exceed the SRAM by ${grouped(step.excess)} B`;
-  return `Limit of the best tiles: ${NAMES[solved.binding]}; ${next}.`;
+  const next = `${step.tile} = ${grouped(step.size)} would exceed the memory by ${grouped(step.excess)} B`;
+  return `With one memory of ${memory(call.budget)}, the least requests are at ${tilesText(solved.tiles)}. Limit: ${NAMES[solved.binding]}; ${next}.`;
+}
+
+// Four significant digits, or all digits of a larger number.
+function rounded(value) {
+  return value >= 1000 ? grouped(Math.round(value)) : value.toPrecision(4);
+}
+
+// Each resource of the time model: its name here, and what it is.
+const RESOURCES = {
+  matrix: ["matrix units", "products on the tensor cores, tiles padded to full instructions"],
+  "shared memory": ["shared memory", "operands that the matrix units read from it"],
+  exp: ["exponentials", "special function units"],
+  fp32: ["fp32 work", "maximum, sum and scaling of the softmax"],
+  l2: ["L2 requests", "bytes that all blocks ask for"],
+  hbm: ["DRAM", "bytes that leave the last cache"],
+  atomics: ["atomic additions", "through the L2 cache"],
+  addresses: ["addresses", "of single elements"],
+  steps: ["trips", "the own cost of each trip of the inner loop"],
+  tail: ["tail", "SMs that wait for the last block"],
+  launch: ["launch", "between the starts of kernels"],
+};
+
+const resource = (name) => RESOURCES[name]?.[0] ?? name;
+
+function interval([low, high], unit = "B") {
+  return low === high ? short(low, unit) : `${short(low, unit)} to ${short(high, unit)}`;
+}
+
+// The figures of a view: name, number, text, further text.
+function figuresOf(view) {
+  const { call, counts, time } = view;
+  const timed = time
+    ? [
+        ["Time", time.seconds, short(time.seconds, "s"), `bound by ${resource(time.bound)}`],
+        ["DRAM traffic", time.dram[1], interval(time.dram), time.dram[0] === time.dram[1] ? `${grouped(time.dram[0])} B` : `${grouped(time.dram[0])} to ${grouped(time.dram[1])} B`],
+      ]
+    : [];
+  return [
+    ...timed,
+    ["Requests of blocks", Number(counts.hbm_bytes), short(counts.hbm_bytes, "B"), `${grouped(counts.hbm_bytes)} B`],
+    ["Matrix work", Number(counts.flops), short(counts.flops, "FLOP"), `${grouped(counts.flops)} FLOP`],
+    ["Exponentials", Number(counts.exps), short(counts.exps, ""), grouped(counts.exps)],
+    ["Arithmetic intensity", view.intensity, `${rounded(view.intensity)} FLOP/B`, time ? "over the DRAM traffic" : `FLOPs over requests in one memory of ${memory(call.budget)}`],
+  ];
 }
 
 function drawCards(view) {
-  const { call, counts } = view;
-  const rate = call.hardware.hbm?.value, peak = call.hardware.peak[call.state.dtype]?.value;
-  const cards = [
-    ["HBM traffic", short(counts.hbm_bytes, "B"), `${grouped(counts.hbm_bytes)} B`],
-    ["Matrix work", short(counts.flops, "FLOP"), `${grouped(counts.flops)} FLOP`],
-    ["Exponentials", short(counts.exps, ""), grouped(counts.exps)],
-    ["Arithmetic intensity", `${view.intensity.toPrecision(4)} FLOP/B`, rate && peak ? `ridge point at ${(peak / rate).toPrecision(4)} FLOP/B` : "no ridge point on file"],
-  ];
-  if (rate && peak) {
-    const [moving, computing] = [Number(counts.hbm_bytes) / rate, Number(counts.flops) / peak];
-    cards.push([
-      "Least time (roofline)",
-      short(Math.max(moving, computing), "s"),
-      moving > computing ? "bound by HBM bandwidth" : "bound by the matrix units",
-    ]);
-  }
   byId("cards").replaceChildren(
-    ...cards.map(([name, value, more]) =>
+    ...(view.empty ? [] : figuresOf(view)).map(([name, , value, more]) =>
       element("div", { class: "card" }, element("dt", {}, name), element("dd", {}, element("strong", {}, value), element("span", {}, more))),
     ),
   );
 }
 
+// The time of each resource alone, and the time of the call.
+function drawTime(host, view) {
+  const { time, call } = view;
+  if (!time) return note(host, view.untimed || "No time for this call.");
+  const rows = Object.entries(time.breakdown).filter(([, seconds]) => seconds > 0);
+  const most = Math.max(time.seconds, ...rows.map(([, seconds]) => seconds));
+  const bar = (name, seconds, kind, more) => element("tr", { class: kind },
+    element("th", { scope: "row", title: more }, name, element("small", {}, more)),
+    element("td", { class: "span" }, element("div", { class: "length", style: `width:${((100 * seconds) / most).toFixed(2)}%` })),
+    element("td", {}, short(seconds, "s")),
+  );
+  const table = element("table", { class: "bars" },
+    element("thead", {}, element("tr", {}, ...["resource, if it were the only limit", "", "time"].map((text) => element("th", { scope: "col" }, text)))),
+    element("tbody", {}, ...rows.map(([name, seconds]) => bar(resource(name), seconds, name === time.bound ? "bound-by" : "", RESOURCES[name]?.[1] ?? "")),
+      bar("time of the call", time.seconds, "sum", `${time.kernels.length} kernel${time.kernels.length > 1 ? "s" : ""}; resources overlap, so this is no sum`)),
+  );
+  const useful = Number(view.counts.useful_flops);
+  const facts = [
+    `Kernels: ${time.implementation?.title ?? "one memory for all live data of a block (no kernel of this algorithm is known for this call)"}.`,
+    `Tiles: ${tilesText(time.tiles)}${view.default ? ", the default of this implementation" : ", chosen"}.`,
+    `Achieved: ${short(useful / time.seconds, "FLOP/s")}, ${((100 * useful) / time.seconds / time.rates.peak).toFixed(1)} % of the ${call.state.dtype} peak.`,
+    ...(time.rates.assumed.length ? [`Assumed: ${time.rates.assumed.join("; ")}.`] : []),
+  ];
+  host.replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Time by resource" }, table), element("p", { class: "note" }, facts.join(" ")));
+}
+
 function drawFootprint(view) {
   const { call, counts } = view;
+  if (view.empty) return note(byId("footprint"), bindingText(view));
   const used = Number(counts.footprint_bytes), there = Number(call.budget);
-  const over = used > there;
+  const over = used > there, placed = view.time?.implementation;
   const full = Math.max(used, there);
   const bar = element(
     "div",
     { class: "bar", role: "img", "aria-label": `${grouped(counts.footprint_bytes)} B of ${grouped(call.budget)} B` },
-    element("div", { class: over ? "used over" : "used", style: `width:${(100 * used) / full}%` }),
+    element("div", { class: over && !placed ? "used over" : "used", style: `width:${(100 * used) / full}%` }),
     element("div", { class: "limit", style: `left:${(100 * there) / full}%` }),
   );
   const left = call.budget - counts.footprint_bytes;
-  const words = over ? `These tiles do not fit: ${grouped(-left)} B over the limit.` : `${grouped(left)} B are left.`;
+  const beyond = `${grouped(-left)} B more than the SRAM`;
+  const words = !over ? `${grouped(left)} B are left.` : placed ? `${beyond}: these kernels keep part of it in registers.` : `These tiles do not fit: ${beyond}.`;
   byId("footprint").replaceChildren(
-    element("p", {}, element("strong", {}, memory(used)), ` of ${memory(there)} SRAM per block `, element("span", { class: "exact" }, `(${grouped(counts.footprint_bytes)} of ${grouped(call.budget)} B)`)),
+    element("p", {}, element("strong", {}, memory(used)), ` live at once, of ${memory(there)} SRAM per block `, element("span", { class: "exact" }, `(${grouped(counts.footprint_bytes)} of ${grouped(call.budget)} B)`)),
     bar,
-    element("p", { class: over ? "warn" : "" }, view.tiled ? words : "Without tiles, entire operands are on chip, which no device is expected to hold."),
+    element("p", { class: over && !placed ? "warn" : "" }, view.tiled ? words : "Without tiles, entire operands are on chip, which no device is expected to hold."),
     element("p", {}, bindingText(view)),
   );
 }

@@ -1,6 +1,7 @@
-// The map of tiles: traffic of every pair of sizes that fits, the best and the chosen one marked.
+// The map of tiles: the time or the requests of every pair of sizes that fits; the least, the shipped and the chosen one marked.
 
 const MOST_CELLS = 56;
+const NO_TILE = "no_tile";
 const STOPS = [[0, 34, 78], [54, 77, 112], [106, 113, 123], [167, 158, 118], [221, 204, 100], [253, 234, 69]]; // cividis
 
 function shade(share) {
@@ -40,50 +41,96 @@ class TileMap {
     this.canvas.addEventListener("focus", () => this.move(0, 0));
     this.canvas.addEventListener("blur", () => this.draw());
     this.line = element("p", { class: "readout" });
-    host.replaceChildren(this.canvas, this.line);
+    this.select = element("select", { id: "map-by" }, element("option", { value: "time" }, "time, on kernels that ship"), element("option", { value: "traffic" }, "requests, in one memory"));
+    this.select.addEventListener("change", () => this.choose({ map: this.select.value }));
+    this.choice = element("p", { class: "controls" });
+    host.replaceChildren(this.choice, this.canvas, this.line);
     this.scale = element("div", { class: "ramp" });
     host.append(this.scale);
   }
 
+  // The map by time where kernels run the call on the device, else by the requests in one memory.
   show(view) {
-    const { call, solved } = view;
     this.view = null;
-    if (!call.parts.length || !solved.feasible) {
-      this.line.textContent = bindingText(view);
+    const kernels = view.time?.passes[0].layouts.length > 0;
+    const by = view.state.map === AUTO ? (kernels ? "time" : "traffic") : view.state.map;
+    this.by = by;
+    const found = by === "time" ? this.byTime(view) : this.byTraffic(view);
+    this.choice.replaceChildren(element("label", { for: "map-by" }, "by ", this.select));
+    this.select.value = by;
+    if (typeof found === "string") {
+      this.line.textContent = found;
       this.canvas.hidden = true;
       this.scale.replaceChildren();
       return;
     }
+    Object.assign(this, found);
     this.canvas.hidden = false;
+    const fitting = this.cells.flat().filter((cell) => cell.fits).map((cell) => cell.value);
+    this.range = [Math.min(...fitting), Math.max(...fitting)];
+    this.view = view;
+    this.chosen = this.names.map((name) => BigInt(view.time?.tiles[name] ?? view.tiles[name] ?? 1n));
+    this.cursor = [Math.max(0, this.rows.indexOf(this.best[0])), Math.max(0, this.columns.indexOf(this.best[1]))];
+    this.canvas.setAttribute("aria-label", `Map of tiles: ${this.names[0]} down, ${this.names[1]} across; arrow keys move, Enter chooses`);
+    const [low, high] = this.range.map((value) => short(value, by === "time" ? "s" : "B"));
+    this.scale.replaceChildren(
+      element("span", {}, low),
+      element("span", { class: "gradient", style: `background:linear-gradient(90deg,${[0, 0.25, 0.5, 0.75, 1].map(shade).join()})` }),
+      element("span", {}, high),
+      element("span", { class: "key" }, `★ least   ${this.shipped ? "◆ shipped   " : ""}○ this call   hatched: does not fit`),
+      element("p", { class: "note" }, this.scope),
+    );
+    this.say(null);
+    this.draw();
+  }
+
+  // Every tile that fits the kernels of the call, with its fastest launch configuration.
+  byTime(view) {
+    const pass = view.time?.passes[0];
+    if (!pass?.layouts.length) return `No kernel is known for this call, so there is no map by time. ${view.untimed ?? ""}`;
+    const { timer } = window.iomodel.page;
+    const all = new Map();
+    for (const one of timer.candidates(view.call, pass.clock)) {
+      const launched = py.replace(pass.clock.launched(one.launch), { blocks_per_sm: Math.max(1, one.blocks) });
+      const seconds = pass.clock.seconds_over(pass.clock.demand(one.placement.widths, one.tiles), launched);
+      const key = `${one.query},${one.key}`, known = all.get(key);
+      if (!known || seconds < known.value) all.set(key, { value: seconds, launch: one.launch, blocks: one.blocks, query: one.query, key: one.key });
+    }
+    if (!all.size) return "No tile fits these kernels.";
+    const sizes = (name) => [...new Set([...all.values()].map((one) => one[name]))].sort((a, b) => a - b);
+    const [rows, columns] = [sizes("query"), sizes("key")].map((list) => (list.length > MOST_CELLS ? list.filter((_, i) => i % Math.ceil(list.length / MOST_CELLS) === 0) : list));
+    const cells = rows.map((u) => columns.map((v) => {
+      const one = all.get(`${u},${v}`);
+      const words = one ? `${short(one.value, "s")}, ${one.launch.warps} warps, ${one.launch.stages} stages, ${one.blocks} blocks per SM` : "does not fit these kernels";
+      return { u: BigInt(u), v: BigInt(v), value: one?.value, fits: Boolean(one), words };
+    }));
+    const least = [...all.values()].reduce((a, b) => (b.value < a.value ? b : a));
+    const names = pass.clock.placements[0].tiles;
+    const shipped = pass.shipped ? names.map((name) => BigInt(pass.shipped.get(name))) : null;
+    const whole = view.state.direction === "both" ? " The map is of the forward pass alone." : "";
+    return {
+      rows: rows.map(BigInt), columns: columns.map(BigInt), cells, names, shipped, best: [BigInt(least.query), BigInt(least.key)],
+      scope: `Time of the ${view.time.kernels.length > 1 && !whole ? "whole call" : "call"} by the kernels of ${pass.known.title || pass.known.name}, with the fastest launch of each tile.${whole}`,
+    };
+  }
+
+  // The requests of every pair of sizes in one memory of M bytes.
+  byTraffic(view) {
+    const { call, solved } = view;
+    if (!call.parts.length || !solved.feasible) return bindingText(view);
     const part = call.parts[call.pair];
     const problem = new Problem(part, call.formulas, call.point, call.budget, { outer: solved.ranges[part.outer], inner: solved.ranges[part.inner] });
     const best = [solved.tiles[part.outer] ?? 1n, solved.tiles[part.inner] ?? 1n];
     const fits = (u, v) => problem.footprint(u, v) <= call.budget;
-    this.rows = sizesFor(problem.outer, best[0], (u) => fits(u, problem.inner.first));
-    this.columns = sizesFor(problem.inner, best[1], (v) => fits(problem.outer.first, v));
-    let [low, high] = [Infinity, 0];
-    this.cells = this.rows.map((u) =>
-      this.columns.map((v) => {
-        const bytes = problem.cost(u, v), used = problem.footprint(u, v);
-        if (used <= call.budget) [low, high] = [Math.min(low, Number(bytes)), Math.max(high, Number(bytes))];
-        return { u, v, bytes, used, fits: used <= call.budget };
-      }),
-    );
-    this.range = [low, high];
-    this.view = view;
-    this.part = part;
-    this.best = best;
-    this.chosen = [view.tiles[part.outer] ?? 1n, view.tiles[part.inner] ?? 1n];
-    this.cursor = [this.rows.indexOf(best[0]), this.columns.indexOf(best[1])];
-    this.canvas.setAttribute("aria-label", `Map of tiles: ${part.outer} down, ${part.inner} across; arrow keys move, Enter chooses`);
-    this.scale.replaceChildren(
-      element("span", {}, short(low, "B")),
-      element("span", { class: "gradient", style: `background:linear-gradient(90deg,${[1, 0.75, 0.5, 0.25, 0].map(shade).join()})` }),
-      element("span", {}, short(high, "B")),
-      element("span", { class: "key" }, "★ best   ○ chosen   hatched: does not fit"),
-    );
-    this.say(null);
-    this.draw();
+    const rows = sizesFor(problem.outer, best[0], (u) => fits(u, problem.inner.first));
+    const columns = sizesFor(problem.inner, best[1], (v) => fits(problem.outer.first, v));
+    const cells = rows.map((u) => columns.map((v) => {
+      const bytes = problem.cost(u, v), used = problem.footprint(u, v), fit = used <= call.budget;
+      return { u, v, value: Number(bytes), fits: fit, words: `${short(bytes, "B")}, ${fit ? "" : "does not fit: "}${memory(used)} of ${memory(call.budget)}` };
+    }));
+    const own = problem.cost(...best), total = call.counts({ ...view.tiles, ...solved.tiles }).hbm_bytes;
+    const share = own === total ? "all requests of the call" : `the part of the requests that depends on these tiles: ${short(own, "B")} of ${short(total, "B")} at the least`;
+    return { rows, columns, cells, names: [part.outer, part.inner], shipped: null, best, scope: `One memory of ${memory(call.budget)} holds all live data of a block, as in the papers. The map shows ${share}.` };
   }
 
   draw() {
@@ -99,7 +146,7 @@ class TileMap {
       row.forEach((cell, j) => {
         const [x, y] = [left + j * w, top + this.box.height - (i + 1) * h];
         if (cell.fits) {
-          pen.fillStyle = shade(high > low ? 1 - (Math.log(Number(cell.bytes)) - low) / (high - low) : 1);
+          pen.fillStyle = shade(high > low ? (Math.log(cell.value) - low) / (high - low) : 0);
           pen.fillRect(x, y, w + 0.5, h + 0.5);
         }
       }),
@@ -111,18 +158,20 @@ class TileMap {
     pen.font = "12px system-ui, sans-serif";
     const labels = (sizes, most) => sizes.map((size, i) => [size, i]).filter(([, i]) => (i + 1) % Math.ceil(sizes.length / most) === 0);
     pen.textAlign = "center";
-    for (const [size, j] of labels(this.columns, width < 420 ? 5 : 9)) pen.fillText(grouped(size), left + (j + 0.5) * w, top + this.box.height + 16);
-    pen.fillText(`${this.part.inner} [${this.unit(this.part.inner)}]`, left + this.box.width / 2, height - 10);
+    if (this.names[1] !== NO_TILE) for (const [size, j] of labels(this.columns, width < 420 ? 5 : 9)) pen.fillText(grouped(size), left + (j + 0.5) * w, top + this.box.height + 16);
+    pen.fillText(this.title(this.names[1]), left + this.box.width / 2, height - 10);
     pen.textAlign = "right";
     for (const [size, i] of labels(this.rows, 8)) pen.fillText(grouped(size), left - 6, top + this.box.height - (i + 0.5) * h + 4);
     pen.save();
     pen.translate(13, top + this.box.height / 2);
     pen.rotate(-Math.PI / 2);
     pen.textAlign = "center";
-    pen.fillText(`${this.part.outer} [${this.unit(this.part.outer)}]`, 0, 0);
+    pen.fillText(this.title(this.names[0]), 0, 0);
     pen.restore();
     this.mark(pen, this.chosen, "○", w, h);
-    this.mark(pen, this.best, "★", w, h);
+    const same = this.shipped?.every((size, i) => size === this.best[i]);
+    if (this.shipped) this.mark(pen, this.shipped, "◆", w, h, same ? 9 : 0);
+    this.mark(pen, this.best, "★", w, h, same ? -9 : 0);
     if (document.activeElement === this.canvas) {
       const [i, j] = this.cursor;
       pen.lineWidth = 3;
@@ -154,18 +203,18 @@ class TileMap {
     pen.restore();
   }
 
-  unit(name) {
-    return this.view.call.calls.data.alphabet[name]?.unit ?? "-";
+  title(name) {
+    return name === NO_TILE ? "this kernel has one tile" : `${name} [${this.view.call.calls.data.alphabet[name]?.unit ?? "-"}]`;
   }
 
   // Draw a sign at a tile, between cells if no cell has its size.
-  mark(pen, [u, v], sign, w, h) {
+  mark(pen, [u, v], sign, w, h, shift = 0) {
     const place = (sizes, size) => {
       const above = sizes.findIndex((one) => one >= size);
       return above < 0 ? sizes.length - 0.5 : above + 0.5;
     };
-    const x = this.box.left + place(this.columns, v) * w, y = this.box.top + this.box.height - place(this.rows, u) * h;
-    pen.font = sign === "★" ? "20px system-ui, sans-serif" : "bold 26px system-ui, sans-serif";
+    const x = this.box.left + place(this.columns, v) * w + shift, y = this.box.top + this.box.height - place(this.rows, u) * h;
+    pen.font = sign !== "○" ? "15px system-ui, sans-serif" : "bold 34px system-ui, sans-serif";
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     pen.lineWidth = 3.5;
@@ -185,8 +234,8 @@ class TileMap {
   }
 
   words(cell) {
-    const fit = cell.fits ? `${memory(cell.used)} of SRAM` : `does not fit: ${memory(cell.used)} of SRAM`;
-    return `${this.part.outer} = ${grouped(cell.u)}, ${this.part.inner} = ${grouped(cell.v)}: ${short(cell.bytes, "B")}, ${fit}`;
+    const inner = this.names[1] === NO_TILE ? "" : `, ${this.names[1]} = ${grouped(cell.v)}`;
+    return `${this.names[0]} = ${grouped(cell.u)}${inner}: ${cell.words}`;
   }
 
   hover(event) {
@@ -195,7 +244,7 @@ class TileMap {
 
   say(cell) {
     if (!this.view) return;
-    this.line.textContent = cell ? this.words(cell) : `Best: ${tilesText(this.view.solved.tiles)}. Point at a cell, or click it to choose its tile.`;
+    this.line.textContent = cell ? this.words(cell) : `Least: ${this.names.filter((name) => name !== NO_TILE).map((name, i) => `${name} = ${grouped(this.best[i])}`).join(", ")}. Point at a cell, or click it to choose its tile.`;
   }
 
   move(down, across) {
@@ -218,7 +267,7 @@ class TileMap {
 
   pick(cell) {
     if (!cell) return;
-    const given = { [this.part.outer]: String(cell.u), [this.part.inner]: String(cell.v) };
+    const given = { [this.names[0]]: String(cell.u), [this.names[1]]: String(cell.v) };
     const names = new Set(this.view.call.set.tiles);
     this.choose(Object.fromEntries(Object.entries(given).filter(([name]) => names.has(name))));
   }
