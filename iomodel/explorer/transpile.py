@@ -56,7 +56,7 @@ class Transpiler:
 
     Examples
     --------
-    >>> print(Transpiler({"iomodel.common.floor_sum": ["floor_sum"]}).text()[:70])
+    >>> print(Transpiler({"iomodel.common.floor_sum": ["floor_sum"]}).text()[:60])
     const {floor_sum} = (() => {
     function floor_sum(n, m, a, b) {
     """

@@ -515,3 +515,10 @@ def test_every_control_has_a_name(opened: Any) -> None:
         }).map((one) => one.outerHTML)"""
     )
     assert bare == []
+    shown.tab.click("#pin")
+    assert all(text.strip() for text in shown.tab.locator("th").all_text_contents())
+    regions = shown.tab.evaluate(
+        """() => [...document.querySelectorAll("section, [role=region]")].map((one) =>
+          one.getAttribute("aria-label") ?? document.getElementById(one.getAttribute("aria-labelledby")).textContent)"""
+    )
+    assert len(set(regions)) == len(regions)

@@ -31,7 +31,7 @@ class Compare {
     });
     this.host.replaceChildren(
       element("caption", {}, `This call against the pinned one: ${this.kept.name}`),
-      element("thead", {}, element("tr", {}, ...["", "pinned", "this call", "this / pinned"].map((text) => element("th", { scope: "col" }, text)))),
+      element("thead", {}, element("tr", {}, ...["quantity", "pinned", "this call", "this / pinned"].map((text) => element("th", { scope: "col" }, text)))),
       element("tbody", {}, ...rows),
     );
   }

@@ -80,7 +80,7 @@ function drawTime(host, view) {
     element("td", {}, short(seconds, "s")),
   );
   const table = element("table", { class: "bars" },
-    element("thead", {}, element("tr", {}, ...["resource, if it were the only limit", "", "time"].map((text) => element("th", { scope: "col" }, text)))),
+    element("thead", {}, element("tr", {}, ...["resource, if it were the only limit", "share", "time"].map((text) => element("th", { scope: "col" }, text)))),
     element("tbody", {}, ...rows.map(([name, seconds]) => bar(resource(name), seconds, name === time.bound ? "bound-by" : "", RESOURCES[name]?.[1] ?? "")),
       bar("time of the call", time.seconds, "sum", `${time.kernels.length} kernel${time.kernels.length > 1 ? "s" : ""}; resources overlap, so this is no sum`)),
   );
