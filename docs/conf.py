@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
+    "explorer_page",
     "gallery",
     "mathml",
     "notebook_downloads",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 from sympy import Add, Expr, Integer
 
@@ -94,6 +95,12 @@ class Answer:
     """Reason for which no tiles can be solved for; empty if they can."""
 
 
+@lru_cache(maxsize=256)
+def _unmasked(algorithm: str, direction: str, options: tuple[tuple[str, Any], ...]) -> Nest:
+    """Return the nest of a call without a mask, once for all masks."""
+    return declared(find_algorithm(algorithm), FormulaKind(MASKS["full"], direction), dict(options))
+
+
 @dataclass(frozen=True)
 class TilePair:
     """A pair of tiles that the solver chooses together, from :mod:`iomodel.solving.parts`."""
@@ -130,8 +137,7 @@ def answer(kind: CallKind) -> Answer:
     chosen = {**dict(kind.switches), **({"packed": True} if kind.packed else {})}
     options = check_options(declared_algorithm, chosen, direction=kind.direction)
     nest, view = declared(declared_algorithm, key, options), View(key.mask, kind.packed)
-    without = FormulaKind(MASKS["full"], kind.direction)
-    alike = not _sees_mask(nest) and nest == declared(declared_algorithm, without, options)
+    alike = not _sees_mask(nest) and nest == _unmasked(kind.algorithm, kind.direction, tuple(sorted(options.items())))
     if kind.mask != "full" and not declared_algorithm.approximates and alike:
         unmasked = answer(replace(kind, mask="full"))
         useful = counts.useful_flops(nest, view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
-from functools import cache
+from functools import lru_cache
 from types import FunctionType
 from typing import Any, get_args
 
@@ -66,7 +66,7 @@ MODULES: dict[str, tuple[str, ...]] = {
 """The definitions of the time model by module; one with a further underscore in front is for its module alone."""
 
 
-@cache
+@lru_cache(maxsize=1)
 def model_script() -> str:
     """Write the time model as JavaScript.
 
@@ -76,7 +76,7 @@ def model_script() -> str:
     return Transpiler({f"iomodel.{name}": wanted for name, wanted in MODULES.items()}).text()
 
 
-@cache
+@lru_cache(maxsize=64)
 def _functions(module: str) -> dict[str, ast.FunctionDef]:
     """Parse the shipped formulas of an algorithm."""
     tree = ast.parse(source(f"iomodel.counting.shipped.{module}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -27,7 +27,7 @@ SIDES: tuple[tuple[str, str, dict[str, int], dict[str, Any]], ...] = (
 """Algorithm, title, tiles and options of the left and of the right half."""
 
 
-@cache
+@lru_cache(maxsize=1)
 def scene() -> dict[str, Any]:
     """Collect both halves of the picture, with the exact traffic of :func:`iomodel.cost`.
 
