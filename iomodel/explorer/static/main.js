@@ -281,7 +281,7 @@ async function unpacked(id) {
 async function watch() {
   const data = await unpacked("scene-data");
   const [slow, fast] = data.sides;
-  byId("watch-words").textContent = `One head, ${grouped(data.rows)} tokens, ${data.width} wide, ${data.dtype}, in ${data.tiles} x ${data.tiles} tiles, over one bus. ${slow.title} stores and loads the scores S and P; ${fast.title} keeps them on chip and moves ${(slow.total / fast.total).toFixed(1)} times fewer bytes, although it reads K and V ${data.tiles} times.`;
+  byId("watch-words").textContent = `One head, ${grouped(data.rows)} tokens, ${data.width} wide, ${data.dtype}, in ${data.tiles} x ${data.tiles} tiles, over one bus. ${slow.title} stores and loads the scores S and P; ${fast.title} keeps them on chip and moves ${(slow.total / fast.total).toFixed(1)} times fewer bytes, although it reads K and V ${data.tiles} times. The number in a tile is how often it has moved.`;
   const scene = new Scene(byId("scene"), data);
   document.documentElement.dataset.painted = String(Math.round(performance.now()));
   return scene;
