@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import overload
@@ -87,10 +89,23 @@ def explore(
     from iomodel.explorer.page import page  # all formulas, which no other question needs
     from iomodel.explorer.payload import payload
 
-    html = page(payload(names, devices, progress))
+    with _without_collection():
+        html = page(payload(names, devices, progress))
     if target is None:
         return html
     return written(target, html.encode(), overwrite=overwrite)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Suspend the cyclic garbage collector, which would scan the formulas of the page again and again: all stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _several(field: str, given: Sequence[str] | None, every: list[str]) -> list[str]:
