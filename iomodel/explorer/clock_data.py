@@ -52,10 +52,10 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.work_at_point": ("FoldedKernel", "as_floats", "demand_of", "Demands", "widened"),
     "timing.totals": ("seconds_of", "dram_interval"),
     "nests.residency": ("Residency",),
-    "placement.limits": ("COLUMN",),
+    "placement.limits": ("COLUMN", "_LEAST_ALLOCATED", "DeviceLimits", "__allocated"),
     "placement.supported": ("__version", "__runs", "runs_on", "supported"),
     "placement.placement": (
-        "_LEAST_ALLOCATED", "Launch", "Occupancy", "__excess", "__allocated", "Placement", "__padded",
+        "Launch", "Occupancy", "__excess", "Placement", "__padded",
         "__sum_of_widths", "__narrowest", "_layouts",
     ),
     "timing.clock": ("_SCHEDULERS", "TimedLaunch", "__as_wide", "Clock"),

@@ -93,6 +93,8 @@ class Transpiler:
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 if isinstance(target, ast.Name) and target.id in wanted:
                     parts.append(f"const {target.id} = {self.expr(node.value)};")
+        if len(parts) != len(wanted):
+            raise LookupError(f"{name}: {len(parts)} definitions found of {', '.join(wanted)}")
         names = ", ".join(self.exported[name])
         body = "\n".join(parts)
         return f"const {{{names}}} = (() => {{\n{body}\nreturn {{{names}}};\n}})();"

@@ -33,7 +33,7 @@ class Timer {
       },
       refused_launch: () => new InfeasibleError("tiles: no launch configuration has these warps and stages"),
     };
-    const exported = ["Clock", "Placement", "Residency", "ShippedTile", "FoldedKernel", "Demands", "KernelWork", "demand_of", "_layouts", "shipped_tile", "choices", "seconds_of", "dram_interval", "widened"];
+    const exported = ["DeviceLimits", "Clock", "Placement", "Residency", "ShippedTile", "FoldedKernel", "Demands", "KernelWork", "demand_of", "_layouts", "shipped_tile", "choices", "seconds_of", "dram_interval", "widened"];
     this.model = new Function(...Object.keys(outside), `"use strict";\n${data.script}\nreturn {${exported.join()}};`)(...Object.values(outside));
     const helpers = { floorSumNumber, over: (a, b) => a / b };
     this.functions = data.functions.map((text) => {
@@ -51,7 +51,8 @@ class Timer {
 
   device(one) {
     const per_sm = one.sram_per_sm === null ? null : { value: one.sram_per_sm };
-    return { ...one, memory: { sram: { per_sm } } };
+    const limits = one.limits && this.revived(this.model.DeviceLimits, one.limits);
+    return { ...one, limits, memory: { sram: { per_sm } } };
   }
 
   algorithm(one) {
