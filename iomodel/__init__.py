@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from iomodel.planning.fleet import fleet as fleet
     from iomodel.planning.fleet_result import Fleet as Fleet
     from iomodel.planning.plan import plan as plan
+    from iomodel.planning.prefix_cache import PrefixCache as PrefixCache
     from iomodel.planning.result import Plan as Plan
     from iomodel.planning.simulation.result import Simulation as Simulation
     from iomodel.planning.simulation.simulate import simulate as simulate
@@ -153,6 +154,7 @@ _PUBLIC = {
     "planning.fleet": ("fleet",),
     "planning.fleet_result": ("Fleet",),
     "planning.plan": ("plan",),
+    "planning.prefix_cache": ("PrefixCache",),
     "planning.result": ("Plan",),
     "planning.simulation.result": ("Simulation",),
     "planning.simulation.simulate": ("simulate",),

@@ -50,6 +50,11 @@ MEMORY = [
     option("memory_utilization", "Usable share of a device's memory (0.9).", "Memory", "SHARE"),
     option("overhead_bytes", "Memory for anything but weights and cache (2 GiB).", "Memory", "SIZE"),
 ]
+CACHE = [
+    option("shared_tokens", "Tokens of a prefix that all requests share, cached once (0).", "Prefix cache"),
+    option("hit_rate", "Share of the other tokens of a prompt that are cached (0).", "Prefix cache", "SHARE"),
+    switch("cascade", "Read the shared prefix once for all requests of a decode step.", "Prefix cache"),
+]
 PLAN = [
     option("count", "Devices (1).", "Layout"),
     option("tensor_parallel", "Ranks of tensor parallelism (the fewest that fit).", "Layout"),
@@ -69,7 +74,7 @@ TARGETS = [
 DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel")
 
 
-@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY)
+@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY, CACHE)
 def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
 
@@ -91,7 +96,7 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     emit(run(model, arguments["hardware"], **fields, **serving(arguments)), json)
 
 
-@with_options(REQUEST, TARGETS, TYPES, MEMORY)
+@with_options(REQUEST, TARGETS, TYPES, MEMORY, CACHE)
 def fleet(
     model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
 ) -> None:
@@ -112,7 +117,7 @@ def fleet(
 
 
 def serving(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Collect the options for types and memory, shared by the commands for capacity."""
+    """Collect the options for types, memory and the prefix cache, shared by the commands for capacity."""
     fields: dict[str, Any] = {
         name: arguments[name] for name in ("dtype", "weight_dtype", "kv_dtype") if arguments[name]
     }
@@ -121,6 +126,13 @@ def serving(arguments: dict[str, Any]) -> dict[str, Any]:
         fields["memory_utilization"] = real(arguments["memory_utilization"])
     if arguments["overhead_bytes"] is not None:
         fields["overhead_bytes"] = size("overhead_bytes", arguments["overhead_bytes"])
+    cache: dict[str, Any] = integers(arguments, ("shared_tokens",))
+    cache |= {"hit_rate": real(arguments["hit_rate"])} if arguments["hit_rate"] is not None else {}
+    cache |= {"cascade": True} if arguments["cascade"] else {}
+    if cache:
+        from iomodel.planning.prefix_cache import PrefixCache
+
+        fields["prefix_cache"] = PrefixCache(**cache)
     return fields
 
 

@@ -33,6 +33,8 @@ class Fit(Record):
     token_bytes, request_bytes : int
         KV cache and keys of indexers of the first token, and of a complete request; windows hold at most their
         width, in whole pages. A request also holds its recurrent states [B].
+    shared_bytes : int
+        Cache of the prefix that all requests share, held once on the device [B].
     groups : int
         Data-parallel groups of ranks, each with separate requests [-].
     """
@@ -46,11 +48,12 @@ class Fit(Record):
     token_bytes: int
     request_bytes: int
     groups: int = 1
+    shared_bytes: int = 0
 
     @property
     def left(self) -> int:
-        """Memory left for the KV cache; negative if the weights do not fit [B]."""
-        return self.usable - self.weights - self.overhead
+        """Memory left for the caches of requests; negative if the weights do not fit [B]."""
+        return self.usable - self.weights - self.overhead - self.shared_bytes
 
     @property
     def fits(self) -> int:
@@ -64,7 +67,7 @@ class Fit(Record):
 
     def needed(self, batch: int) -> int:
         """Compute the device memory that a number of requests would need [B]."""
-        used = self.weights + self.overhead + -(-batch // self.groups) * self.request_bytes
+        used = self.weights + self.overhead + self.shared_bytes + -(-batch // self.groups) * self.request_bytes
         return -(-used * self.capacity // self.usable)
 
 
@@ -81,10 +84,12 @@ def fit(service: Service, device: Hardware) -> Fit:
     stages = []
     for place, layers in enumerate(stage_layers(service.model, service.layout)):
         token = sum(kv_bytes(layer, 1, service, paged=False) for layer in layers)
-        request = request_bytes(service, Counter(layers), service.tokens)
+        counted = Counter(layers)
+        request = own_bytes(service, counted, service.tokens)
+        shared = request_bytes(service, counted, service.shared_tokens) if service.shared_tokens else 0
         weights = stage_weights(service, layers, place)
         groups = service.layout.data_parallel
-        stages.append(Fit(total, usable, weights, service.overhead_bytes, token, request, groups))
+        stages.append(Fit(total, usable, weights, service.overhead_bytes, token, request, groups, shared))
     return min(stages, key=lambda stage: (stage.fits, stage.left - stage.request_bytes))
 
 
@@ -93,6 +98,21 @@ def request_bytes(service: Service, counted: Mapping[DecoderLayer, int], tokens:
     return sum(
         repeats * (kv_bytes(layer, tokens, service) + state_bytes(layer, service.layout))
         for layer, repeats in counted.items()
+    )
+
+
+def own_bytes(service: Service, counted: Mapping[DecoderLayer, int], tokens: int) -> int:
+    """Compute the memory of a request without the prefix that all requests share [B].
+
+    A layer with a window holds its last tokens, which a prefix before them does not shorten.
+    """
+    shared = service.shared_tokens
+    if not shared:
+        return request_bytes(service, counted, tokens)
+    return sum(
+        repeats * (max(whole - kv_bytes(layer, shared, service), rest) + state_bytes(layer, service.layout))
+        for layer, repeats in counted.items()
+        for whole, rest in [(kv_bytes(layer, tokens, service), kv_bytes(layer, tokens - shared, service))]
     )
 
 

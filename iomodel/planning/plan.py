@@ -11,6 +11,7 @@ from iomodel.planning.figures import Figures, figures
 from iomodel.planning.layouts import least_layout
 from iomodel.planning.memory import Fit, fit, too_large
 from iomodel.planning.numbers import as_real
+from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.result import Plan
 from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import OVERHEAD, Service, as_service
@@ -42,6 +43,7 @@ def plan(
     price_per_hour: float | None = None,
     memory_utilization: float = 0.9,
     overhead_bytes: int = OVERHEAD,
+    prefix_cache: PrefixCache | None = None,
     sensitivity: bool = False,
 ) -> Plan:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
@@ -70,6 +72,8 @@ def plan(
         Usable share of a device's memory [-].
     overhead_bytes : int
         Memory for anything but weights and cache on each device [B].
+    prefix_cache : PrefixCache, optional
+        Tokens of prompts that are cached before their prefill: a shared prefix, or a hit rate.
     sensitivity : bool
         Compute the effect of one more GB/s, GB, SM and TFLOP/s.
 
@@ -90,7 +94,7 @@ def plan(
     types = {"dtype": dtype, "weight_dtype": weight_dtype, "kv_dtype": kv_dtype, "page_size": page_size}
     device, devices = as_device(hardware), as_integer("count", count)
     first = Layout() if layout is None else layout
-    service = as_service(model, prompt, output, first, types, memory_utilization, overhead_bytes)
+    service = as_service(model, prompt, output, first, types, memory_utilization, overhead_bytes, prefix_cache)
     price = None if price_per_hour is None else as_real("price_per_hour", price_per_hour)
     if layout is None:
         service = service.laid_out(least_layout(service, device, devices))
@@ -126,6 +130,8 @@ def plan(
         crossover_context=_crossover(service, device, size),
         price_per_hour=price,
         batches=_batches(service, device, reached),
+        prefix_cache=service.prefix_cache,
+        page_size=service.page_size,
         sensitivities=sensitivities(service, device, batch if batch is None else size, replicas) if sensitivity else (),
     )
 

@@ -10,6 +10,7 @@ from iomodel.common.results import plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.figures import Figures
 from iomodel.planning.memory import Fit
+from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.sensitivity import Sensitivity
 from iomodel.planning.step.step import Layout, StepTime
 from iomodel.planning.tables import tables
@@ -48,6 +49,10 @@ class Plan(Result, Tabular):
         Figures of the replica at other batches.
     sensitivities : tuple of Sensitivity
         Effect of one more unit of each resource, if requested.
+    prefix_cache : PrefixCache or None
+        Prefix cache of the engine, if any.
+    page_size : int or None
+        Tokens per page of the cache; None for single tokens.
     """
 
     derived = (
@@ -79,6 +84,8 @@ class Plan(Result, Tabular):
     price_per_hour: float | None
     batches: tuple[Figures, ...]
     sensitivities: tuple[Sensitivity, ...] = ()
+    prefix_cache: PrefixCache | None = None
+    page_size: int | None = None
 
     @property
     def batch(self) -> int:

@@ -12,6 +12,7 @@ from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.numbers import as_share
+from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.step.layout import Layout
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import WEIGHT_SIZE
@@ -38,6 +39,8 @@ class Service:
         Usable share of a device's memory [-].
     overhead_bytes : int
         Memory for anything but weights and cache on each device [B].
+    prefix_cache : PrefixCache or None
+        Tokens of prompts that are cached before their prefill.
     """
 
     model: ModelSpec
@@ -47,6 +50,7 @@ class Service:
     types: Mapping[str, Any]
     memory_utilization: float
     overhead_bytes: int
+    prefix_cache: PrefixCache | None = None
 
     @property
     def name(self) -> str:
@@ -73,6 +77,21 @@ class Service:
         """Devices of a replica [-]."""
         return self.layout.devices
 
+    @property
+    def page_size(self) -> int | None:
+        """Tokens per page of the cache; None for single tokens."""
+        page: int | None = self.types.get("page_size")
+        return page
+
+    @property
+    def shared_tokens(self) -> int:
+        """Tokens of the prefix that all requests share and that is stored once [-]."""
+        return 0 if self.prefix_cache is None else self.prefix_cache.shared(self.page_size)
+
+    def cached(self, prompt: int) -> int:
+        """Compute the tokens of a prompt that are cached before its prefill [-]."""
+        return 0 if self.prefix_cache is None else self.prefix_cache.cached(prompt, self.page_size)
+
     def laid_out(self, layout: Layout) -> Service:
         """Return the service with another layout."""
         return replace(self, layout=layout)
@@ -86,6 +105,7 @@ def as_service(
     types: Mapping[str, Any],
     memory_utilization: object,
     overhead_bytes: object,
+    prefix_cache: object = None,
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
     spec = model if isinstance(model, ModelSpec) else find_model(model)
@@ -96,6 +116,10 @@ def as_service(
     if most is not None and tokens > most:
         raise InputError(f"prompt + output: {tokens:,} tokens given; allowed: at most {most:,}, the model's positions")
     layout.check(spec)
+    if prefix_cache is not None:
+        if not isinstance(prefix_cache, PrefixCache):
+            raise InputError(f"prefix_cache: {shown(prefix_cache)} given; allowed: an iomodel.PrefixCache")
+        prefix_cache.check(lengths["prompt"])
     return Service(
         model=spec,
         **lengths,
@@ -103,6 +127,7 @@ def as_service(
         types=_checked(types),
         memory_utilization=as_share("memory_utilization", memory_utilization),
         overhead_bytes=as_integer("overhead_bytes", overhead_bytes, least=0),
+        prefix_cache=prefix_cache,
     )
 
 

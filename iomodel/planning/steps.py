@@ -61,8 +61,12 @@ class ReplicaSteps:
         self.service, self.device = service, device
 
     def prefill(self, prompt: int | None = None, batch: int = 1) -> StepTime:
-        """Time the prefill of prompts, by default one of the service, with logits for their last tokens only."""
-        return self.chunk(prompt or self.service.prompt, prompt or self.service.prompt, batch)
+        """Time the prefill of prompts, by default one of the service, with logits for their last tokens only.
+
+        Tokens in the prefix cache are keys that are not computed again.
+        """
+        keys = prompt or self.service.prompt
+        return self.chunk(keys - self.service.cached(keys), keys, batch)
 
     def chunk(self, queries: int, keys: int, batch: int = 1) -> StepTime:
         """Time the prefill of a chunk of a prompt, with `keys` visible to its last token."""
@@ -84,7 +88,9 @@ class ReplicaSteps:
 
         A pipeline divides the batch into one part per stage, so a step is that of one part.
         """
-        return self._step(-(-batch // self.service.layout.pipeline_parallel), 1, context)
+        cache = self.service.prefix_cache
+        shared = self.service.shared_tokens if cache is not None and cache.cascade else 0
+        return self._step(-(-batch // self.service.layout.pipeline_parallel), 1, context, shared_keys=shared)
 
     def decode_seconds(self, batch: int) -> float:
         """Compute the mean time between tokens of a request, over the output [s].
@@ -113,9 +119,9 @@ class ReplicaSteps:
         ends = sorted(cut for cut in cuts if first <= cut < last)[:CUTS]
         return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
 
-    def _step(self, batch: int, q_len: int, kv_len: int, logits: Logits = "last") -> StepTime:
+    def _step(self, batch: int, q_len: int, kv_len: int, logits: Logits = "last", shared_keys: int = 0) -> StepTime:
         service = self.service
-        options = (*service.types.items(), ("logits", logits))
+        options = (*service.types.items(), ("logits", logits), ("shared_keys", shared_keys))
         return _timed(_Same(service.model), _Same(self.device), batch, q_len, kv_len, service.layout, options)
 
 

@@ -37,11 +37,20 @@ def _memory(plan: Plan) -> list[Row]:
         ("  usable", gigabytes(fit.usable)),
         ("  weights", gigabytes(fit.weights)),
         ("  overhead", gigabytes(fit.overhead)),
+        *_shared(plan),
         ("  left for the KV cache", gigabytes(fit.left)),
         ("KV cache per token, on one device", f"{fit.token_bytes:,} B"),
         ("KV cache per request, on one device", f"{fit.request_bytes:,} B"),
         ("requests that fit a replica", f"{fit.fits:,}"),
     ]
+
+
+def _shared(plan: Plan) -> list[Row]:
+    cache = plan.prefix_cache
+    if cache is None:
+        return []
+    cached = f"{cache.cached(plan.prompt, plan.page_size):,}"
+    return [(f"  shared prefix; prompts find {cached} tokens cached", gigabytes(plan.memory.shared_bytes))]
 
 
 def _times(plan: Plan) -> list[Row]:

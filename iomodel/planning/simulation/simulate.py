@@ -11,8 +11,9 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.layouts import SERVER, least_layout
-from iomodel.planning.memory import Fit, fit, request_bytes, too_large
+from iomodel.planning.memory import Fit, fit, own_bytes, too_large
 from iomodel.planning.numbers import as_choice, as_real
+from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import OVERHEAD, Service, as_service
 from iomodel.planning.simulation.requests import Requests, as_requests
 from iomodel.planning.simulation.result import Simulation
@@ -48,6 +49,7 @@ def simulate(
     page_size: int | None = None,
     memory_utilization: float = 0.9,
     overhead_bytes: int = OVERHEAD,
+    prefix_cache: PrefixCache | None = None,
 ) -> Simulation:
     """Simulate one serving engine step by step: percentiles of TTFT, TPOT and latency, throughput and utilisation.
 
@@ -87,7 +89,7 @@ def simulate(
         Time of each step on the host that the device does not overlap [s]; 0 by default, as in a plan.
     layout : Layout, optional
         Tensor parallelism of the engine; by default the least, up to eight devices, that holds the model.
-    dtype, weight_dtype, kv_dtype, page_size, memory_utilization, overhead_bytes
+    dtype, weight_dtype, kv_dtype, page_size, memory_utilization, overhead_bytes, prefix_cache
         As for :func:`iomodel.plan`.
 
     Raises
@@ -112,14 +114,17 @@ def simulate(
     host = as_real("host_seconds", host_seconds, zero=True)
     most = None if batch is None else as_integer("batch", batch)
     arriving = as_requests(prompt, output, trace, concurrency, load, requests, seed)
-    largest = int((arriving.prompt + arriving.output).argmax())
-    lengths = int(arriving.prompt[largest]), int(arriving.output[largest])
+    place = int((arriving.prompt + arriving.output).argmax())
+    lengths = int(arriving.prompt[place]), int(arriving.output[place])
     first = Layout() if layout is None else layout
     try:
-        service = as_service(model, *lengths, first, types, memory_utilization, overhead_bytes)
+        service = as_service(model, *lengths, first, types, memory_utilization, overhead_bytes, prefix_cache)
+        if service.prefix_cache is not None:
+            place = int(arriving.prompt.argmin())
+            service.prefix_cache.check(int(arriving.prompt[place]))
     except InputError as error:
-        if arriving.rows is not None and str(error).startswith("prompt + output"):
-            raise InputError(f"{arriving.where(largest)}: {error}") from None
+        if arriving.rows is not None and str(error).startswith(("prompt + output", "prefix_cache.shared")):
+            raise InputError(f"{arriving.where(place)}: {error}") from None
         raise
     if layout is None:
         service = service.laid_out(least_layout(service, device, SERVER))
@@ -132,7 +137,7 @@ def simulate(
     engine = min(limit, arriving.concurrency or limit, len(need))
     chunked = order == "chunked"
     table = tabulate(service, device, arriving, engine, budget, chunked)
-    clock, times = run(table, arriving, need, memory.left, engine, budget, chunked, host)
+    clock, times = run(service, device, table, arriving, need, memory.left, engine, budget, chunked, host)
     seconds, busy, steps, decodes, together, peak = clock
     ttft, tpot, latency = times
     return Simulation(
@@ -161,6 +166,7 @@ def simulate(
         largest_bytes=int(peak),
         assumed=_assumed(host),
         notes=service.model.notes,
+        prefix_cache=service.prefix_cache,
     )
 
 
@@ -176,7 +182,7 @@ def _check_layout(layout: Layout) -> None:
 def _memory_of(service: Service, arriving: Requests) -> Any:
     """Compute the memory of each request [B]."""
     tokens, places = np.unique(arriving.prompt + arriving.output, return_inverse=True)
-    sizes = [request_bytes(service, service.model.counted, int(some)) for some in tokens]
+    sizes = [own_bytes(service, service.model.counted, int(some)) for some in tokens]
     return np.array(sizes)[places]
 
 

@@ -10,6 +10,8 @@ from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.layout import LinearLayer, attention_linears
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.planning.step.sparse import selected_parts, selecting_parts
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import ELEMENT_SIZE
 
 FIRST = ("q", "k", "v", "q_a", "kv_a", "kv", "out gate")
 """Projections of the row between layers, in one kernel."""
@@ -40,8 +42,7 @@ def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSett
         yield from _latent(attention, at, linears["kv_b"], heads)
     else:
         call = attention.call(at.batch, at.q_len, at.kv_len, at.dtype, at.kv_dtype, at.page_size)  # type: ignore[arg-type]
-        name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
-        yield f"attention ({name})", "attention", span
+        yield from _cascade(attention, call.shard(at.layout.tensor_parallel), at, heads)
     yield from _after(layer, attention, linears, at, heads)
 
 
@@ -95,6 +96,27 @@ def _after(
     dtype = at.type_of(layer, "o_a")
     yield at.product("o_a", at.linear(at.tokens, wide.in_features, each, groups=groups, weight_dtype=dtype))
     yield _single(layer, at, linears["o_b"], attention.o_bias)
+
+
+def _cascade(attention: AttentionLayer, call: Attention, at: StepSetting, heads: int) -> Sequence[Part]:
+    """Choose between one kernel that reads all keys of each sequence, and one that reads shared keys once.
+
+    The queries of all sequences see the shared keys as one sequence; a second kernel reads the other keys of each, and
+    a third one adds up both outputs, scaled by their log-sum-exps of fp32.
+    """
+    name, span = at.attention.fastest(call)
+    alone: list[Part] = [(f"attention ({name})", "attention", span)]
+    shared = at.shared_keys
+    if not shared or at.batch == 1 or attention.window is not None or attention.chunk is not None:
+        return alone
+    every = call.model_copy(update={"batch": 1, "q_len": call.batch * call.q_len, "kv_len": shared, "mask": "full"})
+    parts: list[Part] = []
+    for title, part in (("shared", every), ("own", call.model_copy(update={"kv_len": call.kv_len - shared}))):
+        name, span = at.attention.fastest(part)
+        parts.append((f"attention ({name}, {title} keys)", "attention", span))
+    statistics = -(-4 // ELEMENT_SIZE[at.dtype])
+    parts.append(at.rowwise("merge of attention", "combine_experts", heads * (attention.value_dim + statistics), 2))
+    return min(alone, parts, key=_seconds)
 
 
 def _single(layer: DecoderLayer, at: StepSetting, linear: LinearLayer, bias: bool = False) -> Part:

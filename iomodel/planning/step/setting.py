@@ -25,6 +25,7 @@ class StepSetting:
     """Common settings of the kernels of all layers; `batch` is that of one group of ranks.
 
     `released` is True if matrices have the types of the release, `narrow` if products of fp8 matrices are in fp8.
+    `shared_keys` are the first keys that all sequences share.
     """
 
     clock: LayerClock
@@ -43,6 +44,7 @@ class StepSetting:
     released: bool
     narrow: bool
     routing: Sequence[int] | None
+    shared_keys: int = 0
 
     @property
     def tokens(self) -> int:
