@@ -132,15 +132,18 @@ def _seconds(parts: Sequence[Part]) -> float:
 
 def _latent(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads: int) -> list[Part]:
     """Choose the faster form of MLA; a prefill falls back to the expanded form if the absorbed one does not fit."""
-    expanded = list(_expanded(layer, at, kv_b))
+    expanded = _expanded(layer, at, kv_b)
     try:
         absorbed = list(_absorbed(layer, at, heads))
     except InfeasibleError as error:
         if at.q_len < at.kv_len:  # decoding never expands the entire cache
             message = f"attention on latents (MLA), which decoding needs: {error}"
             raise InfeasibleError(message, least=error.least, unit=error.unit) from None
-        return expanded
-    return min(expanded, absorbed, key=_seconds)
+        return list(expanded)
+    first = next(expanded)
+    if _seconds([first]) >= _seconds(absorbed):
+        return absorbed
+    return min([first, *expanded], absorbed, key=_seconds)
 
 
 def _expanded(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer) -> Iterator[Part]:
