@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from iomodel.placement.implementations import list_implementations as list_implementations
     from iomodel.planning.fleet import fleet as fleet
     from iomodel.planning.fleet_result import Fleet as Fleet
+    from iomodel.planning.pareto import pareto as pareto
+    from iomodel.planning.pareto_result import Pareto as Pareto
+    from iomodel.planning.pareto_result import ParetoPoint as ParetoPoint
     from iomodel.planning.plan import plan as plan
     from iomodel.planning.prefix_cache import PrefixCache as PrefixCache
     from iomodel.planning.result import Plan as Plan
@@ -153,6 +156,11 @@ _PUBLIC = {
     ),
     "planning.fleet": ("fleet",),
     "planning.fleet_result": ("Fleet",),
+    "planning.pareto": ("pareto",),
+    "planning.pareto_result": (
+        "Pareto",
+        "ParetoPoint",
+    ),
     "planning.plan": ("plan",),
     "planning.prefix_cache": ("PrefixCache",),
     "planning.result": ("Plan",),

@@ -29,6 +29,7 @@ COMMANDS = {
     "sweep": "sweep",
     "plan": "plan",
     "fleet": "plan",
+    "pareto": "pareto",
     "simulate": "simulate",
     "plot": "plot",
     "mcp": "mcp",

@@ -84,7 +84,7 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.planning.plan import plan as run
     from iomodel.planning.step.layout import Layout
 
-    _needed(arguments, ("hardware", "prompt", "output"))
+    required(arguments, ("hardware", "prompt", "output"))
     fields: dict[str, Any] = integers(arguments, ("count", "prompt", "output", "batch"))
     degrees = integers(arguments, DEGREES)
     if degrees:
@@ -107,12 +107,12 @@ def fleet(
     """
     from iomodel.planning.fleet import fleet as run
 
-    _needed(arguments, ("prompt", "output", "load", "ttft", "tpot"))
+    required(arguments, ("prompt", "output", "load", "ttft", "tpot"))
     fields: dict[str, Any] = integers(arguments, ("prompt", "output", "max_count"))
     fields |= {name: duration(name, arguments[name]) for name in ("ttft", "tpot")}
     if arguments["objective"] is not None:
         fields["objective"] = arguments["objective"]
-    fields |= {"load": real(arguments["load"]), "prices": _prices(price or [])}
+    fields |= {"load": real(arguments["load"]), "prices": price_table(price or [])}
     emit(run(model, hardware or None, **fields, **serving(arguments)), json)
 
 
@@ -141,7 +141,8 @@ def integers(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, int]:
     return {name: integer(name, arguments[name]) for name in names if arguments[name] is not None}
 
 
-def _needed(arguments: dict[str, Any], names: Iterable[str]) -> None:
+def required(arguments: dict[str, Any], names: Iterable[str]) -> None:
+    """Raise InputError for the first of these options that is not given."""
     panel = {entry.name: entry for entry in (*REQUEST, *TARGETS, DEVICE)}
     for name in names:
         if arguments[name] is None:
@@ -150,15 +151,15 @@ def _needed(arguments: dict[str, Any], names: Iterable[str]) -> None:
             raise InputError(f"{name}: none given, but required; allowed: a value, such as --{name} {example}")
 
 
-def _prices(typed: list[str]) -> dict[str, Any] | None:
+def price_table(typed: list[str]) -> dict[str, Any] | None:
     """Parse the price of each device, without duplicates; None if there are none."""
-    price_table: dict[str, Any] = {}
+    prices: dict[str, Any] = {}
     for entry in typed:
         name, price = _price(entry)
-        if name in price_table:
+        if name in prices:
             raise InputError(f"price: {name} is given twice; allowed: one price for each device")
-        price_table[name] = price
-    return price_table or None
+        prices[name] = price
+    return prices or None
 
 
 def _price(typed: str) -> tuple[str, Any]:

@@ -101,7 +101,7 @@ def fleet(
     most, spare = as_integer("max_count", max_count), as_real("deviations", deviations, zero=True)
     minimised = as_choice("objective", objective, OBJECTIVES)
     options, refused = [], []
-    for device in _devices(hardware, price_table):
+    for device in as_devices(hardware, price_table):
         name = _name(device)
         if minimised == "cost" and name not in known:
             raise InputError(f"prices: none for {name}; allowed: a price for each device if objective = 'cost'")
@@ -126,7 +126,7 @@ def fleet(
     )
 
 
-def _devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
+def as_devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
     """List the devices to choose from, without duplicates."""
     if hardware is None:
         if not prices:
@@ -146,15 +146,19 @@ def _name(device: Hardware) -> str:
 
 
 def _layouts(layouts: Iterable[Layout] | None, service: Service, device: Hardware, most: int) -> list[Layout]:
-    if layouts is None:
-        return default_layouts(service, device, most)
+    return default_layouts(service, device, most) if layouts is None else as_layouts(layouts, service)
+
+
+def as_layouts(layouts: object, service: Service) -> list[Layout]:
+    """Validate layouts of a model, at least one."""
     if not isinstance(layouts, Iterable):
         raise InputError(f"layouts: {shown(layouts)} given; allowed: a list of iomodel.Layout")
-    candidates = list(layouts)
-    for layout in candidates:
+    candidates = []
+    for layout in layouts:
         if not isinstance(layout, Layout):
             raise InputError(f"layouts: {shown(layout)} given; allowed: a list of iomodel.Layout")
         layout.check(service.model)
+        candidates.append(layout)
     if not candidates:
         raise InputError("layouts: an empty list given; allowed: at least one layout")
     return candidates

@@ -202,6 +202,25 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "prefix_cache": CACHE,
         },
     ),
+    "pareto": (
+        iomodel.pareto,
+        {
+            "model": "llama-3-8b",
+            "hardware": [GPU],
+            "prompt": 8,
+            "output": 2,
+            "layouts": [iomodel.Layout()],
+            "batches": [1],
+            "weight_dtypes": ["fp8"],
+            "kv_dtypes": ["fp8"],
+            "prices": {GPU: 2.5},
+            "ttft": 1.0,
+            "tpot": 1.0,
+            "percentile": "p50",
+            "power_utilization": 0.7,
+            "max_count": 1,
+        },
+    ),
     "simulate": (
         iomodel.simulate,
         {
