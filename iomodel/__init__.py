@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from iomodel.placement.check import check as check
     from iomodel.placement.implementations import implementation as implementation
     from iomodel.placement.implementations import list_implementations as list_implementations
+    from iomodel.planning.engines.arguments import engine_arguments as engine_arguments
+    from iomodel.planning.engines.flags import EngineFlags as EngineFlags
+    from iomodel.planning.engines.flags import engine_flags as engine_flags
     from iomodel.planning.fleet import fleet as fleet
     from iomodel.planning.fleet_result import Fleet as Fleet
     from iomodel.planning.pareto import pareto as pareto
@@ -153,6 +156,11 @@ _PUBLIC = {
     "placement.check": (
         "Check",
         "check",
+    ),
+    "planning.engines.arguments": ("engine_arguments",),
+    "planning.engines.flags": (
+        "EngineFlags",
+        "engine_flags",
     ),
     "planning.fleet": ("fleet",),
     "planning.fleet_result": ("Fleet",),

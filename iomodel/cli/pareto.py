@@ -9,7 +9,21 @@ from iomodel.cli.numbers import duration, real
 from iomodel.cli.numbers import integers as listed_integers
 from iomodel.cli.options import DTYPES, Json
 from iomodel.cli.output import emit
-from iomodel.cli.plan import CACHE, MEMORY, REQUEST, Devices, Model, Prices, integers, price_table, required, serving
+from iomodel.cli.plan import (
+    CACHE,
+    EMIT,
+    MEMORY,
+    REQUEST,
+    Devices,
+    Model,
+    Prices,
+    emit_plan,
+    integers,
+    planned,
+    price_table,
+    required,
+    serving,
+)
 from iomodel.cli.signature import option, switch, with_options
 from iomodel.common.output_files import writable
 from iomodel.errors import InputError
@@ -34,7 +48,7 @@ OUTPUT = [
 ]
 
 
-@with_options(REQUEST, SEARCH, TARGETS, MEMORY, CACHE, OUTPUT)
+@with_options(REQUEST, SEARCH, TARGETS, MEMORY, CACHE, OUTPUT, [EMIT])
 def pareto(
     model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
 ) -> None:
@@ -63,7 +77,18 @@ def pareto(
     found = run(model, hardware or None, **fields, **serving({**arguments, **types}))
     if target is not None:
         _write(found, target)
-    emit(found, json)
+    if arguments["emit"] is None:
+        emit(found, json)
+        return
+    best = found.cheapest
+    if best is None:
+        raise InputError("emit: given without a target; allowed: with --ttft or --tpot, which choose a point")
+    where = {"count": best.devices, "layout": best.layout, "batch": best.batch}
+    chosen_types = {"weight_dtype": best.weight_dtype, "kv_dtype": best.kv_dtype}
+    kinds = {name: value for name, value in chosen_types.items() if arguments[f"{name}s"] is not None}
+    names, lengths = hardware or list(fields["prices"]), integers(arguments, ("prompt", "output"))
+    chosen = planned(model, best.device, names, **where, **lengths, **{**serving({**arguments, **types}), **kinds})
+    emit_plan(chosen, arguments["emit"], json)
 
 
 def _target(arguments: dict[str, Any]) -> Path | None:

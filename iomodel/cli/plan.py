@@ -71,12 +71,21 @@ TARGETS = [
     option("objective", "Minimised quantity: devices (default) or cost.", "Fleet", "NAME", ("devices", "cost")),
     option("max_count", "Largest number of devices (1024).", "Fleet"),
 ]
+EMIT = option(
+    "emit",
+    "Print the command line of an engine in place of the tables: vllm, sglang or trtllm.",
+    "Output",
+    "ENGINE",
+    ("vllm", "sglang", "trtllm"),
+)
 DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel")
 
 
-@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY, CACHE)
+@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY, CACHE, [EMIT])
 def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
+
+    MODEL may also be the command line of an engine, such as 'vllm serve meta-llama/Llama-3.1-8B -tp 2'.
 
     Example:
       iomodel plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5
@@ -85,7 +94,8 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.planning.step.layout import Layout
 
     required(arguments, ("hardware", "prompt", "output"))
-    fields: dict[str, Any] = integers(arguments, ("count", "prompt", "output", "batch"))
+    fields: dict[str, Any] = _of_engine(model)
+    fields |= integers(arguments, ("count", "prompt", "output", "batch"))
     degrees = integers(arguments, DEGREES)
     if degrees:
         fields["layout"] = Layout(**degrees)
@@ -93,10 +103,12 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
         fields["price_per_hour"] = real(arguments["price"])
     if arguments["sensitivity"]:
         fields["sensitivity"] = True
-    emit(run(model, arguments["hardware"], **fields, **serving(arguments)), json)
+    asked = {"model": model, **fields, **serving(arguments)}
+    found = run(asked.pop("model"), arguments["hardware"], **asked)
+    emit_plan(found, arguments["emit"], json)
 
 
-@with_options(REQUEST, TARGETS, TYPES, MEMORY, CACHE)
+@with_options(REQUEST, TARGETS, TYPES, MEMORY, CACHE, [EMIT])
 def fleet(
     model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
 ) -> None:
@@ -113,7 +125,14 @@ def fleet(
     if arguments["objective"] is not None:
         fields["objective"] = arguments["objective"]
     fields |= {"load": real(arguments["load"]), "prices": price_table(price or [])}
-    emit(run(model, hardware or None, **fields, **serving(arguments)), json)
+    found = run(model, hardware or None, **fields, **serving(arguments))
+    if arguments["emit"] is None:
+        emit(found, json)
+        return
+    best, lengths = found.best, integers(arguments, ("prompt", "output"))
+    where = {"count": best.devices, "layout": best.layout}
+    chosen = planned(model, best.device, hardware or list(fields["prices"]), **where, **lengths, **serving(arguments))
+    emit_plan(chosen, arguments["emit"], json)
 
 
 def serving(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -134,6 +153,35 @@ def serving(arguments: dict[str, Any]) -> dict[str, Any]:
 
         fields["prefix_cache"] = PrefixCache(**cache)
     return fields
+
+
+def _of_engine(model: str) -> dict[str, Any]:
+    """Read the arguments from the command line of an engine, if the model is one."""
+    if not {"vllm", "sglang", "sglang.launch_server"} & {*model.split()} or len(model.split()) < 2:
+        return {}
+    from iomodel.planning.engines.arguments import engine_arguments
+
+    return engine_arguments(model)
+
+
+def planned(model: str, device: str, names: Iterable[str], **fields: Any) -> Any:
+    """Plan the device of a result, which may come from a file."""
+    from iomodel.devices.device import as_device
+    from iomodel.planning.plan import plan as run
+
+    devices = [as_device(name) for name in names]
+    return run(model, next(one for one in devices if device in (one.id, one.name)), **fields)
+
+
+def emit_plan(found: Any, engine: str | None, as_json: bool) -> None:
+    """Print a plan, or the command line of an engine for it."""
+    if engine is None:
+        emit(found, as_json)
+        return
+    from iomodel.planning.engines.flags import engine_flags
+
+    flags = engine_flags(found, engine)
+    emit(flags.to_dict() if as_json else flags.text, as_json)
 
 
 def integers(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, int]:

@@ -202,6 +202,11 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "prefix_cache": CACHE,
         },
     ),
+    "engine_flags": (
+        iomodel.engine_flags,
+        {"plan": iomodel.plan("llama-3-8b", GPU, **SERVED), "engine": "trtllm"},
+    ),
+    "engine_arguments": (iomodel.engine_arguments, {"command": "vllm serve meta-llama/Llama-3.1-8B -tp 2"}),
     "pareto": (
         iomodel.pareto,
         {

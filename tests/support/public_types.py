@@ -75,6 +75,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "Fleet": lambda: iomodel.fleet(
         "llama-3-8b", GPU, load=20, prompt=2048, output=256, ttft=0.5, tpot=0.05, max_count=2
     ),
+    "EngineFlags": lambda: iomodel.engine_flags(MADE["Plan"](), "vllm"),
     "Pareto": lambda: iomodel.pareto("llama-3-8b", GPU, prompt=64, output=8, batches=[1, 4], max_count=1, tpot=1.0),
     "ParetoPoint": lambda: MADE["Pareto"]().front[0],
     "Simulation": lambda: iomodel.simulate("llama-3-8b", GPU, prompt=64, output=8, load=20.0, requests=5),
