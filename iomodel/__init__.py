@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from iomodel.planning.result import Plan as Plan
     from iomodel.planning.simulation.result import Simulation as Simulation
     from iomodel.planning.simulation.simulate import simulate as simulate
+    from iomodel.planning.speculation import Speculation as Speculation
     from iomodel.planning.step.layout import Layout as Layout
     from iomodel.planning.step.result import StepTime as StepTime
     from iomodel.planning.step.search import crossover_context as crossover_context
@@ -174,6 +175,7 @@ _PUBLIC = {
     "planning.result": ("Plan",),
     "planning.simulation.result": ("Simulation",),
     "planning.simulation.simulate": ("simulate",),
+    "planning.speculation": ("Speculation",),
     "planning.step.layout": ("Layout",),
     "planning.step.result": ("StepTime",),
     "planning.step.search": ("crossover_context",),

@@ -11,6 +11,7 @@ from iomodel.cli.options import DTYPES, Json
 from iomodel.cli.output import emit
 from iomodel.cli.plan import (
     CACHE,
+    DRAFTS,
     EMIT,
     MEMORY,
     REQUEST,
@@ -48,7 +49,7 @@ OUTPUT = [
 ]
 
 
-@with_options(REQUEST, SEARCH, TARGETS, MEMORY, CACHE, OUTPUT, [EMIT])
+@with_options(REQUEST, SEARCH, TARGETS, MEMORY, CACHE, DRAFTS, OUTPUT, [EMIT])
 def pareto(
     model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
 ) -> None:

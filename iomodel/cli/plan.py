@@ -71,6 +71,11 @@ TARGETS = [
     option("objective", "Minimised quantity: devices (default) or cost.", "Fleet", "NAME", ("devices", "cost")),
     option("max_count", "Largest number of devices (1024).", "Fleet"),
 ]
+DRAFTS = [
+    option("draft_tokens", "Draft tokens that each step verifies, such as 3.", "Speculation"),
+    option("acceptance", "Probability that a draft token is accepted (with --draft-tokens).", "Speculation", "SHARE"),
+    option("draft", "mtp (default), ngram, or the name of a smaller model.", "Speculation", "NAME"),
+]
 EMIT = option(
     "emit",
     "Print the command line of an engine in place of the tables: vllm, sglang or trtllm.",
@@ -81,7 +86,7 @@ EMIT = option(
 DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel")
 
 
-@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY, CACHE, [EMIT])
+@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY, CACHE, DRAFTS, [EMIT])
 def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
 
@@ -108,7 +113,7 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     emit_plan(found, arguments["emit"], json)
 
 
-@with_options(REQUEST, TARGETS, TYPES, MEMORY, CACHE, [EMIT])
+@with_options(REQUEST, TARGETS, TYPES, MEMORY, CACHE, DRAFTS, [EMIT])
 def fleet(
     model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
 ) -> None:
@@ -152,7 +157,22 @@ def serving(arguments: dict[str, Any]) -> dict[str, Any]:
         from iomodel.planning.prefix_cache import PrefixCache
 
         fields["prefix_cache"] = PrefixCache(**cache)
-    return fields
+    return fields | drafts(arguments)
+
+
+def drafts(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Collect the options of speculation, if there are any."""
+    given = {name: arguments.get(name) for name in ("draft_tokens", "acceptance", "draft")}
+    if all(value is None for value in given.values()):
+        return {}
+    from iomodel.planning.speculation import Speculation
+
+    if given["draft_tokens"] is None or given["acceptance"] is None:
+        name = "draft_tokens" if given["draft_tokens"] is None else "acceptance"
+        raise InputError(f"{name}: none given with speculation; allowed: --draft-tokens 3 --acceptance 0.8")
+    kind = {} if given["draft"] is None else {"draft": given["draft"]}
+    tokens = integer("draft_tokens", given["draft_tokens"])
+    return {"speculation": Speculation(tokens=tokens, acceptance=real(given["acceptance"]), **kind)}
 
 
 def _of_engine(model: str) -> dict[str, Any]:

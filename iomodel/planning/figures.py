@@ -20,7 +20,7 @@ class Figures:
     ttft : float
         Time to the first token of a request without queueing [s].
     step : float
-        Decode step, averaged over the output [s].
+        Decode step, averaged over the output; with speculation over the expected tokens of a step [s].
     tpot : float
         Time per output token, including the prefills of other requests in between [s].
     requests_per_second, tokens_per_second : float
@@ -48,4 +48,4 @@ def figures(service: Service, device: Hardware, batch: int) -> Figures:
     cycle = service.steps * step + between
     tpot = cycle / service.steps if service.steps else 0.0
     rate = batch / cycle
-    return Figures(batch, steps.prefill().seconds, step, tpot, rate, rate * service.output)
+    return Figures(batch, steps.first_token_seconds(), step, tpot, rate, rate * service.output)

@@ -16,6 +16,7 @@ from iomodel.planning.layouts import default_layouts
 from iomodel.planning.numbers import as_choice, as_prices, as_real
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import OVERHEAD, Service, as_service
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 
 OBJECTIVES = ("devices", "cost")
@@ -43,6 +44,7 @@ def fleet(
     memory_utilization: float = 0.9,
     overhead_bytes: int = OVERHEAD,
     prefix_cache: PrefixCache | None = None,
+    speculation: Speculation | None = None,
     deviations: float = 2.0,
 ) -> Fleet:
     """Find the smallest or the cheapest fleet of one device that meets latency targets at a load.
@@ -74,7 +76,7 @@ def fleet(
         Quantity to minimise.
     dtype, weight_dtype, kv_dtype, page_size
         As for :func:`iomodel.plan`.
-    memory_utilization, overhead_bytes, prefix_cache
+    memory_utilization, overhead_bytes, prefix_cache, speculation
         As for :func:`iomodel.plan`.
     deviations : float
         Number of standard deviations above the mean requests in flight that must fit in memory [-].
@@ -94,7 +96,9 @@ def fleet(
     ('h100-sxm5', True, True)
     """
     types = {"dtype": dtype, "weight_dtype": weight_dtype, "kv_dtype": kv_dtype, "page_size": page_size}
-    service = as_service(model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, prefix_cache)
+    service = as_service(
+        model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, prefix_cache, speculation
+    )
     price_table = {} if prices is None else as_prices(prices)
     known = {_name(as_device(key)): price for key, price in price_table.items()}
     targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}

@@ -15,7 +15,7 @@ from iomodel.models.layers import DecoderLayer
 from iomodel.planning.service import Service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.text import gigabytes, layout_text
-from iomodel.planning.weights import stage_layers, stage_weights
+from iomodel.planning.weights import draft_weights, stage_layers, stage_weights
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import known_kv_dtype, served
 
@@ -88,6 +88,11 @@ def fit(service: Service, device: Hardware) -> Fit:
         request = own_bytes(service, counted, service.tokens)
         shared = request_bytes(service, counted, service.shared_tokens) if service.shared_tokens else 0
         weights = stage_weights(service, layers, place)
+        draft = service.draft
+        if draft is not None and place == service.layout.pipeline_parallel - 1:
+            weights += draft_weights(service)
+            request += own_bytes(draft, draft.model.counted, service.tokens)
+            shared += request_bytes(draft, draft.model.counted, service.shared_tokens) if service.shared_tokens else 0
         groups = service.layout.data_parallel
         stages.append(Fit(total, usable, weights, service.overhead_bytes, token, request, groups, shared))
     return min(stages, key=lambda stage: (stage.fits, stage.left - stage.request_bytes))

@@ -19,6 +19,7 @@ from iomodel.planning.numbers import as_choice, as_prices, as_real, as_share
 from iomodel.planning.pareto_result import Pareto, ParetoPoint, divided
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import OVERHEAD, Service, as_service
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes, layout_text
@@ -50,6 +51,7 @@ def pareto(
     memory_utilization: float = 0.9,
     overhead_bytes: int = OVERHEAD,
     prefix_cache: PrefixCache | None = None,
+    speculation: Speculation | None = None,
 ) -> Pareto:
     """Search devices, layouts, types and batches for the best throughput at every speed of a user.
 
@@ -81,7 +83,7 @@ def pareto(
         Share of the TDP that a device draws; by default all of it, an upper bound of its energy [-].
     max_count : int
         Most devices of a replica.
-    dtype, page_size, memory_utilization, overhead_bytes, prefix_cache
+    dtype, page_size, memory_utilization, overhead_bytes, prefix_cache, speculation
         As for :func:`iomodel.plan`.
 
     Raises
@@ -102,12 +104,16 @@ def pareto(
     """
     types = {"dtype": dtype, "page_size": page_size}
     cache = prefix_cache
-    service = as_service(model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, cache)
+    service = as_service(model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, cache, speculation)
     if service.steps < 1:
         raise InputError(f"output: {service.output} given; allowed: at least 2, because a speed needs a second token")
     share, most = as_share("power_utilization", power_utilization), as_integer("max_count", max_count)
     targets = {name: as_real(name, value) for name, value in (("ttft", ttft), ("tpot", tpot)) if value is not None}
     kind = None if percentile is None else as_choice("percentile", percentile, PERCENTILES)
+    if kind is not None and speculation is not None:
+        raise InputError(
+            f"percentile: {kind!r} given with speculation; allowed: none, because a simulation has no drafts"
+        )
     if kind is not None and not targets:
         raise InputError(f"percentile: {kind!r} given without a target; allowed: with ttft or tpot")
     price_table = {} if prices is None else as_prices(prices)
@@ -158,6 +164,7 @@ def pareto(
         power_utilization=share,
         skipped=tuple(skipped),
         prefix_cache=service.prefix_cache,
+        speculation=service.speculation,
     )
 
 

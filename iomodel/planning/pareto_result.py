@@ -10,6 +10,7 @@ from iomodel.common.display import Result, Table
 from iomodel.common.results import Record, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.text import layout_text, money, seconds
 
@@ -121,6 +122,8 @@ class Pareto(Result, Tabular):
         Devices, layouts and types without a point, with reasons.
     prefix_cache : PrefixCache or None
         Prefix cache of the engine, if any.
+    speculation : Speculation or None
+        Drafts, if any.
     """
 
     model: str
@@ -135,6 +138,7 @@ class Pareto(Result, Tabular):
     power_utilization: float
     skipped: tuple[str, ...]
     prefix_cache: PrefixCache | None = None
+    speculation: Speculation | None = None
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per point, those of the front first."""

@@ -15,6 +15,7 @@ from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.result import Plan
 from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import OVERHEAD, Service, as_service
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.search import crossover_context
 from iomodel.planning.steps import ReplicaSteps
@@ -44,6 +45,7 @@ def plan(
     memory_utilization: float = 0.9,
     overhead_bytes: int = OVERHEAD,
     prefix_cache: PrefixCache | None = None,
+    speculation: Speculation | None = None,
     sensitivity: bool = False,
 ) -> Plan:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
@@ -74,6 +76,8 @@ def plan(
         Memory for anything but weights and cache on each device [B].
     prefix_cache : PrefixCache, optional
         Tokens of prompts that are cached before their prefill: a shared prefix, or a hit rate.
+    speculation : Speculation, optional
+        Drafts that the model verifies in each step, and their acceptance.
     sensitivity : bool
         Compute the effect of one more GB/s, GB, SM and TFLOP/s.
 
@@ -94,7 +98,9 @@ def plan(
     types = {"dtype": dtype, "weight_dtype": weight_dtype, "kv_dtype": kv_dtype, "page_size": page_size}
     device, devices = as_device(hardware), as_integer("count", count)
     first = Layout() if layout is None else layout
-    service = as_service(model, prompt, output, first, types, memory_utilization, overhead_bytes, prefix_cache)
+    service = as_service(
+        model, prompt, output, first, types, memory_utilization, overhead_bytes, prefix_cache, speculation
+    )
     price = None if price_per_hour is None else as_real("price_per_hour", price_per_hour)
     if layout is None:
         service = service.laid_out(least_layout(service, device, devices))
@@ -131,6 +137,7 @@ def plan(
         price_per_hour=price,
         batches=_batches(service, device, reached),
         prefix_cache=service.prefix_cache,
+        speculation=service.speculation,
         page_size=service.page_size,
         sensitivities=sensitivities(service, device, batch if batch is None else size, replicas) if sensitivity else (),
     )

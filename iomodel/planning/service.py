@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -13,6 +14,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.numbers import as_share
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.speculation import OWN, Speculation, draft_layout
 from iomodel.planning.step.layout import Layout
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import WEIGHT_SIZE
@@ -41,6 +43,8 @@ class Service:
         Memory for anything but weights and cache on each device [B].
     prefix_cache : PrefixCache or None
         Tokens of prompts that are cached before their prefill.
+    speculation : Speculation or None
+        Drafts that the model verifies.
     """
 
     model: ModelSpec
@@ -51,6 +55,7 @@ class Service:
     memory_utilization: float
     overhead_bytes: int
     prefix_cache: PrefixCache | None = None
+    speculation: Speculation | None = None
 
     @property
     def name(self) -> str:
@@ -88,6 +93,16 @@ class Service:
         """Tokens of the prefix that all requests share and that is stored once [-]."""
         return 0 if self.prefix_cache is None else self.prefix_cache.shared(self.page_size)
 
+    @cached_property
+    def draft(self) -> Service | None:
+        """The same service by the model that computes the drafts; None without one."""
+        spec = None if self.speculation is None else self.speculation.model_of(self.model)
+        if self.speculation is None or spec is None:
+            return None
+        own = self.speculation.draft == OWN
+        types = self.types if own else FrozenDict({**self.types, "weight_dtype": None})
+        return replace(self, model=spec, layout=draft_layout(spec, self.layout), types=types, speculation=None)
+
     def cached(self, prompt: int) -> int:
         """Compute the tokens of a prompt that are cached before its prefill [-]."""
         return 0 if self.prefix_cache is None else self.prefix_cache.cached(prompt, self.page_size)
@@ -106,6 +121,7 @@ def as_service(
     memory_utilization: object,
     overhead_bytes: object,
     prefix_cache: object = None,
+    speculation: object = None,
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
     spec = model if isinstance(model, ModelSpec) else find_model(model)
@@ -120,6 +136,10 @@ def as_service(
         if not isinstance(prefix_cache, PrefixCache):
             raise InputError(f"prefix_cache: {shown(prefix_cache)} given; allowed: an iomodel.PrefixCache")
         prefix_cache.check(lengths["prompt"])
+    if speculation is not None:
+        if not isinstance(speculation, Speculation):
+            raise InputError(f"speculation: {shown(speculation)} given; allowed: an iomodel.Speculation")
+        speculation.model_of(spec)
     return Service(
         model=spec,
         **lengths,
@@ -128,6 +148,7 @@ def as_service(
         memory_utilization=as_share("memory_utilization", memory_utilization),
         overhead_bytes=as_integer("overhead_bytes", overhead_bytes, least=0),
         prefix_cache=prefix_cache,
+        speculation=speculation,
     )
 
 

@@ -53,13 +53,22 @@ def _shared(plan: Plan) -> list[Row]:
     return [(f"  shared prefix; prompts find {cached} tokens cached", gigabytes(plan.memory.shared_bytes))]
 
 
+def _drafts(plan: Plan) -> list[Row]:
+    drafts = plan.speculation
+    if drafts is None:
+        return []
+    return [(f"tokens of a step, of 1 and {drafts.tokens} drafts", f"{drafts.tokens_per_step:.3g}")]
+
+
 def _times(plan: Plan) -> list[Row]:
     reached = plan.figures
+    per_token = "decode step" if plan.speculation is None else "decode step per token"
     context = "never" if plan.crossover_context is None else f"{plan.crossover_context:,} tokens"
     return [
         ("batch per replica", f"{reached.batch:,}"),
         (f"TTFT without a queue, bound by {plan.prefill_bound}", seconds(reached.ttft)),
-        (f"decode step, bound by {plan.decode_bound}", seconds(reached.step)),
+        *_drafts(plan),
+        (f"{per_token}, bound by {plan.decode_bound}", seconds(reached.step)),
         ("TPOT with the prefills in between", seconds(reached.tpot)),
         ("attention overtakes the products at", context),
     ]

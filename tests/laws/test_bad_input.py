@@ -29,6 +29,7 @@ SIZES = {"q_len": 8, "head_dim": 4, "heads": 6, "kv_heads": 2, "value_dim": 4, "
 FEATURES = {"dtype": "bf16", "kv_dtype": "fp8", "kv_scales": "head", "page_size": 4, "latent": False, "bias": True}
 SERVED = {"prompt": 8, "output": 1}
 CACHE = iomodel.PrefixCache(shared_tokens=4, hit_rate=0.5)
+DRAFTS = iomodel.Speculation(tokens=2, acceptance=0.5, draft="ngram")
 ONES = np.ones(4, dtype=np.float32)
 
 RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
@@ -47,6 +48,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "CrossEntropy": (iomodel.CrossEntropy, {"rows": 8, "in_features": 16, "vocab_size": 32, "dtype": "bf16"}),
     "Layout": (iomodel.Layout, {"tensor_parallel": 2, "pipeline_parallel": 1, "expert_parallel": 1}),
     "PrefixCache": (iomodel.PrefixCache, {"shared_tokens": 64, "hit_rate": 0.5, "cascade": True}),
+    "Speculation": (iomodel.Speculation, {"tokens": 2, "acceptance": 0.5, "draft": "ngram"}),
     "Parameters": (iomodel.Parameters, {"step_clocks": 100.0, "kernel_launch": 1e-6}),
     "shard": (W.shard, {"ranks": 1}),
     "subs": (COUNTS.subs, {"block_q": 8, "heads": 2}),
@@ -187,6 +189,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             **SERVED,
             "price_per_hour": 2.5,
             "prefix_cache": CACHE,
+            "speculation": DRAFTS,
         },
     ),
     "fleet": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,10 +10,12 @@ from math import floor
 
 from iomodel.common.display import Result, Table
 from iomodel.errors import InputError, shown
+from iomodel.models.registry import model as find_model
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.engines.names import ENGINES, Engine
 from iomodel.planning.numbers import as_choice
 from iomodel.planning.result import Plan
+from iomodel.planning.speculation import FREE, OWN
 from iomodel.workloads.dtypes import served
 
 HUB = "https://huggingface.co/"
@@ -93,7 +96,7 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     if not isinstance(plan, Plan):
         raise InputError(f"plan: {shown(plan)} given; allowed: the result of iomodel.plan")
     names = ENGINES[as_choice("engine", engine, tuple(ENGINES))]
-    flags = [*_layout(plan, names), *_sizes(plan, names), *_types(plan, names)]
+    flags = [*_layout(plan, names), *_sizes(plan, names), *_types(plan, names), *_speculation(plan, names)]
     config = "\n".join(_file(plan)) if names.name == "trtllm" else ""
     if config:
         flags.append((names.options["file"], CONFIG))
@@ -172,6 +175,25 @@ def _types(plan: Plan, names: Engine) -> Iterator[Flag]:
         yield options["prefix"], None
 
 
+def _speculation(plan: Plan, names: Engine) -> Iterator[Flag]:
+    drafts = plan.speculation
+    if drafts is None or names.name == "trtllm":
+        return
+    own = drafts.draft in (OWN, FREE)
+    repository = drafts.draft if own else hub_name(find_model(drafts.draft))
+    if names.name == "vllm":
+        kind = {"method": drafts.draft} if own else {"model": repository}
+        yield "--speculative-config", json.dumps({**kind, "num_speculative_tokens": drafts.tokens})
+        return
+    yield "--speculative-algorithm", {OWN: "NEXTN", FREE: "NGRAM"}.get(drafts.draft, "STANDALONE")
+    if not own:
+        yield "--speculative-draft-model-path", repository
+    if drafts.draft != FREE:
+        yield "--speculative-num-steps", str(drafts.tokens)
+        yield "--speculative-eagle-topk", "1"
+    yield "--speculative-num-draft-tokens", str(drafts.tokens + (drafts.draft != FREE))
+
+
 def _file(plan: Plan) -> Iterator[str]:
     """List the lines of the file of TensorRT-LLM, for what has no option."""
     cache = []
@@ -193,5 +215,7 @@ def _notes(plan: Plan, names: Engine) -> Iterator[str]:
     online = weights == "fp8" and "weights" in names.options
     if weights not in (model.dtype, served(model.dtype)) and not online:
         yield f"name a checkpoint with weights in {weights} in place of the model"
+    if plan.speculation is not None and names.name == "trtllm":
+        yield f"add speculative_config for {plan.speculation.tokens} draft tokens to the file"
     if plan.layout.devices > 8:
         yield f"{plan.layout.devices} devices are more than a common server: add the options for several nodes"
