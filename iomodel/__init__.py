@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from iomodel.placement.check import check as check
     from iomodel.placement.implementations import implementation as implementation
     from iomodel.placement.implementations import list_implementations as list_implementations
+    from iomodel.planning.disaggregated import disaggregate as disaggregate
+    from iomodel.planning.disaggregated_result import Disaggregation as Disaggregation
     from iomodel.planning.engines.arguments import engine_arguments as engine_arguments
     from iomodel.planning.engines.flags import EngineFlags as EngineFlags
     from iomodel.planning.engines.flags import engine_flags as engine_flags
@@ -158,6 +160,8 @@ _PUBLIC = {
         "Check",
         "check",
     ),
+    "planning.disaggregated": ("disaggregate",),
+    "planning.disaggregated_result": ("Disaggregation",),
     "planning.engines.arguments": ("engine_arguments",),
     "planning.engines.flags": (
         "EngineFlags",

@@ -30,6 +30,7 @@ COMMANDS = {
     "plan": "plan",
     "fleet": "plan",
     "pareto": "pareto",
+    "disaggregate": "disaggregate",
     "simulate": "simulate",
     "plot": "plot",
     "mcp": "mcp",

@@ -151,8 +151,8 @@ def serving(arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments["overhead_bytes"] is not None:
         fields["overhead_bytes"] = size("overhead_bytes", arguments["overhead_bytes"])
     cache: dict[str, Any] = integers(arguments, ("shared_tokens",))
-    cache |= {"hit_rate": real(arguments["hit_rate"])} if arguments["hit_rate"] is not None else {}
-    cache |= {"cascade": True} if arguments["cascade"] else {}
+    cache |= {"hit_rate": real(arguments["hit_rate"])} if arguments.get("hit_rate") is not None else {}
+    cache |= {"cascade": True} if arguments.get("cascade") else {}
     if cache:
         from iomodel.planning.prefix_cache import PrefixCache
 
@@ -206,7 +206,7 @@ def emit_plan(found: Any, engine: str | None, as_json: bool) -> None:
 
 def integers(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, int]:
     """Parse the options that hold integers, without those not given."""
-    return {name: integer(name, arguments[name]) for name in names if arguments[name] is not None}
+    return {name: integer(name, arguments[name]) for name in names if arguments.get(name) is not None}
 
 
 def required(arguments: dict[str, Any], names: Iterable[str]) -> None:

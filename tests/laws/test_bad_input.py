@@ -210,6 +210,21 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"plan": iomodel.plan("llama-3-8b", GPU, **SERVED), "engine": "trtllm"},
     ),
     "engine_arguments": (iomodel.engine_arguments, {"command": "vllm serve meta-llama/Llama-3.1-8B -tp 2"}),
+    "disaggregate": (
+        iomodel.disaggregate,
+        {
+            "model": "llama-3-8b",
+            "prefill": GPU,
+            "decode": GPU,
+            **SERVED,
+            "link": 5e10,
+            "prefill_layout": iomodel.Layout(),
+            "decode_layout": iomodel.Layout(),
+            "batch": 2,
+            "load": 3.0,
+            "prices": {GPU: 2.5},
+        },
+    ),
     "pareto": (
         iomodel.pareto,
         {
