@@ -45,12 +45,22 @@ if TYPE_CHECKING:
     from iomodel.placement.check import check as check
     from iomodel.placement.implementations import implementation as implementation
     from iomodel.placement.implementations import list_implementations as list_implementations
+    from iomodel.planning.command_lines.arguments import engine_arguments as engine_arguments
+    from iomodel.planning.command_lines.flags import EngineFlags as EngineFlags
+    from iomodel.planning.command_lines.flags import engine_flags as engine_flags
+    from iomodel.planning.disaggregated import disaggregate as disaggregate
+    from iomodel.planning.disaggregated_result import Disaggregation as Disaggregation
     from iomodel.planning.fleet import fleet as fleet
     from iomodel.planning.fleet_result import Fleet as Fleet
+    from iomodel.planning.pareto import pareto as pareto
+    from iomodel.planning.pareto_result import Pareto as Pareto
+    from iomodel.planning.pareto_result import ParetoPoint as ParetoPoint
     from iomodel.planning.plan import plan as plan
+    from iomodel.planning.prefix_cache import PrefixCache as PrefixCache
     from iomodel.planning.result import Plan as Plan
     from iomodel.planning.simulation.result import Simulation as Simulation
     from iomodel.planning.simulation.simulate import simulate as simulate
+    from iomodel.planning.speculation import Speculation as Speculation
     from iomodel.planning.step.layout import Layout as Layout
     from iomodel.planning.step.result import StepTime as StepTime
     from iomodel.planning.step.search import crossover_context as crossover_context
@@ -150,12 +160,26 @@ _PUBLIC = {
         "Check",
         "check",
     ),
+    "planning.disaggregated": ("disaggregate",),
+    "planning.disaggregated_result": ("Disaggregation",),
+    "planning.command_lines.arguments": ("engine_arguments",),
+    "planning.command_lines.flags": (
+        "EngineFlags",
+        "engine_flags",
+    ),
     "planning.fleet": ("fleet",),
     "planning.fleet_result": ("Fleet",),
+    "planning.pareto": ("pareto",),
+    "planning.pareto_result": (
+        "Pareto",
+        "ParetoPoint",
+    ),
     "planning.plan": ("plan",),
+    "planning.prefix_cache": ("PrefixCache",),
     "planning.result": ("Plan",),
     "planning.simulation.result": ("Simulation",),
     "planning.simulation.simulate": ("simulate",),
+    "planning.speculation": ("Speculation",),
     "planning.step.layout": ("Layout",),
     "planning.step.result": ("StepTime",),
     "planning.step.search": ("crossover_context",),

@@ -29,6 +29,8 @@ COMMANDS = {
     "sweep": "sweep",
     "plan": "plan",
     "fleet": "plan",
+    "pareto": "pareto",
+    "disaggregate": "disaggregate",
     "simulate": "simulate",
     "plot": "plot",
     "mcp": "mcp",

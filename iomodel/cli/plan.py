@@ -54,6 +54,11 @@ MEMORY = [
     option("overhead_bytes", "Memory for anything but weights and cache (2 GiB, or the engine's).", "Memory", "SIZE"),
     option("engine", "Engine to assume: vllm, sglang or tensorrt-llm.", "Memory", "NAME", tuple(ENGINES)),
 ]
+CACHE = [
+    option("shared_tokens", "Tokens of a prefix that all requests share, cached once (0).", "Prefix cache"),
+    option("hit_rate", "Share of the other tokens of a prompt that are cached (0).", "Prefix cache", "SHARE"),
+    switch("cascade", "Read the shared prefix once for all requests of a decode step.", "Prefix cache"),
+]
 PLAN = [
     option("count", "Devices (1).", "Layout"),
     option("tensor_parallel", "Ranks of tensor parallelism (the fewest that fit).", "Layout"),
@@ -70,12 +75,26 @@ TARGETS = [
     option("objective", "Minimised quantity: devices (default) or cost.", "Fleet", "NAME", ("devices", "cost")),
     option("max_count", "Largest number of devices (1024).", "Fleet"),
 ]
+DRAFTS = [
+    option("draft_tokens", "Draft tokens that each step verifies, such as 3.", "Speculation"),
+    option("acceptance", "Probability that a draft token is accepted (with --draft-tokens).", "Speculation", "SHARE"),
+    option("draft", "mtp (default), ngram, or the name of a smaller model.", "Speculation", "NAME"),
+]
+EMIT = option(
+    "emit",
+    "Print the command line of an engine in place of the tables: vllm, sglang or trtllm.",
+    "Output",
+    "ENGINE",
+    ("vllm", "sglang", "trtllm"),
+)
 DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel")
 
 
-@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY)
+@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY, CACHE, DRAFTS, [EMIT])
 def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
+
+    MODEL may also be the command line of an engine, such as 'vllm serve meta-llama/Llama-3.1-8B -tp 2'.
 
     Example:
       iomodel plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5
@@ -83,8 +102,9 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.planning.plan import plan as run
     from iomodel.planning.step.layout import Layout
 
-    _needed(arguments, ("hardware", "prompt", "output"))
-    fields: dict[str, Any] = integers(arguments, ("count", "prompt", "output", "batch"))
+    required(arguments, ("hardware", "prompt", "output"))
+    fields: dict[str, Any] = _of_engine(model)
+    fields |= integers(arguments, ("count", "prompt", "output", "batch"))
     degrees = integers(arguments, DEGREES)
     if degrees:
         fields["layout"] = Layout(**degrees)
@@ -92,10 +112,12 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
         fields["price_per_hour"] = real(arguments["price"])
     if arguments["sensitivity"]:
         fields["sensitivity"] = True
-    emit(run(model, arguments["hardware"], **fields, **serving(arguments)), json)
+    asked = {"model": model, **fields, **serving(arguments)}
+    found = run(asked.pop("model"), arguments["hardware"], **asked)
+    emit_plan(found, arguments["emit"], json)
 
 
-@with_options(REQUEST, TARGETS, TYPES, MEMORY)
+@with_options(REQUEST, TARGETS, TYPES, MEMORY, CACHE, DRAFTS, [EMIT])
 def fleet(
     model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
 ) -> None:
@@ -106,17 +128,24 @@ def fleet(
     """
     from iomodel.planning.fleet import fleet as run
 
-    _needed(arguments, ("prompt", "output", "load", "ttft", "tpot"))
+    required(arguments, ("prompt", "output", "load", "ttft", "tpot"))
     fields: dict[str, Any] = integers(arguments, ("prompt", "output", "max_count"))
     fields |= {name: duration(name, arguments[name]) for name in ("ttft", "tpot")}
     if arguments["objective"] is not None:
         fields["objective"] = arguments["objective"]
-    fields |= {"load": real(arguments["load"]), "prices": _prices(price or [])}
-    emit(run(model, hardware or None, **fields, **serving(arguments)), json)
+    fields |= {"load": real(arguments["load"]), "prices": price_table(price or [])}
+    found = run(model, hardware or None, **fields, **serving(arguments))
+    if arguments["emit"] is None:
+        emit(found, json)
+        return
+    best, lengths = found.best, integers(arguments, ("prompt", "output"))
+    where = {"count": best.devices, "layout": best.layout}
+    chosen = planned(model, best.device, hardware or list(fields["prices"]), **where, **lengths, **serving(arguments))
+    emit_plan(chosen, arguments["emit"], json)
 
 
 def serving(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Collect the options for types and memory, shared by the commands for capacity."""
+    """Collect the options for types, memory and the prefix cache, shared by the commands for capacity."""
     fields: dict[str, Any] = {
         name: arguments[name]
         for name in ("dtype", "weight_dtype", "kv_dtype", "precision", "linear_dtype", "engine")
@@ -127,15 +156,67 @@ def serving(arguments: dict[str, Any]) -> dict[str, Any]:
         fields["memory_utilization"] = real(arguments["memory_utilization"])
     if arguments["overhead_bytes"] is not None:
         fields["overhead_bytes"] = size("overhead_bytes", arguments["overhead_bytes"])
-    return fields
+    cache: dict[str, Any] = integers(arguments, ("shared_tokens",))
+    cache |= {"hit_rate": real(arguments["hit_rate"])} if arguments.get("hit_rate") is not None else {}
+    cache |= {"cascade": True} if arguments.get("cascade") else {}
+    if cache:
+        from iomodel.planning.prefix_cache import PrefixCache
+
+        fields["prefix_cache"] = PrefixCache(**cache)
+    return fields | drafts(arguments)
+
+
+def drafts(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Collect the options of speculation, if there are any."""
+    given = {name: arguments.get(name) for name in ("draft_tokens", "acceptance", "draft")}
+    if all(value is None for value in given.values()):
+        return {}
+    from iomodel.planning.speculation import Speculation
+
+    if given["draft_tokens"] is None or given["acceptance"] is None:
+        name = "draft_tokens" if given["draft_tokens"] is None else "acceptance"
+        raise InputError(f"{name}: none given with speculation; allowed: --draft-tokens 3 --acceptance 0.8")
+    kind = {} if given["draft"] is None else {"draft": given["draft"]}
+    tokens = integer("draft_tokens", given["draft_tokens"])
+    return {"speculation": Speculation(tokens=tokens, acceptance=real(given["acceptance"]), **kind)}
+
+
+def _of_engine(model: str) -> dict[str, Any]:
+    """Read the arguments from the command line of an engine, if the model is one."""
+    if not {"vllm", "sglang", "sglang.launch_server"} & {*model.split()} or len(model.split()) < 2:
+        return {}
+    from iomodel.planning.command_lines.arguments import engine_arguments
+
+    return engine_arguments(model)
+
+
+def planned(model: str, device: str, names: Iterable[str], **fields: Any) -> Any:
+    """Plan the device of a result, which may come from a file."""
+    from iomodel.devices.device import as_device
+    from iomodel.planning.plan import plan as run
+
+    devices = [as_device(name) for name in names]
+    return run(model, next(one for one in devices if device in (one.id, one.name)), **fields)
+
+
+def emit_plan(found: Any, engine: str | None, as_json: bool) -> None:
+    """Print a plan, or the command line of an engine for it."""
+    if engine is None:
+        emit(found, as_json)
+        return
+    from iomodel.planning.command_lines.flags import engine_flags
+
+    flags = engine_flags(found, engine)
+    emit(flags.to_dict() if as_json else flags.text, as_json)
 
 
 def integers(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, int]:
     """Parse the options that hold integers, without those not given."""
-    return {name: integer(name, arguments[name]) for name in names if arguments[name] is not None}
+    return {name: integer(name, arguments[name]) for name in names if arguments.get(name) is not None}
 
 
-def _needed(arguments: dict[str, Any], names: Iterable[str]) -> None:
+def required(arguments: dict[str, Any], names: Iterable[str]) -> None:
+    """Raise InputError for the first of these options that is not given."""
     panel = {entry.name: entry for entry in (*REQUEST, *TARGETS, DEVICE)}
     for name in names:
         if arguments[name] is None:
@@ -144,15 +225,15 @@ def _needed(arguments: dict[str, Any], names: Iterable[str]) -> None:
             raise InputError(f"{name}: none given, but required; allowed: a value, such as --{name} {example}")
 
 
-def _prices(typed: list[str]) -> dict[str, Any] | None:
+def price_table(typed: list[str]) -> dict[str, Any] | None:
     """Parse the price of each device, without duplicates; None if there are none."""
-    price_table: dict[str, Any] = {}
+    prices: dict[str, Any] = {}
     for entry in typed:
         name, price = _price(entry)
-        if name in price_table:
+        if name in prices:
             raise InputError(f"price: {name} is given twice; allowed: one price for each device")
-        price_table[name] = price
-    return price_table or None
+        prices[name] = price
+    return prices or None
 
 
 def _price(typed: str) -> tuple[str, Any]:

@@ -58,6 +58,8 @@ ENGINES = {
     "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True),
 }
 """Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0."""
+OTHER_NAMES = {"trtllm": "tensorrt-llm"}
+"""Names of engines by the first word of their commands."""
 
 
 def as_engine(engine: object) -> Engine | None:
@@ -68,6 +70,6 @@ def as_engine(engine: object) -> Engine | None:
     """
     if engine is None or isinstance(engine, Engine):
         return engine
-    if isinstance(engine, str) and engine in ENGINES:
-        return ENGINES[engine]
+    if isinstance(engine, str) and (name := OTHER_NAMES.get(engine, engine)) in ENGINES:
+        return ENGINES[name]
     raise UnknownNameError("engine", engine, ENGINES)

@@ -22,7 +22,7 @@ class Figures:
     ttft : float
         Time to the first token of a request without queueing [s]; with an engine, including its host time.
     step : float
-        Decode step, averaged over the output [s].
+        Decode step, averaged over the output; with speculation over the expected tokens of a step [s].
     tpot : float
         Time per output token, including the prefills of other requests in between [s].
     requests_per_second, tokens_per_second : float
@@ -52,7 +52,7 @@ def figures(service: Service, device: Hardware, batch: int) -> Figures:
     else:
         cycle = service.steps * step + batch * steps.occupied()
     prefill = steps.prefill()
-    ttft = prefill.seconds + (0.0 if service.engine is None else prefill_host(prefill))
+    ttft = steps.first_token_seconds() + (0.0 if service.engine is None else prefill_host(prefill))
     tpot = cycle / service.steps if service.steps else 0.0
     rate = batch / cycle
     return Figures(batch, ttft, step, tpot, rate, rate * service.output)

@@ -14,7 +14,9 @@ from iomodel.planning.fleet_try import tried_on
 from iomodel.planning.fleet_unreachable import unreachable
 from iomodel.planning.layouts import default_layouts
 from iomodel.planning.numbers import as_choice, as_prices, as_real
+from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.precision import with_precision
 
@@ -45,6 +47,8 @@ def fleet(
     memory_utilization: float | None = None,
     overhead_bytes: int | None = None,
     engine: str | None = None,
+    prefix_cache: PrefixCache | None = None,
+    speculation: Speculation | None = None,
     deviations: float = 2.0,
 ) -> Fleet:
     """Find the smallest or the cheapest fleet of one device that meets latency targets at a load.
@@ -76,7 +80,7 @@ def fleet(
         Quantity to minimise.
     dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size
         As for :func:`iomodel.plan`.
-    memory_utilization, overhead_bytes, engine
+    memory_utilization, overhead_bytes, engine, prefix_cache, speculation
         As for :func:`iomodel.plan`.
     deviations : float
         Number of standard deviations above the mean requests in flight that must fit in memory [-].
@@ -105,14 +109,17 @@ def fleet(
             "page_size": page_size,
         },
     )
-    service = as_service(model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, engine)
+    service = as_service(
+        model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
+        speculation=speculation,
+    )  # fmt: skip
     price_table = {} if prices is None else as_prices(prices)
     known = {_name(as_device(key)): price for key, price in price_table.items()}
     targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
     most, spare = as_integer("max_count", max_count), as_real("deviations", deviations, zero=True)
     minimised = as_choice("objective", objective, OBJECTIVES)
     options, refused = [], []
-    for device in _devices(hardware, price_table):
+    for device in as_devices(hardware, price_table):
         name = _name(device)
         if minimised == "cost" and name not in known:
             raise InputError(f"prices: none for {name}; allowed: a price for each device if objective = 'cost'")
@@ -137,7 +144,7 @@ def fleet(
     )
 
 
-def _devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
+def as_devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
     """List the devices to choose from, without duplicates."""
     if hardware is None:
         if not prices:
@@ -157,15 +164,19 @@ def _name(device: Hardware) -> str:
 
 
 def _layouts(layouts: Iterable[Layout] | None, service: Service, device: Hardware, most: int) -> list[Layout]:
-    if layouts is None:
-        return default_layouts(service, device, most)
+    return default_layouts(service, device, most) if layouts is None else as_layouts(layouts, service)
+
+
+def as_layouts(layouts: object, service: Service) -> list[Layout]:
+    """Validate layouts of a model, at least one."""
     if not isinstance(layouts, Iterable):
         raise InputError(f"layouts: {shown(layouts)} given; allowed: a list of iomodel.Layout")
-    candidates = list(layouts)
-    for layout in candidates:
+    candidates = []
+    for layout in layouts:
         if not isinstance(layout, Layout):
             raise InputError(f"layouts: {shown(layout)} given; allowed: a list of iomodel.Layout")
         layout.check(service.model)
+        candidates.append(layout)
     if not candidates:
         raise InputError("layouts: an empty list given; allowed: at least one layout")
     return candidates

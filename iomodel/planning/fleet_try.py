@@ -20,7 +20,7 @@ def replica(service: Service, device: Hardware, memory: Fit, deviations: float) 
     """Model one replica, with its steps computed on demand."""
     steps = ReplicaSteps(service, device)
     step = BatchTimes(steps.decode_seconds)
-    return Replica(steps.prefill().seconds, steps.occupied(), step, service.steps, memory.fits, deviations)
+    return Replica(steps.first_token_seconds(), steps.occupied(), step, service.steps, memory.fits, deviations)
 
 
 def tried_on(

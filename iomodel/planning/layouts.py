@@ -14,6 +14,8 @@ from iomodel.planning.step.layout import Layout
 SERVER = 8
 """Most ranks of tensor parallelism: the devices of a common server."""
 STAGES = (1, 2, 4, 8)
+MOST_RANKS = 1024
+"""Largest degree of a layout that is tried."""
 
 
 def degrees(model: ModelSpec, allowed: Iterable[int]) -> list[int]:
@@ -27,11 +29,7 @@ def degrees(model: ModelSpec, allowed: Iterable[int]) -> list[int]:
 
 
 def _shared_by(model: ModelSpec, ranks: int) -> bool:
-    try:
-        Layout(tensor_parallel=ranks).check(model)
-    except InputError:
-        return False
-    return True
+    return _divides(model, Layout(tensor_parallel=ranks))
 
 
 def default_layouts(service: Service, device: Hardware, most: int) -> list[Layout]:
@@ -51,6 +49,32 @@ def default_layouts(service: Service, device: Hardware, most: int) -> list[Layou
         if any(_holds(service.laid_out(layout), device) for layout in tried):
             break
     return tried
+
+
+def every_layout(model: ModelSpec, most: int) -> list[Layout]:
+    """List all layouts of up to `most` devices with powers of two as degrees.
+
+    >>> from iomodel.models.registry import model
+    >>> [(layout.tensor_parallel, layout.pipeline_parallel) for layout in every_layout(model("llama-3-8b"), 4)]
+    [(1, 1), (1, 2), (1, 4), (2, 1), (2, 2), (4, 1)]
+    """
+    powers = [1 << power for power in range(min(most, MOST_RANKS).bit_length())]
+    experts = powers if any(layer.mlp is not None and layer.mlp.experts for layer in model.counted) else [1]
+    tried = (
+        Layout(tensor_parallel=tensor, pipeline_parallel=stages, expert_parallel=many)
+        for tensor in powers
+        for stages in powers
+        for many in experts
+    )
+    return [layout for layout in tried if layout.devices <= most and _divides(model, layout)]
+
+
+def _divides(model: ModelSpec, layout: Layout) -> bool:
+    try:
+        layout.check(model)
+    except InputError:
+        return False
+    return True
 
 
 def _holds(service: Service, device: Hardware) -> bool:

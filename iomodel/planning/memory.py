@@ -17,7 +17,7 @@ from iomodel.planning.engines import Engine
 from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.text import gigabytes, layout_text
-from iomodel.planning.weights import stage_layers, stage_weights
+from iomodel.planning.weights import draft_weights, stage_layers, stage_weights
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.dtypes import known_kv_dtype, served
 
@@ -35,6 +35,8 @@ class Fit(Record):
     token_bytes, request_bytes : int
         KV cache and keys of indexers of the first token, and of a complete request; windows hold at most their
         width, in whole pages. A request also holds its recurrent states [B].
+    shared_bytes : int
+        Cache of the prefix that all requests share, held once on the device [B].
     groups : int
         Data-parallel groups of ranks, each with separate requests [-].
     block : int
@@ -55,11 +57,12 @@ class Fit(Record):
     block: int = 1
     overhead_low: int | None = None
     overhead_high: int | None = None
+    shared_bytes: int = 0
 
     @property
     def left(self) -> int:
-        """Memory left for the KV cache; negative if the weights do not fit [B]."""
-        return self.usable - self.weights - self.overhead
+        """Memory left for the caches of requests; negative if the weights do not fit [B]."""
+        return self.usable - self.weights - self.overhead - self.shared_bytes
 
     @property
     def fits(self) -> int:
@@ -83,7 +86,7 @@ class Fit(Record):
 
     def needed(self, batch: int) -> int:
         """Compute the device memory that a number of requests would need [B]."""
-        used = self.weights + self.overhead + -(-batch // self.groups) * self.request_bytes
+        used = self.weights + self.overhead + self.shared_bytes + -(-batch // self.groups) * self.request_bytes
         return -(-used * self.capacity // self.usable)
 
 
@@ -98,16 +101,23 @@ def fit(service: Service, device: Hardware) -> Fit:
     stages = []
     for place, layers in enumerate(stage_layers(service.model, service.layout)):
         token = sum(kv_bytes(layer, 1, service, paged=False) for layer in layers)
-        request = request_bytes(service, Counter(layers), service.tokens)
+        counted = Counter(layers)
+        request = own_bytes(service, counted, service.tokens)
+        shared = request_bytes(service, counted, service.shared_tokens) if service.shared_tokens else 0
         weights = stage_weights(service, layers, place)
+        draft = service.draft
+        if draft is not None and place == service.layout.pipeline_parallel - 1:
+            weights += draft_weights(service)
+            request += own_bytes(draft, draft.model.counted, service.tokens)
+            shared += request_bytes(draft, draft.model.counted, service.shared_tokens) if service.shared_tokens else 0
         groups = service.layout.data_parallel
         if service.engine is None:
             total = capacity(device)
             usable = int(Fraction(repr(service.memory_utilization or UTILIZATION)) * total)
             overhead = OVERHEAD if service.overhead_bytes is None else service.overhead_bytes
-            stages.append(Fit(total, usable, weights, overhead, token, request, groups))
+            stages.append(Fit(total, usable, weights, overhead, token, request, groups, shared_bytes=shared))
         else:
-            stages.append(_engine_fit(service.engine, service, device, layers, (token, request, weights)))
+            stages.append(_engine_fit(service.engine, service, device, layers, (token, request, weights), shared))
     return min(stages, key=lambda stage: (stage.fits, stage.left - stage.request_bytes))
 
 
@@ -120,7 +130,12 @@ def most_requests(service: Service, device: Hardware) -> int:
 
 
 def _engine_fit(
-    engine: Engine, service: Service, device: Hardware, layers: Sequence[DecoderLayer], sizes: tuple[int, int, int]
+    engine: Engine,
+    service: Service,
+    device: Hardware,
+    layers: Sequence[DecoderLayer],
+    sizes: tuple[int, int, int],
+    shared: int,
 ) -> Fit:
     """Compute the memory of a stage as an engine divides it."""
     token, request, weights = sizes
@@ -133,7 +148,7 @@ def _engine_fit(
     if service.overhead_bytes is not None:
         overhead, low, high = service.overhead_bytes, None, None
     total, groups = seen_capacity(device), layout.data_parallel
-    return Fit(total, kept.usable, weights, overhead, token, request, groups, engine.block, low, high)
+    return Fit(total, kept.usable, weights, overhead, token, request, groups, engine.block, low, high, shared)
 
 
 def request_bytes(service: Service, counted: Mapping[DecoderLayer, int], tokens: int) -> int:
@@ -141,6 +156,21 @@ def request_bytes(service: Service, counted: Mapping[DecoderLayer, int], tokens:
     return sum(
         repeats * (kv_bytes(layer, tokens, service) + state_bytes(layer, service.layout))
         for layer, repeats in counted.items()
+    )
+
+
+def own_bytes(service: Service, counted: Mapping[DecoderLayer, int], tokens: int) -> int:
+    """Compute the memory of a request without the prefix that all requests share [B].
+
+    A layer with a window holds its last tokens, which a prefix before them does not shorten.
+    """
+    shared = service.shared_tokens
+    if not shared:
+        return request_bytes(service, counted, tokens)
+    return sum(
+        repeats * (max(whole - kv_bytes(layer, shared, service), rest) + state_bytes(layer, service.layout))
+        for layer, repeats in counted.items()
+        for whole, rest in [(kv_bytes(layer, tokens, service), kv_bytes(layer, tokens - shared, service))]
     )
 
 

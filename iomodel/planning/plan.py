@@ -11,9 +11,11 @@ from iomodel.planning.figures import Figures, figures
 from iomodel.planning.layouts import least_layout
 from iomodel.planning.memory import Fit, fit, most_requests, too_large
 from iomodel.planning.numbers import as_real
+from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.result import Plan
 from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import Service, as_service
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.precision import with_precision
 from iomodel.planning.step.search import crossover_context
@@ -46,6 +48,8 @@ def plan(
     memory_utilization: float | None = None,
     overhead_bytes: int | None = None,
     engine: str | None = None,
+    prefix_cache: PrefixCache | None = None,
+    speculation: Speculation | None = None,
     sensitivity: bool = False,
 ) -> Plan:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
@@ -81,6 +85,10 @@ def plan(
         Memory for anything but weights and cache on each device [B]; by default 2 GiB, or estimated for the engine.
     engine : str, optional
         Engine whose memory, blocks, batches and host time are assumed: "vllm", "sglang" or "tensorrt-llm".
+    prefix_cache : PrefixCache, optional
+        Tokens of prompts that are cached before their prefill: a shared prefix, or a hit rate.
+    speculation : Speculation, optional
+        Drafts that the model verifies in each step, and their acceptance.
     sensitivity : bool
         Compute the effect of one more GB/s, GB, SM and TFLOP/s.
 
@@ -110,7 +118,10 @@ def plan(
     )
     device, devices = as_device(hardware), as_integer("count", count)
     first = Layout() if layout is None else layout
-    service = as_service(model, prompt, output, first, types, memory_utilization, overhead_bytes, engine)
+    service = as_service(
+        model, prompt, output, first, types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
+        speculation=speculation,
+    )  # fmt: skip
     price = None if price_per_hour is None else as_real("price_per_hour", price_per_hour)
     if layout is None:
         service = service.laid_out(least_layout(service, device, devices))
@@ -146,6 +157,9 @@ def plan(
         crossover_context=_crossover(service, device, size),
         price_per_hour=price,
         batches=_batches(service, device, reached),
+        prefix_cache=service.prefix_cache,
+        speculation=service.speculation,
+        page_size=service.page_size,
         sensitivities=sensitivities(service, device, batch if batch is None else size, replicas) if sensitivity else (),
     )
 

@@ -10,7 +10,9 @@ from iomodel.common.results import plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.figures import Figures
 from iomodel.planning.memory import Fit
+from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.sensitivity import Sensitivity
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.step import Layout, StepTime
 from iomodel.planning.tables import tables
 
@@ -34,7 +36,7 @@ class Plan(Result, Tabular):
     figures : Figures
         Figures of one replica with a full batch.
     prefill, decode : StepTime
-        A prefill, and the decode step in the middle of the output.
+        A prefill, and the decode step in the middle of the output, which verifies drafts if there are any.
     prefill_bound, decode_bound : str
         Limiting resource of each: ``weights``, ``KV cache``, ``matrix``, ``communication`` or another part.
     throughput_bound : str
@@ -48,6 +50,12 @@ class Plan(Result, Tabular):
         Figures of the replica at other batches.
     sensitivities : tuple of Sensitivity
         Effect of one more unit of each resource, if requested.
+    prefix_cache : PrefixCache or None
+        Prefix cache of the engine, if any.
+    speculation : Speculation or None
+        Drafts, if any.
+    page_size : int or None
+        Tokens per page of the cache; None for single tokens.
     """
 
     derived = (
@@ -79,6 +87,9 @@ class Plan(Result, Tabular):
     price_per_hour: float | None
     batches: tuple[Figures, ...]
     sensitivities: tuple[Sensitivity, ...] = ()
+    prefix_cache: PrefixCache | None = None
+    speculation: Speculation | None = None
+    page_size: int | None = None
 
     @property
     def batch(self) -> int:

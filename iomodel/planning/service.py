@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -13,6 +14,8 @@ from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.engines import Engine, as_engine
 from iomodel.planning.numbers import as_share
+from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.speculation import OWN, Speculation, draft_layout
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.precision import as_linear_dtype
 from iomodel.workloads.call import ELEMENT_SIZE
@@ -46,6 +49,10 @@ class Service:
         Engine whose memory, blocks and batches are assumed.
     step_tokens : int or None
         Most tokens of a step; None for the default of the engine.
+    prefix_cache : PrefixCache or None
+        Tokens of prompts that are cached before their prefill.
+    speculation : Speculation or None
+        Drafts that the model verifies.
     """
 
     model: ModelSpec
@@ -57,6 +64,8 @@ class Service:
     overhead_bytes: int | None
     engine: Engine | None = None
     step_tokens: int | None = None
+    prefix_cache: PrefixCache | None = None
+    speculation: Speculation | None = None
 
     @property
     def name(self) -> str:
@@ -83,6 +92,31 @@ class Service:
         """Devices of a replica [-]."""
         return self.layout.devices
 
+    @property
+    def page_size(self) -> int | None:
+        """Tokens per page of the cache; None for single tokens."""
+        page: int | None = self.types.get("page_size")
+        return page
+
+    @property
+    def shared_tokens(self) -> int:
+        """Tokens of the prefix that all requests share and that is stored once [-]."""
+        return 0 if self.prefix_cache is None else self.prefix_cache.shared(self.page_size)
+
+    @cached_property
+    def draft(self) -> Service | None:
+        """The same service by the model that computes the drafts; None without one."""
+        spec = None if self.speculation is None else self.speculation.model_of(self.model)
+        if self.speculation is None or spec is None:
+            return None
+        own = self.speculation.draft == OWN
+        types = self.types if own else FrozenDict({**self.types, "weight_dtype": None})
+        return replace(self, model=spec, layout=draft_layout(spec, self.layout), types=types, speculation=None)
+
+    def cached(self, prompt: int) -> int:
+        """Compute the tokens of a prompt that are cached before its prefill [-]."""
+        return 0 if self.prefix_cache is None else self.prefix_cache.cached(prompt, self.page_size)
+
     def laid_out(self, layout: Layout) -> Service:
         """Return the service with another layout."""
         return replace(self, layout=layout)
@@ -98,6 +132,8 @@ def as_service(
     overhead_bytes: object,
     engine: object = None,
     step_tokens: object = None,
+    prefix_cache: object = None,
+    speculation: object = None,
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
     spec = model if isinstance(model, ModelSpec) else find_model(model)
@@ -108,6 +144,14 @@ def as_service(
     if most is not None and tokens > most:
         raise InputError(f"prompt + output: {tokens:,} tokens given; allowed: at most {most:,}, the model's positions")
     layout.check(spec)
+    if prefix_cache is not None:
+        if not isinstance(prefix_cache, PrefixCache):
+            raise InputError(f"prefix_cache: {shown(prefix_cache)} given; allowed: an iomodel.PrefixCache")
+        prefix_cache.check(lengths["prompt"])
+    if speculation is not None:
+        if not isinstance(speculation, Speculation):
+            raise InputError(f"speculation: {shown(speculation)} given; allowed: an iomodel.Speculation")
+        speculation.model_of(spec)
     return Service(
         model=spec,
         **lengths,
@@ -117,6 +161,8 @@ def as_service(
         overhead_bytes=None if overhead_bytes is None else as_integer("overhead_bytes", overhead_bytes, least=0),
         engine=as_engine(engine),
         step_tokens=None if step_tokens is None else as_integer("step_tokens", step_tokens),
+        prefix_cache=prefix_cache,
+        speculation=speculation,
     )
 
 

@@ -59,10 +59,19 @@ class ReplicaSteps:
 
     def __init__(self, service: Service, device: Hardware) -> None:
         self.service, self.device = service, device
+        self.draft = None if service.draft is None else ReplicaSteps(service.draft, device)
 
     def prefill(self, prompt: int | None = None, batch: int = 1) -> StepTime:
-        """Time the prefill of prompts, by default one of the service, with logits for their last tokens only."""
-        return self.chunk(prompt or self.service.prompt, prompt or self.service.prompt, batch)
+        """Time the prefill of prompts, by default one of the service, with logits for their last tokens only.
+
+        Tokens in the prefix cache are keys that are not computed again.
+        """
+        keys = prompt or self.service.prompt
+        return self.chunk(keys - self.service.cached(keys), keys, batch)
+
+    def first_token_seconds(self) -> float:
+        """Compute the time of a prefill of the service [s], that of its drafts included."""
+        return self.prefill().seconds + (0.0 if self.draft is None else self.draft.prefill().seconds)
 
     def chunk(self, queries: int, keys: int, batch: int = 1) -> StepTime:
         """Time the prefill of a chunk of a prompt, with `keys` visible to its last token."""
@@ -77,26 +86,51 @@ class ReplicaSteps:
 
         A prompt occupies one data-parallel group; each of the others takes another prompt meanwhile.
         """
-        return self.prefill().stage_seconds / self.service.layout.data_parallel
+        drafted = 0.0 if self.draft is None else self.draft.prefill().seconds
+        return (self.prefill().stage_seconds + drafted) / self.service.layout.data_parallel
 
     def decode(self, batch: int, context: int) -> StepTime:
-        """Time one token for each request of a batch with `context` visible keys, including the new one.
+        """Time one step for each request of a batch with `context` visible keys, including the new one.
 
-        A pipeline divides the batch into one part per stage, so a step is that of one part.
+        A pipeline divides the batch into one part per stage, so a step is that of one part. With speculation the step
+        verifies the drafts behind the new token.
         """
-        return self._step(-(-batch // self.service.layout.pipeline_parallel), 1, context)
+        more = 0 if self.service.speculation is None else self.service.speculation.tokens
+        return self._verified(batch, context, more)
+
+    def _verified(self, batch: int, context: int, more: int) -> StepTime:
+        cache = self.service.prefix_cache
+        shared = self.service.shared_tokens if cache is not None and cache.cascade else 0
+        part = -(-batch // self.service.layout.pipeline_parallel)
+        logits: Logits = "all" if more else "last"
+        return self._step(part, 1 + more, context + more, logits, shared)
 
     def decode_seconds(self, batch: int) -> float:
         """Compute the mean time between tokens of a request, over the output [s].
 
-        In a pipeline this is the latency of one part of the batch, or the time of all parts in the longest stage.
+        In a pipeline this is the latency of one part of the batch, or the time of all parts in the longest stage. With
+        speculation it is that of drafts and verification over the expected tokens of a step.
         """
+        speculation, stages = self.service.speculation, self.service.layout.pipeline_parallel
 
         def seconds(context: int) -> float:
             timed = self.decode(batch, context)
-            return max(timed.seconds, timed.stage_seconds * self.service.layout.pipeline_parallel)
+            took = max(timed.seconds, timed.stage_seconds * stages)
+            if speculation is None:
+                return took
+            alone = self._verified(batch, context, 0)  # more queries never take less
+            took = max(took, alone.seconds, alone.stage_seconds * stages)
+            return (took + speculation.tokens * self._draft_seconds(batch, context)) / speculation.tokens_per_step
 
         return mean_between(self.bends(), seconds)
+
+    def _draft_seconds(self, batch: int, context: int) -> float:
+        """Compute the time of one draft token for each request [s]."""
+        if self.draft is None:
+            return 0.0
+        own, drafts = self.service.layout, self.draft.service.layout
+        groups = own.data_parallel // drafts.data_parallel  # each computes its own drafts
+        return self.draft.decode(-(-batch // (groups * own.pipeline_parallel)), context).seconds
 
     def bends(self) -> list[tuple[int, int]]:
         """Split the contexts of the output where a window is full or a chunk begins; steps grow evenly in between."""
@@ -113,9 +147,9 @@ class ReplicaSteps:
         ends = sorted(cut for cut in cuts if first <= cut < last)[:CUTS]
         return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
 
-    def _step(self, batch: int, q_len: int, kv_len: int, logits: Logits = "last") -> StepTime:
+    def _step(self, batch: int, q_len: int, kv_len: int, logits: Logits = "last", shared_keys: int = 0) -> StepTime:
         service = self.service
-        options = (*service.types.items(), ("logits", logits))
+        options = (*service.types.items(), ("logits", logits), ("shared_keys", shared_keys))
         return _timed(_Same(service.model), _Same(self.device), batch, q_len, kv_len, service.layout, options)
 
 

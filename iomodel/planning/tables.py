@@ -37,6 +37,7 @@ def _memory(plan: Plan) -> list[Row]:
         ("  usable", gigabytes(fit.usable)),
         ("  weights", gigabytes(fit.weights)),
         ("  overhead", gigabytes(fit.overhead)),
+        *_shared(plan),
         ("  left for the KV cache", gigabytes(fit.left)),
         ("KV cache per token, on one device", f"{fit.token_bytes:,} B"),
         ("KV cache per request, on one device", f"{fit.request_bytes:,} B"),
@@ -44,13 +45,30 @@ def _memory(plan: Plan) -> list[Row]:
     ]
 
 
+def _shared(plan: Plan) -> list[Row]:
+    cache = plan.prefix_cache
+    if cache is None:
+        return []
+    cached = f"{cache.cached(plan.prompt, plan.page_size):,}"
+    return [(f"  shared prefix; prompts find {cached} tokens cached", gigabytes(plan.memory.shared_bytes))]
+
+
+def _drafts(plan: Plan) -> list[Row]:
+    drafts = plan.speculation
+    if drafts is None:
+        return []
+    return [(f"tokens of a step, of 1 and {drafts.tokens} drafts", f"{drafts.tokens_per_step:.3g}")]
+
+
 def _times(plan: Plan) -> list[Row]:
     reached = plan.figures
+    per_token = "decode step" if plan.speculation is None else "decode step per token"
     context = "never" if plan.crossover_context is None else f"{plan.crossover_context:,} tokens"
     return [
         ("batch per replica", f"{reached.batch:,}"),
         (f"TTFT without a queue, bound by {plan.prefill_bound}", seconds(reached.ttft)),
-        (f"decode step, bound by {plan.decode_bound}", seconds(reached.step)),
+        *_drafts(plan),
+        (f"{per_token}, bound by {plan.decode_bound}", seconds(reached.step)),
         ("TPOT with the prefills in between", seconds(reached.tpot)),
         ("attention overtakes the products at", context),
     ]

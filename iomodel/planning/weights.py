@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from iomodel.models.registry import DecoderLayer, ModelSpec
 from iomodel.planning.service import Service
+from iomodel.planning.speculation import OWN
 from iomodel.planning.step.layout import Layout, layer_linears
 from iomodel.workloads.dtypes import QUANTISED, in_bytes, known_dtype, served
 
@@ -63,6 +64,19 @@ def stage_weights(service: Service, layers: Sequence[DecoderLayer], place: int) 
         by_type = layer_weights(layer, model.hidden_size, layout, types, service.types.get("weight_dtype") is None)
         total.update({dtype: times * elements for dtype, elements in by_type.items()})
     return total.bytes
+
+
+def draft_weights(service: Service) -> int:
+    """Compute the weights of the drafts on a rank [B]; a further layer shares the tables of its model."""
+    draft = service.draft
+    if draft is None:
+        return 0
+    if service.speculation is None or service.speculation.draft != OWN:
+        return stage_weights(draft, draft.model.layers, 0)
+    types, released = weight_types(draft), draft.types.get("weight_dtype") is None
+    weights = layer_weights(draft.model.layers[0], draft.model.hidden_size, draft.layout, types, released)
+    weights[types.rest] += sum(side.in_features * side.out_features for side in draft.model.side)
+    return weights.bytes
 
 
 def layer_weights(

@@ -8,6 +8,7 @@ from iomodel.plots.breakdown import breakdown
 from iomodel.plots.canvas import save
 from iomodel.plots.crossover import crossover
 from iomodel.plots.feasible import feasible_tiles
+from iomodel.plots.pareto import pareto
 from iomodel.plots.roofline import Point, roofline
 from iomodel.plots.roofs import Roofs, roofs
 from iomodel.plots.staircase import staircase
@@ -20,6 +21,7 @@ __all__ = [
     "breakdown",
     "crossover",
     "feasible_tiles",
+    "pareto",
     "roofline",
     "roofs",
     "save",

@@ -174,6 +174,25 @@ class Clock:
         """Find the fastest launch configuration of a tile; raise InfeasibleError if none fits."""
         if not self.placements:
             return self._bare(tiles)
+        fitting = self._fitting(tiles, given)
+        if len(fitting) > 1:
+            quick = [self._ranked(tiles, choice) for choice in fitting]
+            fitting = [fitting[quick.index(min(quick))]]
+        return self.timed(tiles, *fitting[0])
+
+    def least_seconds(self, tiles: Mapping[str, int], given: Mapping[str, Any]) -> float:
+        """Time the fastest launch configuration of a tile [s], without the bounds of its DRAM traffic."""
+        if not self.placements:
+            return self._bare(tiles).seconds
+        return min(self._ranked(tiles, choice) for choice in self._fitting(tiles, given))
+
+    def _ranked(self, tiles: Mapping[str, int], choice: tuple[Placement, Launch, int]) -> float:
+        placement, launch, blocks = choice
+        launched = replace(self.launched(launch), blocks_per_sm=max(1, blocks))
+        return float(self.seconds_over(self.demand(placement.widths, tiles), launched))
+
+    def _fitting(self, tiles: Mapping[str, int], given: Mapping[str, Any]) -> list[tuple[Placement, Launch, int]]:
+        """List the launch configurations that fit, with their blocks per SM, or raise InfeasibleError."""
         fitting: list[tuple[Placement, Launch, int]] = []
         tried = []
         for placement, launch in self.launches(given):
@@ -183,16 +202,7 @@ class Clock:
                 fitting.append((placement, launch, occupied.blocks_per_sm))
             tried.append((placement, launch))
         if fitting:
-            placement, launch, blocks = fitting[0]
-            if len(fitting) > 1:
-                quick = [
-                    self.seconds_over(
-                        self.demand(way.widths, tiles), replace(self.launched(launch), blocks_per_sm=max(1, blocks))
-                    )
-                    for way, launch, blocks in fitting
-                ]
-                placement, launch, blocks = fitting[quick.index(min(quick))]
-            return self.timed(tiles, placement, launch, blocks)
+            return fitting
         if not tried:
             raise refused_launch(given, (launch for _, launch in self.launches({})))
         raise self._misfit(tiles, tried)

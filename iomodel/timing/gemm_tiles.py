@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from iomodel.devices.device import Hardware
 from iomodel.timing.shared_memory import WarpLayout
@@ -108,16 +108,17 @@ def _blocks_per_sm(device: Hardware, layer: Linear, block_m: int, block_n: int, 
 
 def layout(device: Hardware, tile: Tile, layer: Linear) -> WarpLayout:
     """Lay the warps of a block over its tile; matrix units with accumulators read operands directly."""
-    has_accumulator = device.memory.accumulator.per_sm is not None
+    warps = max(1, min(8, tile.block_m * tile.block_n // 4096))
+    together = device.compute.mma.warpgroup_rows is not None
+    return _layout(warps, together, device.memory.accumulator.per_sm is not None, ELEMENT_SIZE[layer.dtype])
+
+
+@lru_cache(maxsize=256)
+def _layout(warps: int, together: bool, has_accumulator: bool, element_size: int) -> WarpLayout:
     operands = (
         frozenset({frozenset({"row", "term"}), frozenset({"term", "column"})}) if has_accumulator else frozenset()
     )
-    return WarpLayout(
-        warps=(max(1, min(8, tile.block_m * tile.block_n // 4096)), 1),
-        together=device.compute.mma.warpgroup_rows is not None,
-        registers=operands,
-        element_size=ELEMENT_SIZE[layer.dtype],
-    )
+    return WarpLayout(warps=(warps, 1), together=together, registers=operands, element_size=element_size)
 
 
 def wave_trips(layer: Linear, tile: Tile, at_once: int, capacity: int) -> tuple[int, int]:

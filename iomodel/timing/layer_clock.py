@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, algorithm
@@ -17,8 +18,9 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InfeasibleError
 from iomodel.nests.execution import PIPELINED
+from iomodel.timing.gemm_ranking import ROWS, rank, streamed
 from iomodel.timing.gemm_tiles import Tile, candidates, fitting, layout, wave_trips
-from iomodel.timing.kernel_time import KernelTime, Launched, kernel_time
+from iomodel.timing.kernel_time import KernelTime, Launched, elapsed, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import added
 from iomodel.timing.parameters import DEFAULT, Parameters
@@ -27,6 +29,8 @@ from iomodel.timing.work_at_point import demands
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
+MOST_ROWS = 1 << 40
+"""Most rows of a layer whose tiles are ranked in arrays of floats, exactly [rows]."""
 MOST = 1 << 16
 """Cached results of a clock."""
 REACHED = {"fp8": 0.7, "int8": 0.7, "fp4": 0.6}
@@ -41,6 +45,7 @@ class LayerClock:
     device: Hardware
     parameters: Parameters = DEFAULT
     known: dict[Any, Span] = field(default_factory=dict, compare=False, repr=False)
+    ranked: dict[tuple[str | None, Linear], tuple[Tile, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def linear(self, *layers: Linear, products: str | None = None) -> Span:
         """Time layers of one width and different rows (experts) in one launch, at the fastest tile.
@@ -91,25 +96,23 @@ class LayerClock:
         """
         first = layers[0]
         known = rates(self.device, first.dtype if products is None else products)
-        # The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
-        reached = known.matrix if known.matrix < known.peak else REACHED.get(known.dtype, 1.0) * known.peak
         free = replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * _share(known)))
-        flops = sum(layer.flops for layer in layers)
-        competing = candidates(self.device, layers, known.units, splits)
         if tiles is not None:
             competing = fitting(self.device, first, {**tiles, "splits": splits or 1})
-        best: tuple[float, list[KernelTime], Tile] | None = None
+        elif len(layers) == 1 and splits is None and name == "gemm" and first.rows <= MOST_ROWS:
+            competing = iter(self._ranked(first, known, free, products))
+        else:
+            competing = candidates(self.device, layers, known.units, splits)
+        best: tuple[float, list[KernelWork], Tile] | None = None
         for tile in competing:
-            kernels = [
-                self._timed(demand, free, Launched(layout(self.device, tile, first), tile.blocks_per_sm))
-                for demand in self._demands(name, layers, tile, known)
+            launched = Launched(layout(self.device, tile, first), tile.blocks_per_sm)
+            work = list(self._demands(name, layers, tile, known))
+            times = [
+                elapsed(demand, None, False, free, PIPELINED, launched, self.parameters).seconds for demand in work
             ]
-            floor = max(flops / reached, self._conversion(layers, tile, known, products))
-            if kernels[0].seconds < floor:
-                kernels[0] = replace(kernels[0], seconds=floor)
-            seconds = sum(kernel.seconds for kernel in kernels)
+            seconds = max(times[0], self._floor(layers, tile, known, products)) + sum(times[1:])
             if best is None or seconds < best[0]:
-                best = seconds, kernels, tile
+                best = seconds, work, tile
         if best is None:
             limit = self.device.sram_per_block
             wanted = "no tile of a linear layer" if tiles is None else f"no block of {dict(tiles)}"
@@ -118,7 +121,40 @@ class LayerClock:
                 least=limit + 1,
                 unit="B",
             )
-        return best[1], best[2]
+        _, work, tile = best
+        launched = Launched(layout(self.device, tile, first), tile.blocks_per_sm)
+        kernels = [self._timed(demand, free, launched) for demand in work]
+        floor = self._floor(layers, tile, known, products)
+        if kernels[0].seconds < floor:
+            kernels[0] = replace(kernels[0], seconds=floor)
+        return kernels, tile
+
+    def _ranked(self, layer: Linear, known: Rates, free: Rates, products: str | None) -> tuple[Tile, ...]:
+        """Return the fastest tile of a layer, if one fits; rank those of other numbers of rows along with it."""
+        tiles = self.ranked.get((products, layer))
+        if tiles is None:
+            layers = [layer] if layer.rows not in ROWS else [layer.model_copy(update={"rows": rows}) for rows in ROWS]
+            points = [(one, tile) for one in layers for tile in candidates(self.device, (one,), known.units)]
+            best: dict[Linear, tuple[float, tuple[Tile, ...]]] = dict.fromkeys(layers, (inf, ()))
+            first, others = rank(self.device, points, known, free, self.parameters) if points else ([], [])
+            for (one, tile), time, rest in zip(points, first, others, strict=True):
+                seconds = max(time, self._floor((one,), tile, known, products)) + rest
+                if seconds < best[one][0]:
+                    best[one] = seconds, (tile,)
+            while len(self.ranked) >= MOST:
+                self.ranked.pop(next(iter(self.ranked)), None)
+            self.ranked.update({(products, one): tiles for one, (_, tiles) in best.items()})
+            tiles = best[layer][1]
+        return tiles
+
+    def _floor(self, layers: tuple[Linear, ...], tile: Tile, known: Rates, products: str | None) -> float:
+        """Compute the least time of the first kernel [s].
+
+        The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
+        """
+        reached = known.matrix if known.matrix < known.peak else REACHED.get(known.dtype, 1.0) * known.peak
+        flops = sum(layer.flops for layer in layers)
+        return max(flops / reached, self._conversion(layers, tile, known, products))
 
     def _conversion(self, layers: tuple[Linear, ...], tile: Tile, known: Rates, products: str | None) -> float:
         """Time the conversion of weights narrower than the products, which every row of tiles repeats [s]."""
@@ -149,12 +185,7 @@ def _streamed(demand: KernelWork, layer: Linear, tile: Tile, capacity: int | Non
     """Add the DRAM traffic of a wave of blocks, which compute a rectangle of output tiles."""
     if not demand.products or capacity is None or at_once is None:
         return demand
-    over_x, over_w = wave_trips(layer, tile, at_once, capacity)
-    streamed = 0
-    for moved in demand.moved:
-        trips = over_x if moved.name == "X" else over_w if moved.name in ("W", "W_gate", "W_up") else 1
-        streamed += min(moved.requested, moved.distinct * trips)
-    return replace(demand, streamed=streamed)
+    return streamed(demand, *wave_trips(layer, tile, at_once, capacity))
 
 
 @per_device

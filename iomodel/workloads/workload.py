@@ -94,6 +94,13 @@ class Workload(Model):
         """Copy the workload with some fields changed, and validate the copy."""
         return type(self)(**{**{name: getattr(self, name) for name in type(self).model_fields}, **(update or {})})
 
+    def __hash__(self) -> int:
+        """Hash the fields, once: caches of times look the same call up again and again."""
+        known: int | None = self.__dict__.get("hashed")
+        if known is None:
+            known = self.__dict__["hashed"] = super().__hash__()
+        return known
+
     @cached_property
     def memo(self) -> dict[str, Any]:
         """Room for what others derive from the call and would derive again."""

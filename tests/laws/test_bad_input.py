@@ -28,6 +28,8 @@ COUNTS = iomodel.expressions("flash2")
 SIZES = {"q_len": 8, "head_dim": 4, "heads": 6, "kv_heads": 2, "value_dim": 4, "mask": "full", "direction": "forward"}
 FEATURES = {"dtype": "bf16", "kv_dtype": "fp8", "kv_scales": "head", "page_size": 4, "latent": False, "bias": True}
 SERVED = {"prompt": 8, "output": 1}
+CACHE = iomodel.PrefixCache(shared_tokens=4, hit_rate=0.5)
+DRAFTS = iomodel.Speculation(tokens=2, acceptance=0.5, draft="ngram")
 ONES = np.ones(4, dtype=np.float32)
 
 RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
@@ -45,6 +47,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Experts": (iomodel.Experts, {"loads": [8, 1], "in_features": 16, "hidden_features": 32, "weight_dtype": "fp8"}),
     "CrossEntropy": (iomodel.CrossEntropy, {"rows": 8, "in_features": 16, "vocab_size": 32, "dtype": "bf16"}),
     "Layout": (iomodel.Layout, {"tensor_parallel": 2, "pipeline_parallel": 1, "expert_parallel": 1}),
+    "PrefixCache": (iomodel.PrefixCache, {"shared_tokens": 64, "hit_rate": 0.5, "cascade": True}),
+    "Speculation": (iomodel.Speculation, {"tokens": 2, "acceptance": 0.5, "draft": "ngram"}),
     "Parameters": (iomodel.Parameters, {"step_clocks": 100.0, "kernel_launch": 1e-6}),
     "shard": (W.shard, {"ranks": 1}),
     "subs": (COUNTS.subs, {"block_q": 8, "heads": 2}),
@@ -173,7 +177,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     ),
     "step": (
         iomodel.step,
-        {"model": "llama-3-8b", "hardware": GPU, "batch": 1, "q_len": 1, "kv_len": 64, "layout": iomodel.Layout()},
+        {"model": "llama-3-8b", "hardware": GPU, "batch": 1, "q_len": 1, "kv_len": 64, "layout": iomodel.Layout()}
+        | {"shared_keys": 8},
     ),
     "plan": (
         iomodel.plan,
@@ -183,13 +188,67 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "count": 1,
             **SERVED,
             "price_per_hour": 2.5,
+            "prefix_cache": CACHE,
+            "speculation": DRAFTS,
             "precision": "fp8",
             "engine": "vllm",
         },
     ),
     "fleet": (
         iomodel.fleet,
-        {"model": "llama-3-8b", "hardware": [GPU], "load": 0.5, **SERVED, "ttft": 5.0, "tpot": 1.0, "max_count": 1},
+        {
+            "model": "llama-3-8b",
+            "hardware": [GPU],
+            "load": 0.5,
+            **SERVED,
+            "ttft": 5.0,
+            "tpot": 1.0,
+            "max_count": 1,
+            "prefix_cache": CACHE,
+        },
+    ),
+    "engine_flags": (
+        iomodel.engine_flags,
+        {"plan": iomodel.plan("llama-3-8b", GPU, **SERVED), "engine": "trtllm"},
+    ),
+    "engine_arguments": (iomodel.engine_arguments, {"command": "vllm serve meta-llama/Llama-3.1-8B -tp 2"}),
+    "disaggregate": (
+        iomodel.disaggregate,
+        {
+            "model": "llama-3-8b",
+            "prefill": GPU,
+            "decode": GPU,
+            **SERVED,
+            "link": 5e10,
+            "precision": "fp8",
+            "engine": "sglang",
+            "prefill_layout": iomodel.Layout(),
+            "decode_layout": iomodel.Layout(),
+            "batch": 2,
+            "load": 3.0,
+            "prices": {GPU: 2.5},
+        },
+    ),
+    "pareto": (
+        iomodel.pareto,
+        {
+            "model": "llama-3-8b",
+            "hardware": [GPU],
+            "prompt": 8,
+            "output": 2,
+            "layouts": [iomodel.Layout()],
+            "batches": [1],
+            "weight_dtypes": ["fp8"],
+            "kv_dtypes": ["fp8"],
+            "prices": {GPU: 2.5},
+            "ttft": 1.0,
+            "tpot": 1.0,
+            "percentile": "p50",
+            "power_utilization": 0.7,
+            "max_count": 1,
+            "precision": "fp8",
+            "engine": "vllm",
+        },
     ),
     "simulate": (
         iomodel.simulate,
@@ -205,6 +264,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "batch": 2,
             "host_seconds": 1e-3,
             "layout": iomodel.Layout(),
+            "prefix_cache": CACHE,
         },
     ),
     "simulate a trace": (

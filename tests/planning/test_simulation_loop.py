@@ -19,6 +19,7 @@ class Served:
     prompt: int
     output: int
     need: int
+    prefix: int = 0  # tokens before the prompt, in the cache
     cached: int = 0
     made: int = 0
     first: float = 0.0
@@ -78,12 +79,12 @@ def witness(calls: list[Served], clients: int, room: int, most: int, budget: int
         if not pieces and not active:
             now = waiting[0].arrival
             continue
-        contexts = [call.prompt + call.made for call in active]
+        contexts = [call.prefix + call.prompt + call.made for call in active]
         mean = sum(contexts) / len(contexts) if contexts else 0.0
         if pieces:
             took = other_time(sum(size for _, size in pieces) + len(active)) + 0.2 * (len(pieces) + len(active))
             for call, size in pieces:
-                took += whole_time(size) if size == call.prompt else chunk_time(size, call.cached + size)
+                took += whole_time(size) if size == call.prompt else chunk_time(size, call.prefix + call.cached + size)
             took += attention_beside(len(active), mean) if active else 0.0
         else:
             took = decode_time(len(active), mean)
@@ -112,6 +113,7 @@ def looped(run: Any, calls: list[Served], clients: int, room: int, most: int, *e
     inputs = [
         np.array([call.arrival for call in calls]),
         np.array([call.prompt for call in calls]),
+        np.array([call.prefix for call in calls]),
         np.array([call.output for call in calls]),
         np.array([call.need for call in calls]),
         np.array([whole_time(call.prompt) for call in calls]),
@@ -128,7 +130,7 @@ def looped(run: Any, calls: list[Served], clients: int, room: int, most: int, *e
         np.array([chunk_time(q, k) for k in caches for q in chunks]),
     ]
     count = len(calls)
-    state = [np.full(max(inputs[2]), -1), np.full(count, -1), np.zeros(count), np.zeros(count)]
+    state = [np.full(max(inputs[3]), -1), np.full(count, -1), np.zeros(count), np.zeros(count)]
     if lists:
         inputs, tables, state = ([array.tolist() for array in some] for some in (inputs, tables, state))
     totals = run(*inputs, clients, room, most, *engine, *tables, *state)
@@ -138,13 +140,15 @@ def looped(run: Any, calls: list[Served], clients: int, room: int, most: int, *e
 def calls_of(rows: Any, clients: int) -> list[Served]:
     times = np.cumsum([gap for gap, *_ in rows])
     return [
-        Served(0.0 if clients else float(time), prompt, output, need)
-        for time, (_, prompt, output, need) in zip(times, rows, strict=True)
+        Served(0.0 if clients else float(time), prompt, output, need, prefix)
+        for time, (_, prompt, output, need, prefix) in zip(times, rows, strict=True)
     ]
 
 
 requests = st.lists(
-    st.tuples(st.floats(0, 30), st.integers(1, 64), st.integers(1, 20), st.integers(1, 5)), min_size=1, max_size=12
+    st.tuples(st.floats(0, 30), st.integers(1, 64), st.integers(1, 20), st.integers(1, 5), st.integers(0, 9)),
+    min_size=1,
+    max_size=12,
 )
 
 
@@ -157,9 +161,9 @@ requests = st.lists(
     st.booleans(),
     st.sampled_from([0.0, 0.37]),
 )
-@example([(0.0, 64, 1, 1), (0.0, 3, 2, 1), (0.0, 5, 9, 1)], 0, 9, 4, 1, True, 0.0)
-@example([(0.0, 1, 1, 1), (0.0, 1, 1, 1)], 1, 5, 2, 2, False, 0.0)
-@example([(0.0, 8, 20, 5), (0.0, 8, 20, 5), (0.1, 8, 1, 1)], 0, 5, 4, 16, False, 0.0)
+@example([(0.0, 64, 1, 1, 0), (0.0, 3, 2, 1, 0), (0.0, 5, 9, 1, 0)], 0, 9, 4, 1, True, 0.0)
+@example([(0.0, 1, 1, 1, 0), (0.0, 1, 1, 1, 0)], 1, 5, 2, 2, False, 0.0)
+@example([(0.0, 8, 20, 5, 0), (0.0, 8, 20, 5, 0), (0.1, 8, 1, 1, 0)], 0, 5, 4, 16, False, 0.0)
 def test_the_loop_equals_a_loop_by_hand(rows, clients, room, most, budget, chunked, host):
     calls = calls_of(rows, clients)
     totals, first, last = looped(plain, calls, clients, room, most, budget, chunked, host)
@@ -175,7 +179,7 @@ def test_the_loop_equals_a_loop_by_hand(rows, clients, room, most, budget, chunk
 @pytest.mark.parametrize("chunked", [False, True])
 def test_machine_code_gives_the_same_numbers(chunked):
     chance = np.random.default_rng(3)
-    rows = [(chance.exponential(3), *map(int, chance.integers(1, (65, 21, 6)))) for _ in range(200)]
+    rows = [(chance.exponential(3), *map(int, chance.integers(1, (65, 21, 6, 9)))) for _ in range(200)]
     for clients in (0, 3):
         setting = (clients, 12, 6, 40, chunked, 0.25)
         python = looped(plain, calls_of(rows, clients), *setting)

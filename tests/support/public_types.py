@@ -69,11 +69,17 @@ MADE: dict[str, Callable[[], Any]] = {
     "Recurrence": lambda: iomodel.Recurrence(tokens=64, heads=4, key_heads=2, head_dim=16, gate="head", delta=True),
     "ModelSpec": lambda: iomodel.model("llama-3-8b"),
     "Layout": lambda: iomodel.Layout(tensor_parallel=4),
+    "PrefixCache": lambda: iomodel.PrefixCache(shared_tokens=64, hit_rate=0.5),
+    "Speculation": lambda: iomodel.Speculation(tokens=3, acceptance=0.8),
     "StepTime": lambda: iomodel.step("llama-3-8b", GPU, batch=1, q_len=1, kv_len=4096),
     "Plan": lambda: iomodel.plan("llama-3-8b", GPU, prompt=2048, output=256),
     "Fleet": lambda: iomodel.fleet(
         "llama-3-8b", GPU, load=20, prompt=2048, output=256, ttft=0.5, tpot=0.05, max_count=2
     ),
+    "EngineFlags": lambda: iomodel.engine_flags(MADE["Plan"](), "vllm"),
+    "Disaggregation": lambda: iomodel.disaggregate("llama-3-8b", GPU, GPU, prompt=64, output=8, link=5e10),
+    "Pareto": lambda: iomodel.pareto("llama-3-8b", GPU, prompt=64, output=8, batches=[1, 4], max_count=1, tpot=1.0),
+    "ParetoPoint": lambda: MADE["Pareto"]().front[0],
     "Simulation": lambda: iomodel.simulate("llama-3-8b", GPU, prompt=64, output=8, load=20.0, requests=5),
     "Parameters": iomodel.Parameters,
     "Execution": lambda: algorithm("flash2").execution["forward"],

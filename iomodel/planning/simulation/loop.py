@@ -54,7 +54,8 @@ def build(jit: Jit) -> Any:
 
     def serve(
         arrival: Any,  # of each request [s]; written where the loop is closed
-        prompt: Any,
+        prompt: Any,  # tokens of each request to prefill
+        cached: Any,  # tokens before them, which are in the cache
         output: Any,
         need: Any,  # memory of each request [B]
         whole: Any,  # attention of each prompt in one piece [s]
@@ -94,7 +95,7 @@ def build(jit: Jit) -> Any:
                 tokens = min(size - filled, allowed)
                 filled += tokens
                 sequences = 1
-                attention = chunk_at(chunks, caches, chunk_values, tokens, filled)
+                attention = chunk_at(chunks, caches, chunk_values, tokens, cached[admitted - 1] + filled)
                 partial = filled < size
             while (
                 not partial
@@ -113,7 +114,7 @@ def build(jit: Jit) -> Any:
                 if piece == size:
                     attention += whole[admitted]
                 else:
-                    attention += chunk_at(chunks, caches, chunk_values, piece, piece)
+                    attention += chunk_at(chunks, caches, chunk_values, piece, cached[admitted] + piece)
                     filled, partial = piece, True
                 admitted += 1
             peak = max(peak, used)
@@ -141,7 +142,7 @@ def build(jit: Jit) -> Any:
                 while request >= 0:
                     last[request] = now
                     used -= need[request]
-                    context -= prompt[request] + output[request]
+                    context -= cached[request] + prompt[request] + output[request]
                     running -= 1
                     done += 1
                     if clients and arrived < count:
@@ -160,7 +161,7 @@ def build(jit: Jit) -> Any:
                             arrived += 1
                     else:
                         running += 1
-                        context += prompt[request] + 1
+                        context += cached[request] + prompt[request] + 1
                         place = (turn + output[request] - 1) % ring
                         after[request] = ends[place]
                         ends[place] = request

@@ -9,6 +9,7 @@ from iomodel.common.display import Result, Table
 from iomodel.common.results import Record, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.memory import Fit
+from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.text import gigabytes, layout_text, seconds
 
@@ -73,6 +74,8 @@ class Simulation(Result, Tabular):
         Assumptions behind the figures.
     notes : tuple of str
         Warnings about the figures of the model's file.
+    prefix_cache : PrefixCache or None
+        Prefix cache of the engine, if any.
     """
 
     derived = ("requests_per_second", "tokens_per_second", "utilization", "mean_batch")
@@ -102,6 +105,7 @@ class Simulation(Result, Tabular):
     largest_bytes: int
     assumed: tuple[str, ...]
     notes: tuple[str, ...]
+    prefix_cache: PrefixCache | None = None
 
     @property
     def requests_per_second(self) -> float:

@@ -13,7 +13,7 @@ from iomodel.planning.service import Service
 from iomodel.planning.simulation.loop import compiled, plain
 from iomodel.planning.simulation.requests import Requests
 from iomodel.planning.simulation.result import Percentiles
-from iomodel.planning.simulation.table import StepTable, step_table
+from iomodel.planning.simulation.table import FEW, PER_OCTAVE, StepTable, spaced, step_table
 from iomodel.planning.steps import ReplicaSteps
 
 WORTH = 5_000_000
@@ -26,21 +26,48 @@ def tabulate(
     service: Service, device: Hardware, arriving: Requests, batch: int, budget: int, chunked: bool
 ) -> StepTable:
     """Tabulate the steps over the contexts and prompts of all requests."""
-    prompts = np.unique(arriving.prompt)
-    shortest, longest = int(prompts[0]), int(prompts[-1])
+    prompts, computed = np.unique(arriving.prompt), np.unique(arriving.prompt - cached_tokens(service, arriving))
+    shortest, longest, most = int(prompts[0]), int(prompts[-1]), int(computed[-1])
     last = int((arriving.prompt + np.maximum(arriving.output - 1, 1)).max())
     spanned = replace(service, prompt=shortest, output=last - shortest + 1)
-    together = min(budget, batch * longest) if chunked else max(longest, min(budget, batch * longest))
-    return step_table(ReplicaSteps(spanned, device), prompts, together, batch, budget, chunked)
+    together = min(budget, batch * most) if chunked else max(most, min(budget, batch * most))
+    return step_table(ReplicaSteps(spanned, device), computed, together, batch, budget, chunked, longest)
+
+
+def cached_tokens(service: Service, arriving: Requests) -> Any:
+    """Compute the tokens of each prompt that are cached before its prefill."""
+    lengths, places = np.unique(arriving.prompt, return_inverse=True)
+    return np.array([service.cached(int(length)) for length in lengths])[places]
+
+
+def whole_attention(service: Service, device: Hardware, table: StepTable, arriving: Requests, cached: Any) -> Any:
+    """Compute the attention of each prompt in one piece [s], interpolated over its length."""
+    if not cached.any():
+        return np.interp(arriving.prompt, table.lengths, table.attention)
+    steps = ReplicaSteps(service, device)
+    lengths = np.unique(arriving.prompt)
+    knots = lengths if len(lengths) <= FEW else np.array(spaced(int(lengths[0]), int(lengths[-1]), PER_OCTAVE))
+    knots = np.minimum(knots, lengths[-1])
+    return np.interp(arriving.prompt, knots, [steps.prefill(int(length)).attention_seconds for length in knots])
 
 
 def run(
-    table: StepTable, arriving: Requests, need: Any, room: int, batch: int, budget: int, chunked: bool, host: float
+    service: Service,
+    device: Hardware,
+    table: StepTable,
+    arriving: Requests,
+    need: Any,
+    room: int,
+    batch: int,
+    budget: int,
+    chunked: bool,
+    host: float,
 ) -> tuple[Any, tuple[Any, Any, Any]]:
     """Run the loop: its totals, and TTFT, TPOT and latency of the requests [s]."""
     count = len(need)
-    whole = np.interp(arriving.prompt, table.lengths, table.attention)
-    arrays: list[Any] = [arriving.arrival.copy(), arriving.prompt, arriving.output, need, whole]
+    cached = cached_tokens(service, arriving)
+    whole = whole_attention(service, device, table, arriving, cached)
+    arrays: list[Any] = [arriving.arrival.copy(), arriving.prompt - cached, cached, arriving.output, need, whole]
     limits = (arriving.concurrency or 0, room, batch, budget, chunked, host)
     tables: list[Any] = [
         table.contexts,

@@ -14,8 +14,9 @@ from iomodel.planning.engine_memory import step_limits
 from iomodel.planning.engines import Engine, as_engine
 from iomodel.planning.host import server_host
 from iomodel.planning.layouts import SERVER, least_layout
-from iomodel.planning.memory import Fit, fit, request_bytes, too_large
+from iomodel.planning.memory import Fit, fit, own_bytes, too_large
 from iomodel.planning.numbers import as_choice, as_real
+from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.simulation.requests import Requests, as_requests
 from iomodel.planning.simulation.result import Simulation
@@ -56,6 +57,7 @@ def simulate(
     memory_utilization: float | None = None,
     overhead_bytes: int | None = None,
     engine: str | None = None,
+    prefix_cache: PrefixCache | None = None,
 ) -> Simulation:
     """Simulate one serving engine step by step: percentiles of TTFT, TPOT and latency, throughput and utilisation.
 
@@ -98,6 +100,8 @@ def simulate(
     dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes, engine
         As for :func:`iomodel.plan`. With an engine, the time to the first token includes the host time of the prefill
         and of the server.
+    prefix_cache
+        As for :func:`iomodel.plan`.
 
     Raises
     ------
@@ -132,14 +136,19 @@ def simulate(
     host = as_real("host_seconds", host_seconds, zero=True)
     most = None if batch is None else as_integer("batch", batch)
     arriving = as_requests(prompt, output, trace, concurrency, load, requests, seed)
-    largest = int((arriving.prompt + arriving.output).argmax())
-    lengths = int(arriving.prompt[largest]), int(arriving.output[largest])
+    place = int((arriving.prompt + arriving.output).argmax())
+    lengths = int(arriving.prompt[place]), int(arriving.output[place])
     first = Layout() if layout is None else layout
     try:
-        service = as_service(model, *lengths, first, types, memory_utilization, overhead_bytes, serving)
+        service = as_service(
+            model, *lengths, first, types, memory_utilization, overhead_bytes, serving, prefix_cache=prefix_cache
+        )
+        if service.prefix_cache is not None:
+            place = int(arriving.prompt.argmin())
+            service.prefix_cache.check(int(arriving.prompt[place]))
     except InputError as error:
-        if arriving.rows is not None and str(error).startswith("prompt + output"):
-            raise InputError(f"{arriving.where(largest)}: {error}") from None
+        if arriving.rows is not None and str(error).startswith(("prompt + output", "prefix_cache.shared")):
+            raise InputError(f"{arriving.where(place)}: {error}") from None
         raise
     if layout is None:
         service = service.laid_out(least_layout(service, device, SERVER))
@@ -154,7 +163,7 @@ def simulate(
     most_running = min(limit, arriving.concurrency or limit, len(need))
     chunked = order == "chunked"
     table = tabulate(service, device, arriving, most_running, budget, chunked)
-    clock, times = run(table, arriving, need, memory.left, most_running, budget, chunked, host)
+    clock, times = run(service, device, table, arriving, need, memory.left, most_running, budget, chunked, host)
     seconds, busy, steps, decodes, together, peak = clock
     ttft, tpot, latency = times
     if serving is not None:
@@ -186,6 +195,7 @@ def simulate(
         largest_bytes=int(peak),
         assumed=_assumed(host, serving),
         notes=service.model.notes,
+        prefix_cache=service.prefix_cache,
     )
 
 
@@ -201,7 +211,7 @@ def _check_layout(layout: Layout) -> None:
 def _memory_of(service: Service, arriving: Requests) -> Any:
     """Compute the memory of each request [B]."""
     tokens, places = np.unique(arriving.prompt + arriving.output, return_inverse=True)
-    sizes = [request_bytes(service, service.model.counted, int(some)) for some in tokens]
+    sizes = [own_bytes(service, service.model.counted, int(some)) for some in tokens]
     return np.array(sizes)[places]
 
 

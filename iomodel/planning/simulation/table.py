@@ -55,7 +55,9 @@ class StepTable:
     chunk_attention: Any
 
 
-def step_table(steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budget: int, chunked: bool) -> StepTable:
+def step_table(
+    steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budget: int, chunked: bool, keys: int | None = None
+) -> StepTable:
     """Compute the table.
 
     Parameters
@@ -63,7 +65,7 @@ def step_table(steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budg
     steps : ReplicaSteps
         Steps of the replica; its service spans the contexts of all requests.
     prompts : array of int
-        Distinct prompts in ascending order [tokens].
+        Distinct numbers of tokens of prompts that are computed, in ascending order [tokens].
     longest : int
         Most tokens of prompts in a step [tokens].
     batch : int
@@ -72,6 +74,8 @@ def step_table(steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budg
         Tokens of a step [tokens].
     chunked : bool
         Tabulate chunks of prompts too.
+    keys : int, optional
+        Longest prompt, cached tokens included; by default the longest of `prompts` [tokens].
     """
     contexts = _contexts(steps)
     decode = np.empty((batch + 1, len(contexts)))
@@ -85,15 +89,15 @@ def step_table(steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budg
     own = prompts.tolist() if len(prompts) <= FEW else prompts[:1].tolist()
     piece = int(prompts[-1])
     knots: dict[int, tuple[float, float]] = {}
-    for tokens in [*own, *_spaced(least, longest + batch * chunked, PER_OCTAVE)]:
+    for tokens in [*own, *spaced(least, longest + batch * chunked, PER_OCTAVE)]:
         sequences = -(-tokens // piece)  # a step longer than the longest prompt has several
         each = -(-tokens // sequences)
-        timed = steps.prefill(each, sequences)
+        timed = steps.chunk(each, each, sequences)
         output = float(rows[1]) if sequences == 1 else steps.output_seconds(sequences)
         knots[sequences * each] = timed.seconds - timed.attention_seconds - output, timed.attention_seconds
     other, attention = np.array([knots[tokens] for tokens in sorted(knots)]).T
-    ends = (min(budget, piece), piece) if chunked else (1, 1)
-    chunks, caches = ([*_spaced(1, end - 1, 1)[:-1], end] for end in ends)
+    ends = (min(budget, piece), keys or piece) if chunked else (1, 1)
+    chunks, caches = ([*spaced(1, end - 1, 1)[:-1], end] for end in ends)
     grid = [[_chunk(steps, queries, keys) if chunked else 0.0 for queries in chunks] for keys in caches]
     return StepTable(
         contexts=np.array(contexts),
@@ -121,7 +125,7 @@ def _contexts(steps: ReplicaSteps) -> list[int]:
     return sorted(knots | {1 << power for power in range(first.bit_length(), last.bit_length())})
 
 
-def _spaced(least: int, most: int, per_octave: int) -> list[int]:
+def spaced(least: int, most: int, per_octave: int) -> list[int]:
     """List lengths from `least` to the first beyond `most`, evenly spaced in their logarithm."""
     knots, power = {least}, 0
     while max(knots) <= most:

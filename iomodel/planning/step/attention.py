@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.counting.bound_call import BoundCall
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InputError, IOModelError
+from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.solving.default_tiles import fastest_tiles
 from iomodel.studies.estimate import estimate
+from iomodel.timing.clock import clock_for
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.span import Span
 from iomodel.workloads.attention import Attention
@@ -34,6 +37,9 @@ FEW_ROWS = 128
 """Most rows of a packed group of heads at which keys are split among blocks, as in decoding [rows]."""
 
 
+_Choice = tuple[str, Mapping[str, int] | None, Mapping[str, Any]]
+
+
 @dataclass(frozen=True)
 class AttentionClock:
     """A timer of attention calls on one device."""
@@ -48,32 +54,46 @@ class AttentionClock:
         """Find the fastest algorithm and its time; raise the last error if no algorithm takes the call."""
         entry = self.known.get(call)
         if entry is None:
-            entry = self._fastest(call)
+            alike = _one_head(call)
+            entry = self._fastest(call) if alike == call else self.fastest(alike)
             if len(self.known) >= MOST:
                 self.known.pop(next(iter(self.known)), None)
             self.known[call] = entry
         return entry
 
     def _fastest(self, call: Attention) -> tuple[str, Span]:
-        best: tuple[str, Span] | None = None
+        best: tuple[float, _Choice] | None = None
         refused: IOModelError | None = None
         for name in NAMES if self.algorithm is None else (self.algorithm,):
             for options in self._options(name, call):
                 for tiles in self._tiles(name, call, options):
                     try:
-                        timed = self._timed(name, call, tiles, options)
+                        seconds = self._seconds(name, call, tiles, options)
                     except (
                         IOModelError
                     ) as error:  # the tile is too large, or the kernel does not support the call or device
                         refused = error
                         continue
-                    if best is None or timed.seconds < best[1].seconds:
-                        best = name, timed
+                    if best is None or seconds < best[0]:
+                        best = seconds, (name, tiles, options)
             if best is not None and not (name == "flash3" and _few(call)):
                 break  # flash2 covers devices and calls that the others do not support
         if best is None:
             raise refused or IOModelError(f"attention: no algorithm takes {call}")
-        return best
+        chosen, fastest, kernels = best[1]
+        return chosen, self._timed(chosen, call, fastest, kernels)
+
+    def _seconds(
+        self, name: str, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]
+    ) -> float:
+        """Rank a candidate by the time of its fastest launch [s]."""
+        if tiles is None:
+            return self._timed(name, call, tiles, options).seconds
+        bound = BoundCall.bind(name, call, options, tiled=bool(tiles.keys() - LAUNCH_NAMES))
+        known = rates(self.device, call.dtype)
+        clock = clock_for(name, call, self.device, bound.options, self.parameters, known)
+        launch = {entry: tiles[entry] for entry in LAUNCH_NAMES & tiles.keys()}
+        return clock.least_seconds(bound.sizes(tiles), launch)
 
     def _timed(self, name: str, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]) -> Span:
         result = estimate(name, call, self.device, tiles, parameters=self.parameters, **options)
@@ -128,6 +148,17 @@ class AttentionClock:
             return fastest_tiles(name, typical, self.device, self.parameters, None, options)[0]
         except IOModelError:
             return None
+
+
+def _one_head(call: Attention) -> Attention:
+    """Return the call with each group of heads as a sequence of its own, which takes the same time.
+
+    Calls of different tensor parallelism are then the same, unless a tensor has an entry per head.
+    """
+    if call.kv_heads == 1 or call.alibi or call.sinks or call.kv_scales is not None:
+        return call
+    heads = call.kv_heads
+    return call.model_copy(update={"batch": call.batch * heads, "heads": call.group, "kv_heads": 1})
 
 
 def _few(call: Attention) -> bool:

@@ -11,6 +11,8 @@ from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.layout import LinearLayer, attention_linears
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.planning.step.sparse import selected_parts, selecting_parts
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import ELEMENT_SIZE
 
 FIRST = ("q", "k", "v", "q_a", "kv_a", "kv", "out gate")
 """Projections of the row between layers, in one kernel."""
@@ -42,8 +44,7 @@ def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSett
     else:
         types: tuple[Any, Any, Any] = at.attention_dtype, at.kv_dtype, at.page_size
         call = attention.call(at.batch, at.q_len, at.kv_len, *types)
-        name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
-        yield f"attention ({name})", "attention", span
+        yield from _cascade(attention, call.shard(at.layout.tensor_parallel), at, heads)
     yield from _after(layer, attention, linears, at, heads)
 
 
@@ -100,6 +101,27 @@ def _after(
     yield _single(layer, at, linears["o_b"], attention.o_bias)
 
 
+def _cascade(attention: AttentionLayer, call: Attention, at: StepSetting, heads: int) -> Sequence[Part]:
+    """Choose between one kernel that reads all keys of each sequence, and one that reads shared keys once.
+
+    The queries of all sequences see the shared keys as one sequence; a second kernel reads the other keys of each, and
+    a third one adds up both outputs, scaled by their log-sum-exps of fp32.
+    """
+    name, span = at.attention.fastest(call)
+    alone: list[Part] = [(f"attention ({name})", "attention", span)]
+    shared = at.shared_keys
+    if not shared or at.batch == 1 or attention.window is not None or attention.chunk is not None:
+        return alone
+    every = call.model_copy(update={"batch": 1, "q_len": call.batch * call.q_len, "kv_len": shared, "mask": "full"})
+    parts: list[Part] = []
+    for title, part in (("shared", every), ("own", call.model_copy(update={"kv_len": call.kv_len - shared}))):
+        name, span = at.attention.fastest(part)
+        parts.append((f"attention ({name}, {title} keys)", "attention", span))
+    statistics = -(-4 // ELEMENT_SIZE[at.dtype])
+    parts.append(at.rowwise("merge of attention", "combine_experts", heads * (attention.value_dim + statistics), 2))
+    return min(alone, parts, key=_seconds)
+
+
 def _single(layer: DecoderLayer, at: StepSetting, linear: LinearLayer, bias: bool = False) -> Part:
     """Time one linear layer on all tokens."""
     dtype = at.type_of(layer, linear.name)
@@ -113,15 +135,18 @@ def _seconds(parts: Sequence[Part]) -> float:
 
 def _latent(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads: int) -> list[Part]:
     """Choose the faster form of MLA; a prefill falls back to the expanded form if the absorbed one does not fit."""
-    expanded = list(_expanded(layer, at, kv_b))
+    expanded = _expanded(layer, at, kv_b)
     try:
         absorbed = list(_absorbed(layer, at, heads))
     except InfeasibleError as error:
         if at.q_len < at.kv_len:  # decoding never expands the entire cache
             message = f"attention on latents (MLA), which decoding needs: {error}"
             raise InfeasibleError(message, least=error.least, unit=error.unit) from None
-        return expanded
-    return min(expanded, absorbed, key=_seconds)
+        return list(expanded)
+    first = next(expanded)
+    if _seconds([first]) >= _seconds(absorbed):
+        return absorbed
+    return min([first, *expanded], absorbed, key=_seconds)
 
 
 def _expanded(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer) -> Iterator[Part]:

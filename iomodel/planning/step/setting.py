@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.attention import AttentionClock
@@ -18,6 +19,8 @@ from iomodel.workloads.dtypes import QUANTISED
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
+KEPT = 1 << 12
+"""Layers kept for further steps."""
 Part = tuple[str, Kind, Span]
 NO_FP8_ATTENTION = ("sm_89",)
 """Architectures with fp8 products that the kernels of engines do not use in attention."""
@@ -28,7 +31,7 @@ class StepSetting:
     """Common settings of the kernels of all layers; `batch` is that of one group of ranks.
 
     `released` is True if matrices have the types of the release; `narrow` lists the types of matrices that are
-    multiplied with activations of their own type.
+    multiplied with activations of their own type. `shared_keys` are the first keys that all sequences share.
     """
 
     clock: LayerClock
@@ -47,6 +50,7 @@ class StepSetting:
     released: bool
     narrow: frozenset[str]
     routing: Sequence[int] | None
+    shared_keys: int = 0
 
     @property
     def tokens(self) -> int:
@@ -75,17 +79,7 @@ class StepSetting:
         """Build a linear layer with quantised weights."""
         weights, scales = stored(weight_dtype or self.weight_dtype)
         dtype = self.multiplied(weights)
-        return Linear(
-            rows=rows,
-            in_features=width_in,
-            out_features=width_out,
-            groups=groups,
-            bias=bias,
-            dtype=ROW_TYPE.get(dtype, dtype),
-            weight_dtype=weights,
-            out_dtype=self.dtype,
-            scale_block=scales,
-        )
+        return _linear(rows, width_in, width_out, groups, bias, ROW_TYPE.get(dtype, dtype), weights, self.dtype, scales)
 
     def multiplied(self, weights: str) -> str:
         """Return the type in which a matrix of weights of a type is multiplied."""
@@ -100,7 +94,7 @@ class StepSetting:
 
     def wide(self, rows: int, width_in: int, width_out: int) -> Linear:
         """Build a linear layer that is never quantised: a router, or the output layer."""
-        return Linear(rows=rows, in_features=width_in, out_features=width_out, dtype=self.dtype)
+        return _linear(rows, width_in, width_out, 1, False, self.dtype, self.dtype, self.dtype, None)
 
     def product(self, name: str, *layers: Linear) -> Part:
         """Time linear layers as one part."""
@@ -123,7 +117,7 @@ class StepSetting:
     def rowwise(self, name: str, kernel: str, channels: int, others: int = 1, rows: int | None = None) -> Part:
         """Time an elementwise kernel as one part."""
         tokens = self.tokens if rows is None else rows
-        shape = Elementwise(rows=tokens, channels=channels, others=others, dtype=self.dtype, kv_dtype=self.kv_dtype)
+        shape = _elementwise(tokens, channels, others, self.dtype, self.kv_dtype)
         return name, "other", self.clock.elementwise(kernel, shape)
 
     def reduced(self, name: str) -> Iterator[Part]:
@@ -131,6 +125,37 @@ class StepSetting:
         if self.layout.tensor_parallel > 1:
             size = self.tokens * self.hidden * ELEMENT_SIZE[self.dtype]
             yield name, "communication", all_reduce(self.clock.device, self.layout.tensor_parallel, size)
+
+
+@lru_cache(maxsize=KEPT)
+def _linear(
+    rows: int,
+    in_features: int,
+    out_features: int,
+    groups: int,
+    bias: bool,
+    dtype: str,
+    weight_dtype: str,
+    out_dtype: str,
+    scale_block: int | None,
+) -> Linear:
+    """Build a linear layer once: steps at other contexts have the same."""
+    return Linear(
+        rows=rows,
+        in_features=in_features,
+        out_features=out_features,
+        groups=groups,
+        bias=bias,
+        dtype=dtype,
+        weight_dtype=weight_dtype,
+        out_dtype=out_dtype,
+        scale_block=scale_block,
+    )
+
+
+@lru_cache(maxsize=KEPT)
+def _elementwise(rows: int, channels: int, others: int, dtype: str, kv_dtype: str) -> Elementwise:
+    return Elementwise(rows=rows, channels=channels, others=others, dtype=dtype, kv_dtype=kv_dtype)
 
 
 def stored(dtype: str) -> tuple[str, int | None]:

@@ -44,6 +44,7 @@ def step(
     attention_algorithm: str | None = None,
     logits: Logits = "last",
     routing: Sequence[int] | None = None,
+    shared_keys: int = 0,
     parameters: Parameters = DEFAULT,
 ) -> StepTime:
     """Time one forward step: `batch` sequences, each with `q_len` new tokens and `kv_len` keys in total.
@@ -81,6 +82,9 @@ def step(
         Rows to which the output layer is applied.
     routing : sequence of int, optional
         Tokens of each expert of a layer; by default expected values of uniform routing.
+    shared_keys : int
+        First keys that all sequences share. Attention without windows, chunks, indexers or latents then reads them once
+        (cascade attention) where that is faster [tokens].
     parameters : Parameters
         Parameters of the time model other than the device's figures.
 
@@ -103,6 +107,9 @@ def step(
     sequences, queries, keys = as_integer("batch", batch), as_integer("q_len", q_len), as_integer("kv_len", kv_len)
     if keys < queries:
         raise InputError(f"kv_len: {keys} given; allowed: from q_len = {queries} up, because new tokens are keys too")
+    shared_prefix = as_integer("shared_keys", shared_keys, least=0)
+    if shared_prefix > keys - queries:
+        raise InputError(f"shared_keys: {shared_prefix} given; allowed: up to kv_len - q_len = {keys - queries}")
     if logits not in get_args(Logits):
         raise UnknownNameError("logits", logits, get_args(Logits))
     if not isinstance(parameters, Parameters):
@@ -126,6 +133,7 @@ def step(
         kv_len=keys,
         page_size=page_size,
         routing=routed,
+        shared_keys=shared_prefix,
         released=weight_dtype is None,
         narrow=own_products(device) if linear_dtype is None else frozenset(),
         **types,

@@ -1,0 +1,89 @@
+"""Cheapest point that keeps latency targets, by the times of a plan or by percentiles of a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+
+from iomodel.devices.device import Hardware
+from iomodel.errors import InfeasibleError, InputError
+from iomodel.planning.pareto_result import ParetoPoint
+from iomodel.planning.service import Service
+from iomodel.planning.simulation.simulate import simulate
+from iomodel.planning.text import seconds
+
+PER_CLIENT = 200
+"""Simulated requests per client: those that arrive together at the start are half a percent."""
+
+Found = tuple[ParetoPoint, Service, Hardware]
+
+
+def cheapest_point(found: Sequence[Found], targets: Mapping[str, float], percentile: str | None) -> ParetoPoint:
+    """Find the cheapest point that keeps the targets, or raise InfeasibleError with the nearest."""
+    kept = [entry for entry in found if _excess(entry[0], targets) <= 1]
+    if not kept:
+        near = min((point for point, _, _ in found), key=lambda point: _excess(point, targets))
+        raise _unkept(targets, near, {name: getattr(near, name) for name in targets}, "")
+    kept.sort(key=lambda entry: _cost(entry[0]))
+    if percentile is None:
+        return kept[0][0]
+    nearest: tuple[float, ParetoPoint, dict[str, float]] | None = None
+    for point, service, device in kept:
+        reached = _simulated(point, service, device, targets, percentile)
+        if reached is None:
+            continue
+        excess = max(reached[name] / targets[name] for name in targets)
+        if excess <= 1:
+            return point
+        if nearest is None or excess < nearest[0]:
+            nearest = excess, point, reached
+    if nearest is None:
+        raise InputError(f"percentile: {percentile!r} given; allowed: with layouts of tensor parallelism alone")
+    raise _unkept(targets, nearest[1], nearest[2], f" ({percentile})")
+
+
+def _cost(point: ParetoPoint) -> tuple[float, float]:
+    """Rank by the price per token, or without prices by the devices per token."""
+    price = point.price_per_million_tokens
+    return (1 / point.tokens_per_second_per_device if price is None else price, point.tpot)
+
+
+def _excess(point: ParetoPoint, targets: Mapping[str, float]) -> float:
+    return max(float(getattr(point, name)) / target for name, target in targets.items())
+
+
+def _simulated(
+    point: ParetoPoint, service: Service, device: Hardware, targets: Mapping[str, float], percentile: str
+) -> dict[str, float] | None:
+    """Simulate a closed loop of as many clients as the batch has requests; None for a layout that is not simulated."""
+    if service.layout.pipeline_parallel > 1 or service.layout.data_parallel > 1:
+        return None
+    engine = simulate(
+        service.model,
+        device,
+        prompt=service.prompt,
+        output=service.output,
+        concurrency=point.batch,
+        requests=PER_CLIENT * point.batch,
+        batch=point.batch,
+        layout=service.layout,
+        memory_utilization=service.memory_utilization,
+        overhead_bytes=service.overhead_bytes,
+        prefix_cache=service.prefix_cache,
+        **service.types,
+    )
+    return {name: getattr(getattr(engine, name), percentile) for name in targets}
+
+
+def _unkept(
+    targets: Mapping[str, float], near: ParetoPoint, reached: Mapping[str, float], kind: str
+) -> InfeasibleError:
+    field = " and ".join(targets)
+    limits = " and ".join(seconds(value) for value in targets.values())
+    least = " and ".join(f"{name.upper()}{kind} {seconds(value)}" for name, value in reached.items())
+    worst = max(targets, key=lambda name: reached[name] / targets[name])
+    return InfeasibleError(
+        f"{field}: {limits} given; allowed: more, because the nearest point has {least} ({near.where})",
+        least=ceil(1e6 * reached[worst]),
+        unit="us",
+    )

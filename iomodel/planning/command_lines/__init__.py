@@ -1,0 +1,1 @@
+"""Command lines of serving engines: written from a plan, and read into the arguments of one."""

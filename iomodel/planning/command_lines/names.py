@@ -1,0 +1,126 @@
+"""Names of the options of serving engines, with the pages that document them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from iomodel.common.frozen_dict import FrozenDict
+
+
+@dataclass(frozen=True)
+class OptionNames:
+    """Names of one engine.
+
+    Attributes
+    ----------
+    name, launch, page : str
+        Name; words before the model on the command line; the page of its options.
+    options : mapping of str to str
+        Option of each setting of a plan.
+    aliases : mapping of str to str
+        Other spellings of options.
+    dtypes, kv_dtypes : mapping of str to str
+        Names of activation and cache types.
+    all_ranks : bool
+        True if the degree of tensor parallelism counts all ranks, also those of data-parallel attention.
+    """
+
+    name: str
+    launch: str
+    page: str
+    options: Mapping[str, str]
+    aliases: Mapping[str, str] = field(default_factory=FrozenDict)
+    dtypes: Mapping[str, str] = field(default_factory=FrozenDict)
+    kv_dtypes: Mapping[str, str] = field(default_factory=FrozenDict)
+    all_ranks: bool = True
+
+
+DTYPES = FrozenDict({"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"})
+VLLM = OptionNames(
+    "vllm",
+    "vllm serve",
+    "https://docs.vllm.ai/en/latest/configuration/engine_args.html",
+    FrozenDict(
+        {
+            "tensor": "--tensor-parallel-size",
+            "pipeline": "--pipeline-parallel-size",
+            "data": "--data-parallel-size",
+            "experts": "--enable-expert-parallel",
+            "batch": "--max-num-seqs",
+            "tokens": "--max-model-len",
+            "memory": "--gpu-memory-utilization",
+            "dtype": "--dtype",
+            "weights": "--quantization",
+            "cache": "--kv-cache-dtype",
+            "page": "--block-size",
+            "prefix": "--enable-prefix-caching",
+        }
+    ),
+    FrozenDict(
+        {
+            "-tp": "--tensor-parallel-size",
+            "-pp": "--pipeline-parallel-size",
+            "-dp": "--data-parallel-size",
+            "-q": "--quantization",
+        }
+    ),
+    DTYPES,
+    FrozenDict({"fp8": "fp8"}),
+    all_ranks=False,
+)
+SGLANG = OptionNames(
+    "sglang",
+    "python -m sglang.launch_server --model-path",
+    "https://docs.sglang.io/docs/advanced_features/server_arguments",
+    FrozenDict(
+        {
+            "tensor": "--tp-size",
+            "pipeline": "--pp-size",
+            "data": "--dp-size",
+            "data attention": "--enable-dp-attention",
+            "experts": "--ep-size",
+            "batch": "--max-running-requests",
+            "tokens": "--context-length",
+            "memory": "--mem-fraction-static",
+            "dtype": "--dtype",
+            "weights": "--quantization",
+            "cache": "--kv-cache-dtype",
+            "page": "--page-size",
+        }
+    ),
+    FrozenDict(
+        {
+            "--tensor-parallel-size": "--tp-size",
+            "--tp": "--tp-size",
+            "--pipeline-parallel-size": "--pp-size",
+            "--pp": "--pp-size",
+            "--data-parallel-size": "--dp-size",
+            "--dp": "--dp-size",
+            "--expert-parallel-size": "--ep-size",
+            "--ep": "--ep-size",
+            "--model": "--model-path",
+        }
+    ),
+    DTYPES,
+    FrozenDict({"fp8": "fp8_e4m3"}),
+)
+TRTLLM = OptionNames(
+    "trtllm",
+    "trtllm-serve",
+    "https://nvidia.github.io/TensorRT-LLM/commands/trtllm-serve.html",
+    FrozenDict(
+        {
+            "tensor": "--tp_size",
+            "pipeline": "--pp_size",
+            "experts": "--ep_size",
+            "batch": "--max_batch_size",
+            "tokens": "--max_seq_len",
+            "memory": "--kv_cache_free_gpu_memory_fraction",
+            "file": "--config",
+        }
+    ),
+    kv_dtypes=FrozenDict({"fp8": "fp8"}),
+)
+ENGINES = FrozenDict({engine.name: engine for engine in (VLLM, SGLANG, TRTLLM)})
+"""The engines whose command lines are written."""

@@ -1,0 +1,158 @@
+"""Plan of prefill and decode on separate devices, with the transfer of the cache over a stated link."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from math import ceil
+
+from iomodel.common.validation import as_integer
+from iomodel.devices.device import Hardware, as_device
+from iomodel.models.registry import ModelSpec
+from iomodel.planning.disaggregated_result import Disaggregation, Pool
+from iomodel.planning.layouts import SERVER, least_layout
+from iomodel.planning.memory import Fit, fit, own_bytes, too_large
+from iomodel.planning.numbers import as_prices, as_real
+from iomodel.planning.service import Service, as_service
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.precision import with_precision
+from iomodel.planning.steps import ReplicaSteps
+from iomodel.planning.weights import stage_layers
+
+
+def disaggregate(
+    model: ModelSpec | str,
+    prefill: Hardware | str,
+    decode: Hardware | str,
+    *,
+    prompt: int,
+    output: int,
+    link: float,
+    prefill_layout: Layout | None = None,
+    decode_layout: Layout | None = None,
+    batch: int | None = None,
+    load: float | None = None,
+    prices: Mapping[str, float] | None = None,
+    dtype: str | None = None,
+    weight_dtype: str | None = None,
+    kv_dtype: str | None = None,
+    linear_dtype: str | None = None,
+    precision: str | None = None,
+    page_size: int | None = None,
+    memory_utilization: float | None = None,
+    overhead_bytes: int | None = None,
+    engine: str | None = None,
+) -> Disaggregation:
+    """Plan a model with prompts prefilled on one pool of devices and tokens decoded on another.
+
+    The cache of a prompt moves once, after its prefill; devices of a replica send and receive their parts at the same
+    time, beside the work of the devices (Y. Zhong et al., *DistServe: disaggregating prefill and decoding for
+    goodput-optimized large language model serving*, OSDI 2024). Nothing of the transfer overlaps with its own prefill.
+    A request holds its memory in the decode pool from the start of the transfer, so a batch of b takes b requests per
+    transfer and output.
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        The model, its name, or its file.
+    prefill, decode : Hardware or str
+        Devices of the two pools; they may be the same.
+    prompt, output : int
+        Tokens of a prompt, and of its output.
+    link : float
+        Bandwidth from one device of a pool to one of the other, in one direction [B/s].
+    prefill_layout, decode_layout : Layout, optional
+        Layouts of the replicas; by default the least tensor parallelism, up to eight devices, that holds the model.
+    batch : int, optional
+        Requests decoded together in a replica; by default as many as fit.
+    load : float, optional
+        Arrival rate of requests, which sets the numbers of replicas; by default one of each [1/s].
+    prices : mapping of str to float, optional
+        Price of one device, by name [1/h].
+    dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes, engine
+        As for :func:`iomodel.plan`.
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        A name is unknown, a number is out of range, or a device lacks a required figure.
+    InfeasibleError
+        The model with the batch does not fit.
+
+    Examples
+    --------
+    >>> from iomodel.planning.disaggregated import disaggregate
+    >>> chat = {"prompt": 2048, "output": 256}
+    >>> found = disaggregate("llama-3-8b", "h100-sxm5", "h200-sxm", link=50e9, load=20, **chat)
+    >>> found.kv_bytes == 2048 * 131072, found.transfer_seconds == found.kv_bytes / 50e9
+    (True, True)
+    """
+    types = with_precision(
+        precision,
+        {
+            "dtype": dtype,
+            "weight_dtype": weight_dtype,
+            "kv_dtype": kv_dtype,
+            "linear_dtype": linear_dtype,
+            "page_size": page_size,
+        },
+    )
+    senders, receivers = as_device(prefill), as_device(decode)
+    bandwidth = as_real("link", link)
+    rate = None if load is None else as_real("load", load)
+    price_table = {} if prices is None else as_prices(prices)
+    costs = {id(as_device(name)): price for name, price in price_table.items()}
+    services: list[Service] = []
+    memories: list[Fit] = []
+    for device, layout, tokens in ((senders, prefill_layout, 1), (receivers, decode_layout, output)):
+        first = Layout() if layout is None else layout
+        service = as_service(model, prompt, output, first, types, memory_utilization, overhead_bytes, engine)
+        service = as_service(service.model, prompt, tokens, first, types, memory_utilization, overhead_bytes, engine)
+        if layout is None:
+            service = service.laid_out(least_layout(service, device, SERVER))
+        services.append(service)
+        memories.append(fit(service, device))
+        if not memories[-1].fits:
+            raise too_large(service, device, memories[-1], 1)
+    size = memories[1].fits if batch is None else as_integer("batch", batch)
+    if size > memories[1].fits:
+        raise too_large(services[1], receivers, memories[1], size)
+    filling, later = ReplicaSteps(services[0], senders), ReplicaSteps(services[1], receivers)
+    step = later.decode_seconds(size) if services[1].steps else 0.0
+    parts = [_device_bytes(service) for service in services]
+    transfer = max(parts) / bandwidth
+    # A link carries one cache at a time, beside the work of its device.
+    busy = [part / bandwidth / service.layout.data_parallel for part, service in zip(parts, services, strict=True)]
+    rates = (
+        1 / max(filling.occupied(), busy[0]),
+        1 / max((services[1].steps * step + transfer) / size, busy[1]),
+    )
+    many = [1 if rate is None else ceil(rate / each) for each in rates]
+    waits = (filling.prefill().seconds, step)
+    pools = [
+        Pool(device.id or device.name, service.layout, memory, together, seconds, each, replicas, costs.get(id(device)))
+        for device, service, memory, together, seconds, each, replicas in zip(
+            (senders, receivers), services, memories, (1, size), waits, rates, many, strict=True
+        )
+    ]
+    whole = services[0].laid_out(Layout())
+    return Disaggregation(
+        model=whole.name,
+        prompt=whole.prompt,
+        output=services[1].output,
+        link=bandwidth,
+        prefill=pools[0],
+        decode=pools[1],
+        kv_bytes=own_bytes(whole, whole.model.counted, whole.prompt),
+        device_bytes=max(parts),
+        transfer_seconds=transfer,
+        ttft=waits[0],
+        tpot=step + transfer / services[1].steps if services[1].steps else 0.0,
+        load=rate,
+    )
+
+
+def _device_bytes(service: Service) -> int:
+    """Compute the cache and states of a prompt on the fullest device of a replica [B]."""
+    stages = stage_layers(service.model, service.layout)
+    return max(own_bytes(service, Counter(layers), service.prompt) for layers in stages)

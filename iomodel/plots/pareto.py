@@ -1,0 +1,65 @@
+"""Pareto front of deployments: throughput of a device against speed of a user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from iomodel.errors import InputError, shown
+from iomodel.planning.pareto_result import Pareto
+from iomodel.planning.text import layout_text
+from iomodel.plots.canvas import COLOURS, FAINT, GREY, MARKERS, figure, legend, plain, subtitle
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def pareto(found: Pareto) -> Figure:
+    """Draw all points of a search, the front as a line with a marker per device, and ring the cheapest point.
+
+    Parameters
+    ----------
+    found : Pareto
+        Result of :func:`iomodel.pareto`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Both axes are logarithmic; dominated points are small and grey.
+
+    Raises
+    ------
+    InputError
+        The argument is not a Pareto; matplotlib is missing.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> from iomodel import plots
+    >>> found = iomodel.pareto("llama-3-8b", "h100-sxm5", prompt=1024, output=128, max_count=1)
+    >>> picture = plots.pareto(found)  # doctest: +SKIP
+    """
+    if not isinstance(found, Pareto):
+        raise InputError(f"found: {shown(found)} given; allowed: the result of iomodel.pareto")
+    picture = figure(f"{found.model}: throughput of a device and speed of a user")
+    axes = picture.add_subplot()
+    plain(axes)
+    axes.set(xscale="log", yscale="log", xlabel="output tokens/s of a user", ylabel="output tokens/s of a device")
+    subtitle(axes, f"{found.prompt:,} + {found.output:,} tokens; {len(found.front)} points on the front")
+    speeds = [(p.tokens_per_second_per_user, p.tokens_per_second_per_device) for p in (*found.dominated, *found.front)]
+    others = speeds[: len(found.dominated)]
+    if others:
+        axes.plot(*zip(*others, strict=True), ".", color=GREY, alpha=0.4, markersize=3, gid="dominated")
+    front = speeds[len(found.dominated) :]
+    axes.plot(*zip(*front, strict=True), color=FAINT, linewidth=1.5, zorder=2, gid="front")
+    for number, device in enumerate(dict.fromkeys(point.device for point in found.front)):
+        own = [speed for speed, point in zip(front, found.front, strict=True) if point.device == device]
+        axes.plot(*zip(*own, strict=True), MARKERS[number % len(MARKERS)], color=COLOURS[number % len(COLOURS)],
+                  markersize=5, zorder=3, label=device, gid=f"front {device}")  # fmt: skip
+    best = found.cheapest
+    if best is not None:
+        x, y = best.tokens_per_second_per_user, best.tokens_per_second_per_device
+        axes.plot([x], [y], "o", markersize=12, markerfacecolor="none", markeredgecolor="black", gid="cheapest")
+        words = f"cheapest: {layout_text(best.layout)}, batch {best.batch:,}"
+        axes.annotate(words, (x, y), xytext=(8, 8), textcoords="offset points", fontsize=8, parse_math=False)
+    legend(picture, 3)
+    return picture

@@ -1,0 +1,84 @@
+"""Ranking of the tiles of one linear layer at many numbers of rows, evaluated in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from iomodel.algorithms import algorithm
+from iomodel.common.elementwise import smaller
+from iomodel.counting.kinds import kind_of
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import Rates
+from iomodel.nests.execution import PIPELINED
+from iomodel.timing.gemm_tiles import Tile, layout, wave_trips
+from iomodel.timing.kernel_time import Launched, elapsed
+from iomodel.timing.kernel_work import KernelWork
+from iomodel.timing.parameters import Parameters
+from iomodel.timing.work_at_point import demands
+from iomodel.workloads.linear import Linear
+
+ROWS = tuple(1 << power for power in range(9))
+"""Rows ranked together: the batches at which planners compute decode steps [rows]."""
+WEIGHTS = ("W", "W_gate", "W_up")
+
+
+class _Point(NamedTuple):
+    """The numbers of a layer, those of its rows in an array."""
+
+    point: tuple[object, ...]
+
+
+def rank(
+    device: Hardware,
+    points: Sequence[tuple[Linear, Tile]],
+    known: Rates,
+    free: Rates,
+    parameters: Parameters,
+) -> tuple[list[float], list[float]]:
+    """Time the first kernel, and the others, of a layer at many rows and tiles [s].
+
+    `known` has the rates of the device, `free` those without the limits of a benchmark.
+    """
+    first = points[0][0]
+    sizes = {
+        name: np.array([getattr(tile, name) for _, tile in points])
+        for name in ("block_m", "block_n", "block_k", "splits")
+    }
+    rows = np.array([layer.rows for layer, _ in points])
+    call = _Point(tuple(rows if symbol == "rows" else value for symbol, value in first.numbers.items()))
+    work = demands(algorithm("gemm"), kind_of(first), (), PIPELINED).over(call, call, sizes, sizes)
+    per_sm = np.array([tile.blocks_per_sm for _, tile in points])
+    layouts = [layout(device, tile, layer) for layer, tile in points]
+    launched = Launched(
+        layouts[0],
+        per_sm,
+        layouts=tuple((np.array([each is one for each in layouts]), one) for one in dict.fromkeys(layouts)),
+    )
+    times = []
+    for demand in work:
+        took = elapsed(_in_waves(demand, points, known), None, False, free, PIPELINED, launched, parameters).seconds
+        times.append(np.broadcast_to(took * (demand.requested_bytes > 0), rows.shape))
+    others: Any = sum(times[1:], np.zeros(rows.shape))
+    return times[0].tolist(), others.tolist()
+
+
+def _in_waves(demand: KernelWork, points: Sequence[tuple[Linear, Tile]], known: Rates) -> KernelWork:
+    """Add the DRAM traffic of a wave of blocks to a kernel with products."""
+    if not demand.products or known.l2_capacity is None or known.units is None:
+        return demand
+    trips = [wave_trips(layer, tile, known.units * tile.blocks_per_sm, known.l2_capacity) for layer, tile in points]
+    over_x, over_w = (np.array(column, dtype=np.float64) for column in zip(*trips, strict=True))
+    return streamed(demand, over_x, over_w)
+
+
+def streamed(demand: KernelWork, over_x: Any, over_w: Any) -> KernelWork:
+    """Add the DRAM traffic of a kernel that loads X and the weights so many times; these may be arrays."""
+    total: Any = 0
+    for moved in demand.moved:
+        trips = over_x if moved.name == "X" else over_w if moved.name in WEIGHTS else 1
+        total = total + smaller(moved.requested, moved.distinct * trips)
+    return replace(demand, streamed=total)

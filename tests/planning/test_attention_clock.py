@@ -1,0 +1,59 @@
+"""Attention of a step: groups of heads take the time of as many sequences, and the choice is the fastest candidate."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel.devices.device import hardware
+from iomodel.planning.step.attention import AttentionClock, _one_head
+
+TILES = {"flash2": {"block_q": 64, "block_kv": 64, "warps": 4}, "split_kv": {"block_q": 64, "block_kv": 64, "warps": 4}}
+calls = st.builds(
+    iomodel.Attention,
+    batch=st.integers(1, 40),
+    heads=st.sampled_from([8, 16]),
+    kv_heads=st.sampled_from([1, 2, 8]),
+    q_len=st.sampled_from([1, 4, 300]),
+    kv_len=st.integers(300, 5000),
+    head_dim=st.sampled_from([64, 128]),
+    mask=st.sampled_from(["causal", "full"]),
+    page_size=st.sampled_from([None, 16]),
+)
+
+
+@given(st.sampled_from(sorted(TILES)), calls, st.sampled_from(["h100-sxm5", "a100-sxm4-80gb"]), st.booleans())
+def test_a_group_of_heads_takes_the_time_of_a_sequence(name, call, device, packed):
+    one, other = (
+        iomodel.estimate(
+            name, each, device, TILES[name], packed=packed, **({"splits": 4} if name == "split_kv" else {})
+        )
+        for each in (call, _one_head(call))
+    )
+    assert one.seconds == pytest.approx(other.seconds, rel=1e-12)
+    assert one.requested_bytes == other.requested_bytes
+    assert one.cost.useful_flops == other.cost.useful_flops
+
+
+def test_what_has_an_entry_per_head_stays_as_it_is():
+    call = iomodel.Attention(heads=8, kv_heads=2, q_len=1, kv_len=64, head_dim=64, mask="causal")
+    assert _one_head(call).batch == 2
+    for change in ({"sinks": True}, {"alibi": True}, {"kv_dtype": "fp8", "kv_scales": "head"}, {"kv_heads": 1}):
+        kept = call.model_copy(update=change)
+        assert _one_head(kept) is kept
+
+
+def test_the_fastest_candidate_is_chosen():
+    device = hardware("h100-sxm5")
+    clock = AttentionClock(device)
+    call = iomodel.Attention(batch=2, heads=8, kv_heads=1, q_len=1, kv_len=8192, head_dim=128, mask="causal")
+    name, span = clock.fastest(call)
+    each = {
+        (algorithm, options.get("splits")): clock._timed(algorithm, call, tiles, options).seconds
+        for algorithm in ("flash3", "split_kv")
+        for options in clock._options(algorithm, call)
+        for tiles in clock._tiles(algorithm, call, options)
+    }
+    assert span.seconds == min(each.values())
+    assert name == min(each, key=each.__getitem__)[0]
+    assert len(each) > 4

@@ -1,0 +1,147 @@
+"""Command lines of engines: options by hand, the bytes they leave, and the plan that they give back."""
+
+import json
+import shlex
+
+import pytest
+
+from iomodel.cli.app import main
+from iomodel.errors import InputError, UnknownNameError
+from iomodel.planning.command_lines.arguments import engine_arguments
+from iomodel.planning.command_lines.flags import engine_flags, memory_share
+from iomodel.planning.command_lines.names import ENGINES
+from iomodel.planning.plan import plan
+from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.step.layout import Layout
+
+H100, CHAT = "h100-sxm5", {"prompt": 512, "output": 16}
+
+
+def made(name="llama-3.2-1b", device=H100, count=1, layout=Layout(), **fields):  # noqa: B008 - frozen
+    return plan(name, device, count=count, layout=layout, **CHAT, **fields)
+
+
+def test_by_hand():
+    found = made("llama-3.1-70b", count=8, layout=Layout(tensor_parallel=4), batch=64, weight_dtype="fp8",
+                 kv_dtype="fp8", page_size=16, prefix_cache=PrefixCache(hit_rate=0.5))  # fmt: skip
+    commands = {name: engine_flags(found, name) for name in ENGINES}
+    assert commands["vllm"].command == (
+        "vllm serve meta-llama/Meta-Llama-3.1-70B --tensor-parallel-size 4 --max-num-seqs 64 --max-model-len 528 "
+        "--gpu-memory-utilization 0.9 --quantization fp8 --kv-cache-dtype fp8 --block-size 16 --enable-prefix-caching"
+    )
+    assert commands["sglang"].command == (
+        "python -m sglang.launch_server --model-path meta-llama/Meta-Llama-3.1-70B --tp-size 4 "
+        "--max-running-requests 64 --context-length 528 --mem-fraction-static 0.875 --quantization fp8 "
+        "--kv-cache-dtype fp8_e4m3 --page-size 16"
+    )
+    words = commands["trtllm"].command.split()
+    assert words[:2] == ["trtllm-serve", "meta-llama/Meta-Llama-3.1-70B"]
+    assert dict(zip(words[2::2], words[3::2], strict=True)).keys() == {
+        "--tp_size", "--max_batch_size", "--max_seq_len", "--kv_cache_free_gpu_memory_fraction", "--config",
+    }  # fmt: skip
+    lines = ["kv_cache_config:", "  dtype: fp8", "  tokens_per_block: 16", "  enable_block_reuse: true"]
+    assert commands["trtllm"].config.splitlines() == lines
+    assert commands["trtllm"].notes == ("name a checkpoint with weights in fp8 in place of the model",)
+    assert all((one.replicas, one.devices) == (2, 4) for one in commands.values())
+    assert commands["trtllm"].text.startswith("# 2 x 4 devices\n# name")
+
+
+def test_data_parallel_attention():
+    found = made("gpt-oss-20b", count=4, layout=Layout(tensor_parallel=2, expert_parallel=4), batch=64)
+    vllm, sglang, trtllm = (engine_flags(found, name) for name in ("vllm", "sglang", "trtllm"))
+    for part in ("--tensor-parallel-size 2 --data-parallel-size 2 --enable-expert-parallel", "--max-num-seqs 32 "):
+        assert part in vllm.command
+    assert "--tp-size 4 --dp-size 2 --enable-dp-attention --ep-size 4 --max-running-requests 64 " in sglang.command
+    assert "--tp_size 4 --ep_size 4 --max_batch_size 32 " in trtllm.command
+    assert trtllm.config == "enable_attention_dp: true"
+    part = made("gpt-oss-20b", count=4, layout=Layout(tensor_parallel=4, expert_parallel=2), batch=8)
+    with pytest.raises(InputError, match=r"layout\.expert_parallel: 2 given; allowed with vllm: 1, or all 4 ranks"):
+        engine_flags(part, "vllm")
+
+
+def test_the_shares_leave_the_same_memory():
+    found = made("llama-3-8b", memory_utilization=0.83, overhead_bytes=3 << 30)
+    fit = found.memory
+    step = fit.capacity / 10_000
+    assert -1 <= fit.usable - memory_share(found, "vllm") * fit.capacity < step
+    static = memory_share(found, "sglang") * fit.capacity - fit.weights
+    assert -1 <= fit.left - static < step
+    free = memory_share(found, "trtllm") * (fit.capacity - fit.weights - fit.overhead)
+    assert -1 <= fit.left - free < step
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "engine", "fields"),
+    [
+        ("llama-3.2-1b", Layout(), "vllm", {"kv_dtype": "fp8", "page_size": 16, "memory_utilization": 0.85}),
+        ("llama-3.2-1b", Layout(tensor_parallel=2, pipeline_parallel=2), "sglang", {"weight_dtype": "fp8"}),
+        ("llama-3.2-1b", Layout(tensor_parallel=2), "vllm", {"dtype": "fp16", "weight_dtype": "fp8"}),
+        ("gpt-oss-20b", Layout(tensor_parallel=2, expert_parallel=4), "vllm", {"kv_dtype": "fp8"}),
+        ("gpt-oss-20b", Layout(tensor_parallel=2, expert_parallel=4), "sglang", {"page_size": 64}),
+    ],
+)
+def test_a_command_line_gives_its_plan_back(name, layout, engine, fields):
+    found = made(name, count=layout.devices, layout=layout, batch=32, **fields)
+    again = plan(hardware=H100, **CHAT, **engine_arguments(engine_flags(found, engine).command))
+    assert (again.layout, again.figures, again.page_size) == (found.layout, found.figures, fields.get("page_size"))
+    assert 0 <= found.memory.left - again.memory.left < found.memory.capacity / 10_000 + 1
+    assert again.memory.weights == found.memory.weights
+
+
+def test_spellings():
+    first = engine_arguments("A=x vllm serve meta-llama/Meta-Llama-3-8B-Instruct -tp=2 --port 80 \\\n --dtype half")
+    assert first == {"model": "llama-3-8b", "layout": Layout(tensor_parallel=2), "count": 2, "dtype": "fp16"}
+    second = engine_arguments("python3 -m sglang.launch_server --model deepseek-ai/DeepSeek-V3 --tp 8 --log")
+    assert second == {"model": "deepseek-v3", "layout": Layout(tensor_parallel=8), "count": 8}
+    assert engine_arguments("sglang serve --model-path qwen3-30b-a3b --tp 2 --ep 2")["layout"].expert_parallel == 2
+
+
+FAULTS = [
+    (lambda: engine_flags(made(), "tgi"), "engine: 'tgi' is unknown"),
+    (lambda: engine_flags(3, "vllm"), "plan: 3 given; allowed: the result of iomodel.plan"),
+    (lambda: engine_arguments("ollama run x"), "command: 'ollama run x' given; allowed: 'vllm serve MODEL ...'"),
+    (lambda: engine_arguments("vllm serve"), "command: no model given"),
+    (lambda: engine_arguments("vllm serve 'x"), 'command: "vllm serve \'x" given; allowed: a command line'),
+    (
+        lambda: engine_arguments("vllm serve x -tp two"),
+        "command: --tensor-parallel-size 'two' given; allowed: an",
+    ),
+    (lambda: engine_arguments("vllm serve x -dp 2"), "command: --data-parallel-size 2 given without --enable-expert"),
+    (lambda: engine_arguments("vllm serve x --cpu-offload-gb 4"), "command: --cpu-offload-gb given; allowed: none"),
+    (lambda: engine_arguments("vllm serve x --quantization awq"), "command: --quantization 'awq' given; allowed for a"),
+    (
+        lambda: engine_arguments("vllm serve x --gpu-memory-utilization 2"),
+        "command: --gpu-memory-utilization '2'",
+    ),
+    (
+        lambda: engine_arguments("sglang serve --model x --dp 2 --tp 2"),
+        "command: --dp-size 2 given; allowed: with",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "says"), FAULTS, ids=[says[:40] for _, says in FAULTS])
+def test_faults_are_told_in_one_line(call, says):
+    with pytest.raises((InputError, UnknownNameError)) as caught:
+        call()
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_commands(capsys):
+    lengths = "--prompt 512 --output 16"
+    typed = f"plan llama-3.2-1b --hardware {H100} {lengths} --batch 8 --emit vllm"
+    assert main(shlex.split(typed)) == 0
+    assert capsys.readouterr().out.rstrip() == engine_flags(made(batch=8), "vllm").text
+    assert main([*shlex.split(typed), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == engine_flags(made(batch=8), "vllm").to_dict()
+    more = f"--hardware {H100} {lengths} --max-count 1 --emit sglang"
+    assert main(shlex.split(f"fleet llama-3.2-1b --load 1 --ttft 1 --tpot 1 {more}")) == 0
+    assert "--tp-size" not in capsys.readouterr().out
+    assert main(shlex.split(f"pareto llama-3.2-1b --batches 4 --tpot 1 {more}")) == 0
+    assert "--max-running-requests 4 " in capsys.readouterr().out
+    assert main(shlex.split(f"pareto llama-3.2-1b --batches 4 {more}")) == 2
+    assert capsys.readouterr().err.startswith("iomodel: emit: given without a target")
+    line = "vllm serve meta-llama/Llama-3.2-1B-Instruct --max-num-seqs 8"
+    assert main(["plan", line, "--hardware", H100, *lengths.split(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["batch"] == 8

@@ -1,0 +1,196 @@
+"""Prefix caches: plans without hits are plans without a cache; memory by hand; cascade reads the prefix once."""
+
+import json
+import shlex
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iomodel.cli.app import main
+from iomodel.devices.device import hardware
+from iomodel.errors import InputError
+from iomodel.planning.fleet import fleet
+from iomodel.planning.memory import fit
+from iomodel.planning.plan import plan
+from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.service import OVERHEAD, as_service
+from iomodel.planning.simulation.simulate import simulate
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.step import step
+
+TINY, H100 = "llama-3.2-1b", "h100-sxm5"
+CHAT = {"prompt": 1024, "output": 64}
+TARGETS = {"load": 20, "ttft": 0.5, "tpot": 0.05, "layouts": [Layout()]}
+
+
+def service(name, prompt, output, cache=None, page=None, layout=Layout()):  # noqa: B008 - frozen
+    return as_service(name, prompt, output, layout, {"page_size": page}, 0.9, OVERHEAD, prefix_cache=cache)
+
+
+# No hits
+
+
+def test_without_hits_a_plan_is_that_without_a_cache():
+    bare, cached = (plan(TINY, H100, prefix_cache=cache, **CHAT) for cache in (None, PrefixCache(cascade=True)))
+    assert replace(cached, prefix_cache=None) == bare
+    fleets = [fleet(TINY, H100, prefix_cache=cache, **TARGETS, **CHAT) for cache in (None, PrefixCache())]
+    assert fleets[0] == fleets[1]
+    runs = [simulate(TINY, H100, prefix_cache=c, load=9.0, requests=50, **CHAT) for c in (None, PrefixCache())]
+    assert replace(runs[1], prefix_cache=None) == runs[0]
+
+
+# Tokens and memory
+
+
+@given(st.integers(1, 300), st.integers(0, 299), st.integers(0, 100), st.none() | st.integers(1, 40))
+def test_cached_tokens_are_whole_pages_and_leave_one(prompt, shared, percent, page):
+    cache = PrefixCache(shared_tokens=shared, hit_rate=percent / 100)
+    cached = cache.cached(prompt, page)
+    assert 0 <= cached < prompt
+    assert cached % (page or 1) == 0
+    if shared < prompt:
+        hit = min(shared + (percent * (prompt - shared)) // 100, prompt - 1)
+        assert hit - cached in range(page or 1)
+        assert cache.shared(page) <= cached
+
+
+@given(
+    st.sampled_from([TINY, "gemma-3-27b", "gpt-oss-20b", "deepseek-v2-lite"]),
+    st.integers(2, 3000),
+    st.integers(1, 500),
+    st.data(),
+)
+def test_the_shared_prefix_is_stored_once(name, prompt, output, data):
+    page = data.draw(st.sampled_from([None, 16]))
+    cache = PrefixCache(shared_tokens=data.draw(st.integers(0, prompt - 1)))
+    device = hardware("h200-sxm")
+    bare, cached = (
+        fit(service(name, prompt, output, page=page), device),
+        fit(service(name, prompt, output, cache, page), device),
+    )
+    assert cached.left == bare.left - cached.shared_bytes
+    assert bare.request_bytes - cached.shared_bytes <= cached.request_bytes <= bare.request_bytes
+    spec = service(name, prompt, output, page=page).model
+    assert cached.shared_bytes == spec.kv_bytes(cache.shared(page), None, page) * bool(cache.shared(page))
+    windows = any(layer.attention.window for layer in spec.counted)
+    if not windows:
+        assert cached.request_bytes == bare.request_bytes - cached.shared_bytes
+        assert cached.fits >= bare.fits
+
+
+def test_by_hand():
+    found = fit(service("llama-3-8b", 2048, 256, PrefixCache(shared_tokens=1000), 16), hardware(H100))
+    assert found.shared_bytes == 131_072 * 992  # 62 whole pages
+    assert found.request_bytes == 131_072 * (2304 - 992)
+    assert found.needed(found.fits) <= found.capacity < found.needed(found.fits + 1)
+
+
+# Times
+
+
+@given(st.integers(0, 100), st.integers(0, 100))
+def test_more_hits_are_never_slower(one, other):
+    low, high = (PrefixCache(hit_rate=percent / 100) for percent in sorted((one, other)))
+    at = {"batch": 8, **CHAT}
+    slow, fast = (plan(TINY, H100, prefix_cache=cache, **at) for cache in (low, high))
+    assert fast.ttft <= slow.ttft * 1.02  # a ragged tile may take as long as a whole one
+    assert fast.figures.step == slow.figures.step
+    assert fast.memory == slow.memory
+
+
+def test_a_prefill_computes_the_rest_alone():
+    found = plan(TINY, H100, batch=4, prefix_cache=PrefixCache(shared_tokens=256, hit_rate=0.5), **CHAT)
+    queries = 1024 - 256 - 384
+    assert found.ttft == step(TINY, H100, batch=1, q_len=queries, kv_len=1024).seconds
+    assert found.ttft < plan(TINY, H100, batch=4, **CHAT).ttft
+
+
+@pytest.mark.parametrize("policy", ["prefill-first", "chunked"])
+def test_one_request_of_a_simulation_has_the_times_of_a_plan(policy):
+    cache = PrefixCache(shared_tokens=512, hit_rate=0.25)
+    one = simulate(TINY, H100, prefix_cache=cache, load=1.0, requests=1, policy=policy, **CHAT)
+    alone = plan(TINY, H100, batch=1, prefix_cache=cache, **CHAT)
+    assert one.ttft.mean == pytest.approx(alone.ttft, rel=1e-9)
+    assert one.tpot.mean == pytest.approx(alone.figures.step, rel=1e-3)
+    assert one.largest_bytes == alone.memory.request_bytes
+
+
+def test_each_prompt_of_a_trace_has_its_own_hits():
+    trace = {"arrival": [0.0, 10.0, 20.0], "prompt": [200, 1000, 600], "output": [4, 4, 4]}
+    cache = PrefixCache(shared_tokens=100, hit_rate=0.5)
+    found = simulate(TINY, H100, trace=trace, prefix_cache=cache)
+    times = [step(TINY, H100, batch=1, q_len=prompt - cache.cached(prompt), kv_len=prompt).seconds for prompt in
+             trace["prompt"]]  # fmt: skip
+    assert found.ttft.mean == pytest.approx(np.mean(times), rel=1e-9)
+
+
+# Cascade
+
+
+@given(st.integers(1, 64), st.integers(0, 2000), st.integers(1, 500))
+def test_cascade_is_never_slower(batch, shared, own):
+    at = {"batch": batch, "q_len": 1, "kv_len": shared + own}
+    assert step(TINY, H100, shared_keys=shared, **at).seconds <= step(TINY, H100, **at).seconds
+
+
+def test_cascade_reads_the_prefix_once():
+    at = {"batch": 64, "q_len": 1, "kv_len": 8192 + 512}
+    once, each = (step("llama-3-8b", H100, shared_keys=shared, **at) for shared in (8192, 0))
+    parts = {part.name.split(", ")[-1].rstrip(")"): part for part in once.parts if part.kind == "attention"}
+    per_token = 131_072
+    assert parts["shared keys"].hbm_bytes == pytest.approx(8192 * per_token, rel=0.05)
+    assert parts["own keys"].hbm_bytes == pytest.approx(64 * 512 * per_token, rel=0.05)
+    assert once.seconds < each.seconds / 2
+
+
+def test_layers_with_windows_or_latents_read_the_prefix_for_each():
+    at = {"batch": 8, "q_len": 1, "kv_len": 3000}
+    latent = [step("deepseek-v2-lite", H100, shared_keys=shared, **at) for shared in (0, 2000)]
+    assert latent[0] == latent[1]
+    names = [part.name for part in step("gemma-3-27b", H100, shared_keys=2000, **at).parts if part.kind == "attention"]
+    assert sum("shared keys" in name for name in names) == 1  # the global layers
+    assert len(names) == 3
+
+
+# What is refused, and the commands
+
+FAULTS = [
+    (lambda: PrefixCache(hit_rate=1.5), "hit_rate: Input should be less than or equal to 1"),
+    (lambda: plan(TINY, H100, prefix_cache=0.5, **CHAT), r"prefix_cache: 0.5 given; allowed: an iomodel.PrefixCache"),
+    (
+        lambda: plan(TINY, H100, prefix_cache=PrefixCache(shared_tokens=1024), **CHAT),
+        "prefix_cache.shared_tokens: 1,024 given; allowed: less than prompt = 1,024",
+    ),
+    (
+        lambda: simulate(
+            TINY, H100, trace={"arrival": [0, 1], "prompt": [900, 9], "output": [1, 1]},
+            prefix_cache=PrefixCache(shared_tokens=10),
+        ),
+        r"trace, row 2: prefix_cache.shared_tokens: 10 given; allowed: less than prompt = 9",
+    ),
+    (
+        lambda: step(TINY, H100, batch=1, q_len=4, kv_len=8, shared_keys=5),
+        "shared_keys: 5 given; allowed: up to kv_len - q_len = 4",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "says"), FAULTS, ids=[says[:30] for _, says in FAULTS])
+def test_faults_are_told_in_one_line(call, says):
+    with pytest.raises(InputError, match=f"^{says}") as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_the_options_of_the_commands(capsys):
+    typed = "--prompt 64 --output 4 --hardware h100-sxm5 --shared-tokens 16 --hit-rate 0.5 --cascade --json"
+    cache = PrefixCache(shared_tokens=16, hit_rate=0.5, cascade=True)
+    assert main(["plan", TINY, *shlex.split(typed)]) == 0
+    assert json.loads(capsys.readouterr().out) == plan(TINY, H100, prompt=64, output=4, prefix_cache=cache).to_dict()
+    assert main(["simulate", TINY, *shlex.split(typed), "--load", "5", "--requests", "3"]) == 0
+    assert json.loads(capsys.readouterr().out)["prefix_cache"] == cache.to_dict()
+    assert main(["plan", TINY, *shlex.split(typed), "--hit-rate", "2"]) == 2
+    assert capsys.readouterr().err.startswith("iomodel: hit_rate: ")

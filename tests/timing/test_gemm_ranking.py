@@ -1,0 +1,48 @@
+"""Tiles of linear layers ranked in arrays: the times and the choice are those of one tile at a time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import iomodel
+from iomodel.devices.device import hardware
+from iomodel.devices.rates import rates
+from iomodel.timing.gemm_ranking import ROWS, rank
+from iomodel.timing.gemm_tiles import candidates
+from iomodel.timing.layer_clock import LayerClock
+
+DEVICES = ("h100-sxm5", "b200", "mi300x", "l4", "tpu-v5e")
+layers = st.builds(
+    iomodel.Linear,
+    rows=st.sampled_from(ROWS) | st.integers(1, 5000),
+    in_features=st.integers(1, 64).map(lambda n: 128 * n),
+    out_features=st.integers(1, 20_000),
+    groups=st.sampled_from([1, 3]),
+    bias=st.booleans(),
+    weight_dtype=st.sampled_from(["bf16", "int8", "int4"]),
+)
+
+
+@given(st.sampled_from(DEVICES), layers)
+def test_the_ranking_chooses_the_fastest_of_all_tiles(name, layer):
+    device = hardware(name)
+    clock = LayerClock(device)
+    kernels, tile = clock.fastest((layer,))
+    units = rates(device, "bf16").units
+    each = []
+    for one in candidates(device, (layer,), units):
+        sizes = dict(one.sizes)
+        splits = sizes.pop("splits")
+        each.append(sum(kernel.seconds for kernel in clock.fastest((layer,), sizes, splits)[0]))
+    assert sum(kernel.seconds for kernel in kernels) == min(each)
+    assert tile.sizes == list(candidates(device, (layer,), units))[each.index(min(each))].sizes
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_many_rows_are_ranked_as_each_alone(name):
+    device, known = hardware(name), rates(hardware(name), "bf16")
+    parts = [iomodel.Linear(rows=rows, in_features=4096, out_features=6144) for rows in (1, 48, 4096)]
+    points = [(layer, tile) for layer in parts for tile in candidates(device, (layer,), known.units)]
+    together = rank(device, points, known, known, iomodel.Parameters())
+    alone = [rank(device, [point], known, known, iomodel.Parameters()) for point in points]
+    assert together == ([first for (first,), _ in alone], [rest for _, (rest,) in alone])
