@@ -95,7 +95,7 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     """
     if not isinstance(plan, Plan):
         raise InputError(f"plan: {shown(plan)} given; allowed: the result of iomodel.plan")
-    engine = "trtllm" if engine == "tensorrt-llm" else engine
+    engine = "trtllm" if isinstance(engine, str) and engine == "tensorrt-llm" else engine
     names = ENGINES[as_choice("engine", engine, tuple(ENGINES))]
     flags = [*_layout(plan, names), *_sizes(plan, names), *_types(plan, names), *_speculation(plan, names)]
     config = "\n".join(_file(plan)) if names.name == "trtllm" else ""
