@@ -7,6 +7,8 @@ import os
 import sys
 from typing import Any
 
+from iomodel.errors import InputError
+
 PIPE_WIDTH = 120
 """Width of tables outside a terminal, unless COLUMNS is set."""
 
@@ -20,11 +22,20 @@ class ReaderLeftError(Exception):
 
 def emit(answer: Any, as_json: bool = False) -> None:
     """Print a result: its `to_dict` (or a dict) as one JSON object, or a text or table."""
-    if as_json:
-        plain = answer if isinstance(answer, dict) else answer.to_dict()
-        _write(json.dumps(plain, indent=2, allow_nan=False))
-    else:
-        _write(answer if isinstance(answer, str) else _drawn(answer))
+    try:
+        if as_json:
+            plain = answer if isinstance(answer, dict) else answer.to_dict()
+            _write(json.dumps(plain, indent=2, allow_nan=False))
+        else:
+            _write(answer if isinstance(answer, str) else _drawn(answer))
+    except BrokenPipeError:
+        _discard()
+        raise ReaderLeftError from None
+    except OSError as error:
+        _discard()
+        raise InputError(
+            f"output: the answer cannot be printed ({error.strerror}); allowed: a terminal, or a disk with space"
+        ) from None
 
 
 def _drawn(answer: Any) -> str:
@@ -42,12 +53,13 @@ def _drawn(answer: Any) -> str:
 def _write(text: str) -> None:
     """Write and flush, so that a closed pipe is noticed here; replace characters that cannot be encoded."""
     encoding = sys.stdout.encoding or "utf-8"
-    try:
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # target of the interpreter's last flush
-        raise ReaderLeftError from None
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+    sys.stdout.flush()
+
+
+def _discard() -> None:
+    """Give the interpreter's last flush a target."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(message: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -99,6 +100,7 @@ def _scheduler(workers: int | None) -> Iterator[Any]:
     from iomodel.studies.sweeps.run import import_distributed
 
     distributed = import_distributed()
+    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)  # an error of the sweep is one line
     with (
         distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,

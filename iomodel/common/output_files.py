@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike, fsdecode
 from os.path import lexists
 from pathlib import Path
+from uuid import uuid4
 
 from iomodel.errors import InputError, shown
 
@@ -47,11 +49,35 @@ def writable(
     return target
 
 
-def written(target: Path, data: bytes, *, overwrite: bool) -> Path:
-    """Write a file checked by `writable`; raise InputError if writing fails."""
+@contextmanager
+def in_one_step(target: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Yield a hidden file to write, which replaces the target when it is complete.
+
+    If writing fails, what was there stays, and nothing else is left. A device is written as it is.
+    """
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    if not overwrite:
+        target.touch(exist_ok=False)  # the name is taken from here on
+    hidden = target.with_name(f".{uuid4().hex}.partial")
     try:
-        with target.open("wb" if overwrite else "xb") as file:
-            file.write(data)
+        yield hidden
+        if target.is_file() and overwrite:
+            hidden.chmod(target.stat().st_mode & 0o777)
+        hidden.replace(target.resolve())
+    except BaseException:
+        hidden.unlink(missing_ok=True)
+        if not overwrite:
+            target.unlink(missing_ok=True)
+        raise
+
+
+def written(target: Path, data: bytes, *, overwrite: bool) -> Path:
+    """Write a file checked by `writable` in one step; raise InputError if writing fails."""
+    try:
+        with in_one_step(target, overwrite=overwrite) as file:
+            file.write_bytes(data)
     except OSError as error:
         raise InputError(
             f"output: {shown(str(target))} cannot be written ({error.strerror}); allowed: a file in a "

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
-from importlib import import_module
+from hashlib import sha256
+from importlib import import_module, resources
 from importlib.util import find_spec
 from itertools import count
 from typing import Any, TypeVar
@@ -70,6 +71,12 @@ def is_stored(module: str | None, builder: str, key: tuple[Any, ...]) -> bool:
 def _table(module: str) -> dict[str, Any]:
     name = f"iomodel.counting.shipped.{module}"
     return import_module(name).RECORDS if find_spec(name) else {}
+
+
+def shipped_digest(module: str) -> str | None:
+    """Return the digest of the shipped formulas of an algorithm; None where none are shipped."""
+    source = resources.files("iomodel.counting.shipped") / f"{module}.py"
+    return sha256(source.read_bytes()).hexdigest() if source.is_file() else None
 
 
 def text_of(value: Any) -> str:

@@ -19,6 +19,7 @@ from iomodel.algorithms import name_of
 from iomodel.counting.expressions import declared
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.mask_kind import CAUSAL, FULL
+from iomodel.counting.store import shipped_digest
 from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm, DeclaredName
 from iomodel.studies.sweeps.axes import Block, Dimension, axes_of, blocks_of, chunks_of, slices_of
@@ -129,8 +130,15 @@ class SweepPlan:
             for axis in self.axes
         ]
         constants = {field: plain(value) for field, value in sorted(self.constants.items())}
-        data = {"iomodel": package_version(), "constants": constants, "dimensions": axes, "chunks": self.chunks}
+        data: dict[str, Any] = {"iomodel": package_version()}
+        data["formulas"] = {name: _formulas(name) for name in self.algorithms}
+        data |= {"constants": constants, "dimensions": axes, "chunks": self.chunks}
         return json.dumps({**data, "variables": self.variables, "solve": self.solving})
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of the plan, with which each chunk of a store is signed."""
+        return sha256(self.text.encode()).hexdigest()
 
 
 def read_plan(
@@ -169,6 +177,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, DeclaredName):
         return {"name": str(value), "sha256": _digest(value.declaration)}
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _formulas(name: str) -> str:
+    """Return the digest of the formulas of an algorithm, shipped or declared."""
+    declaration = find_algorithm(name)
+    shipped = None if declaration.shipped is None else shipped_digest(declaration.shipped)
+    return shipped or _digest(declaration)
 
 
 def _digest(algorithm: Algorithm) -> str:

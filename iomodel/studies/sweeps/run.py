@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -17,6 +17,14 @@ AHEAD = 3
 """Chunks submitted per worker: enough to keep a cluster busy, few enough to hold in memory."""
 PATIENCE = 10.0
 """The timeout for a scheduler to answer [s]."""
+
+
+ALONE = 60.0
+"""The time without any worker after which a cluster is given up [s]."""
+
+
+class UnfinishedError(InputError):
+    """A sweep cannot go on now; what is in its store stays, and a later run goes on from there."""
 
 
 def import_distributed() -> Any:
@@ -67,14 +75,31 @@ def each(
         for item in items:
             waiting[pool.submit(function, item)] = item
             if len(waiting) >= AHEAD * width:
-                yield from _done(waiting)
+                yield from _done(waiting, pool)
         while waiting:
-            yield from _done(waiting)
+            yield from _done(waiting, pool)
     finally:
         for future in waiting:
             future.cancel()
 
 
-def _done(waiting: dict[Future[Result], Item]) -> Iterator[tuple[Item, Result]]:
-    for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-        yield waiting.pop(future), future.result()
+def _done(waiting: dict[Future[Result], Item], pool: Executor) -> Iterator[tuple[Item, Result]]:
+    client = getattr(pool, "_client", None)
+    while not (done := wait(waiting, timeout=ALONE if client else None, return_when=FIRST_COMPLETED).done):
+        if client is not None and not client.ncores():
+            raise UnfinishedError(
+                f"scheduler: {shown(client.scheduler.address)} has no worker left; what a store holds stays; allowed: "
+                "the same sweep again, with workers"
+            )
+    for future in done:
+        item = waiting.pop(future)
+        try:
+            result = future.result()
+        except Exception as error:
+            if not isinstance(error, CancelledError) and not type(error).__module__.startswith("distributed"):
+                raise
+            raise UnfinishedError(
+                f"scheduler: lost with its workers ({shown(error)}); what a store holds stays; allowed: the same sweep "
+                "again"
+            ) from None
+        yield item, result

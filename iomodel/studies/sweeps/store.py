@@ -1,30 +1,55 @@
-"""Stores of sweeps: Zarr folders whose chunks have checksums and are written in one step each."""
+"""Stores of sweeps: Zarr folders whose chunks are signed and are written in one step each."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, IOModelError, shown
 from iomodel.studies.sweeps.axes import Block
 from iomodel.studies.sweeps.block import compute
 from iomodel.studies.sweeps.dataset import EXTRA, dataset, import_xarray
 from iomodel.studies.sweeps.plan import SweepPlan
+from iomodel.studies.sweeps.run import UnfinishedError
+from iomodel.studies.sweeps.signatures import FOLDER, PARTIAL, PLAN, replace_file, sign, signed
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 MISSING = -1
 """The value of a point not computed yet; no count is negative."""
+SETTLED = 1.0
+"""Age from which a half-written file is not one of a run that goes on [s]."""
 _QUIET = Lock()
 KEY = "sweep"
 """The attribute of a store that holds its plan."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise UnfinishedError for whatever a disk, or an altered store, raises."""
+    try:
+        yield
+    except IOModelError:
+        raise
+    except OSError as error:
+        named = f" ({shown(str(error.filename))})" if error.filename else ""
+        raise UnfinishedError(
+            f"store: {shown(str(path))} cannot be written: {error.strerror or error}{named}; what is computed stays; "
+            "allowed: the same sweep again, once there is space and permission"
+        ) from None
+    except Exception as error:  # zarr has errors of its own for metadata that were altered
+        raise UnfinishedError(
+            f"store: {shown(str(path))} cannot be used: {shown(error)}; what is computed stays; "
+            "allowed: the same sweep again"
+        ) from None
 
 
 def import_zarr() -> Any:
@@ -38,29 +63,34 @@ def import_zarr() -> Any:
 
 
 def prepare(plan: SweepPlan, path: Path) -> bool:
-    """Create or check the store of a plan, and return True for a new store.
+    """Create the store of a plan, or check and repair it, and return True for a new store.
 
     A store appears under its name when its metadata are complete. InputError for a folder that is not this plan's.
     """
     import_zarr()
-    if path.is_dir() and any(path.iterdir()):
-        _same(plan, path)
+    with writing(path):
+        taken = path.is_dir() and any(path.iterdir())
+        if taken:
+            _same(plan, path)
+        elif path.exists() and not path.is_dir():
+            raise InputError(f"store: {shown(str(path))} is a file; allowed: a folder, new or of the same plan")
+        hidden = path.with_name(f".{path.name}.{uuid4().hex}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _create(plan, hidden)
+            if not taken:
+                try:
+                    hidden.rename(path)
+                except OSError:
+                    if not (path.is_dir() and any(path.iterdir())):
+                        raise
+                    _same(plan, path)  # another run was first
+                else:
+                    return True
+            _repair(hidden, path)
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
         return False
-    if path.exists() and not path.is_dir():
-        raise InputError(f"store: {shown(str(path))} is a file; allowed: a folder, new or of the same plan")
-    hidden = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _create(plan, hidden)
-        hidden.rename(path)
-    except OSError as error:
-        if not (path.is_dir() and any(path.iterdir())):
-            raise InputError(f"store: {shown(str(path))} cannot be made: {error.strerror or error}") from None
-        _same(plan, path)  # another run was first
-        return False
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
-    return True
 
 
 def _create(plan: SweepPlan, path: Path) -> None:
@@ -74,6 +104,17 @@ def _create(plan: SweepPlan, path: Path) -> None:
     with _QUIET, warnings.catch_warnings():  # the filters are those of the whole process
         warnings.simplefilter("ignore")  # that consolidated metadata, which readers look for, are no part of Zarr 3 yet
         template.to_zarr(path, mode="w", compute=False, consolidated=True, zarr_format=3, encoding=encoding)
+    (path / FOLDER).mkdir()
+    (path / FOLDER / PLAN).write_text(plan.text, encoding="utf-8")
+
+
+def _repair(fresh: Path, path: Path) -> None:
+    """Put metadata, coordinates and the copy of the plan back where they differ from those of a new store."""
+    for file in sorted(file for file in fresh.rglob("*") if file.is_file()):
+        there, data = path / file.relative_to(fresh), file.read_bytes()
+        if not (there.is_file() and there.read_bytes() == data):
+            there.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(there, data)
 
 
 def _same(plan: SweepPlan, path: Path) -> None:
@@ -92,35 +133,45 @@ def _same(plan: SweepPlan, path: Path) -> None:
 
 
 def told_by(path: Path) -> dict[str, Any] | None:
-    """Read the plan of a store; None if the folder is no store of a sweep."""
-    try:
-        stored = json.loads(import_zarr().open_group(path, mode="r").attrs[KEY])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return stored if isinstance(stored, dict) else None
+    """Read the plan of a store, from its metadata or the copy beside them; None for any other folder."""
+
+    def of_metadata() -> str:
+        text: str = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"][KEY]
+        return text
+
+    def of_copy() -> str:
+        return (path / FOLDER / PLAN).read_text(encoding="utf-8")
+
+    for read in (of_metadata, of_copy):
+        try:
+            stored = json.loads(read())
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if isinstance(stored, dict):
+            return stored
+    return None
 
 
 def finish(plan: SweepPlan, path: Path, block: Block) -> bool:
-    """Compute and write a chunk unless it is intact, and return True if it was computed."""
-    group = import_zarr().open_group(path, mode="r+")
-    slices = plan.slices(block)
-    arrays = {name: group[name] for name in plan.variables}
-    if all(_whole(path, array, block, slices) for array in arrays.values()):
-        return False
-    for name, values in compute(plan, block).items():
-        arrays[name][slices] = values
+    """Compute, write and sign a chunk unless it is signed already, and return True if it was computed."""
+    with writing(path):
+        if signed(plan, path, block):
+            return False
+    values = compute(plan, block)
+    with writing(path):
+        group = import_zarr().open_group(path, mode="r+")
+        for name, part in values.items():
+            group[name][plan.slices(block)] = part
+        sign(plan, path, block)
     return True
 
 
-def _whole(path: Path, array: Any, block: Block, slices: tuple[slice, ...]) -> bool:
-    """Check that a chunk exists and agrees with its checksum."""
-    if not (path / array.path / array.metadata.encode_chunk_key(block)).is_file():
-        return False
-    try:
-        array[slices]
-    except Exception:  # torn or altered: each codec has errors of its own
-        return False
-    return True
+def clear(path: Path, began: float) -> None:
+    """Remove what killed runs have left half written, before a time [s since the epoch]."""
+    with writing(path):
+        for file in path.rglob(f"*{PARTIAL}"):
+            if file.stat().st_mtime < began - SETTLED:
+                file.unlink(missing_ok=True)
 
 
 def opened(plan: SweepPlan, path: Path, chunks: Mapping[str, int] | None) -> Dataset:

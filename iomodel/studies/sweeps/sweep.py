@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -18,8 +19,8 @@ from iomodel.studies.sweeps.block import compute
 from iomodel.studies.sweeps.check import checked
 from iomodel.studies.sweeps.dataset import dataset, import_xarray
 from iomodel.studies.sweeps.plan import SweepPlan, read_plan
-from iomodel.studies.sweeps.run import each, workers
-from iomodel.studies.sweeps.store import finish, opened, prepare
+from iomodel.studies.sweeps.run import UnfinishedError, each, workers
+from iomodel.studies.sweeps.store import clear, finish, opened, prepare
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -110,12 +111,15 @@ def run(plan: SweepPlan, store: Any, scheduler: Any, progress: bool) -> tuple[Da
     if not isinstance(store, str | os.PathLike):
         raise InputError(f"store: {shown(store)} given; allowed: the path of a folder")
     path = Path(os.fsdecode(store)).absolute()
-    new = False
+    new, began = False, time.time()
     try:
         with workers(scheduler) as (pool, width):
             new = prepare(plan, path)
             results = each(partial(finish, plan, path), plan.blocks(), pool, width)
             computed = sum(was for _, was in watched(results, plan.block_count, progress))
+        clear(path, began)
+    except UnfinishedError:
+        raise
     except InputError:  # no later run could end this store; nobody writes to it any more
         if new:
             shutil.rmtree(path, ignore_errors=True)

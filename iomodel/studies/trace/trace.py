@@ -15,6 +15,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import Result, Table, group
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.output_files import in_one_step
 from iomodel.common.results import check_keys, decoded_fields
 from iomodel.common.tabular import Tabular
 from iomodel.common.validation import as_integer, as_mapping
@@ -114,7 +115,10 @@ class Trace(Result, Tabular):
     def to_csv(self, path: str | PathLike[str], *, overwrite: bool = True) -> None:
         """Write every event as a row of a CSV file; InputError if the file cannot be written."""
         try:
-            with Path(path).open("w" if overwrite else "x", encoding="utf-8", newline="") as file:
+            with (
+                in_one_step(Path(path), overwrite=overwrite) as hidden,
+                hidden.open("w", encoding="utf-8", newline="") as file,
+            ):
                 writer = csv.writer(file)
                 writer.writerow(CSV_FIELDS)
                 writer.writerows(map(csv_row, self.events))
