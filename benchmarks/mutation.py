@@ -46,8 +46,10 @@ FEW, FIRST, MOST, SPENT = 2, 8, 30, 20.0
 long they took together, as far as that is known [s]."""
 THOROUGH = 1000, 120.0
 """The last two for those that survived and are judged again."""
-SHARED = ("typer.main", "sympy", "pydantic", "numpy", "jsonschema", "matplotlib.pyplot")
+SHARED = ("typer.main", "sympy", "pydantic", "numpy", "jsonschema", "matplotlib.pyplot", "xarray", "zarr", "dask.array")
 """What the children find imported already."""
+EARLY = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""Zarr, imported already, is a plugin of pytest too, whose asserts stay as they are."""
 LIMIT = 40.0
 """The longest that the tests of one fault may take; a fault that makes them hang is noticed so [s]."""
 SWAPS: dict[type, type] = {
@@ -191,7 +193,7 @@ class Tests:
         self.known = {test for lines in self.lines.values() for tests in lines.values() for test in tests}
         self.texts = {
             str(path.relative_to(tree)): path.read_text(encoding="utf-8")
-            for path in sorted((tree / "tests").glob("test_*.py"))
+            for path in sorted((tree / "tests").rglob("test_*.py"))
         }
         self.tree, self.most, self.spent = tree, most, spent
 
@@ -240,7 +242,7 @@ def _test_of(context: str) -> str:
     return test.split("::")[0] if ".md::" in test else test
 
 
-def outcome(work: Path, tests: list[str], limit: float) -> str:
+def outcome(work: Path, tests: list[str], limit: float, profile: str = "dev") -> str:
     """Run some tests on the copy, in a child that has the libraries already: "killed", "survived" or "time"."""
     child = os.fork()
     if child == 0:
@@ -250,11 +252,13 @@ def outcome(work: Path, tests: list[str], limit: float) -> str:
         os.dup2(sink, 1)
         os.dup2(sink, 2)
         sys.path.insert(0, str(work))
-        os.environ |= {"HYPOTHESIS_PROFILE": "dev", "PYTHONPATH": str(work), "PYTHONDONTWRITEBYTECODE": "1"}
+        os.environ |= {"HYPOTHESIS_PROFILE": profile, "PYTHONPATH": str(work), "PYTHONDONTWRITEBYTECODE": "1"}
         sys.dont_write_bytecode = True
         import pytest
 
-        os._exit(pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]))
+        os._exit(
+            pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly", *EARLY, *tests])
+        )
     end = time.monotonic() + limit
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -338,6 +342,20 @@ def report(console: Console, results: list[dict[str, Any]], every: int) -> None:
     console.print(table)
 
 
+def copy_tree(source: Path, copy: Path) -> None:
+    """Copy a tree anew, and let children import from the copy."""
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir(parents=True)
+    for name in KEPT:
+        found = source / name
+        if found.is_dir():
+            shutil.copytree(found, copy / name, ignore=shutil.ignore_patterns("__pycache__", "_build", "*.ipynb"))
+        elif found.exists():
+            shutil.copy(found, copy / name)
+    os.environ["PYTHONPATH"] = str(copy)
+    importlib.invalidate_caches()  # the copy was not there before
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("faults", type=int, nargs="?", default=300, help="how many (default 300)")
@@ -348,6 +366,7 @@ def main() -> int:
         "--work", default=str(Path(gettempdir()) / "iomodel-mutation"), help="where the copy and the results lie"
     )
     parser.add_argument("--again", action="store_true", help="judge those that survived again, with many more tests")
+    parser.add_argument("--only", action="append", metavar="PATH", help="sample these files or folders: iomodel/triton")
     parser.add_argument("--share", default="1/1", metavar="I/N", help="this process takes every N-th, from the I-th on")
     parser.add_argument("--source", default=str(ROOT), help="the tree that is copied (this one)")
     parser.add_argument(
@@ -357,20 +376,11 @@ def main() -> int:
     work = Path(given.work).absolute()
     first, processes = map(int, given.share.split("/"))
     copy = work / f"tree-{first}"
-    shutil.rmtree(copy, ignore_errors=True)
-    copy.mkdir(parents=True)
-    for name in KEPT:
-        found = Path(given.source) / name
-        if found.is_dir():
-            shutil.copytree(found, copy / name, ignore=shutil.ignore_patterns("__pycache__", "_build", "*.ipynb"))
-        elif found.exists():
-            shutil.copy(found, copy / name)
+    copy_tree(Path(given.source), copy)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is changed is put back
-    os.environ["PYTHONPATH"] = str(copy)
-    importlib.invalidate_caches()  # the copy was not there before
-    every = places(copy)
+    every = [place for place in places(copy) if place.module.startswith(tuple(given.only or [""]))]
     chosen = Random(given.seed).sample(every, min(given.faults, len(every)))
-    log = work / f"seed-{given.seed}.jsonl"
+    log = work / f"seed-{given.seed}.jsonl"  # of one sample: another --only has another folder
     judged = _kept(log)
     mine = [place for place in chosen if place[:3] not in judged]
     if given.again:

@@ -14,7 +14,7 @@ from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
-from iomodel.errors import InfeasibleError, InputError
+from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import (
     LAUNCH_NAMES,
@@ -132,9 +132,9 @@ def best_choice(
         launch = {name: sizes[name] for name in LAUNCH_NAMES & sizes.keys()}
         try:
             bound = BoundCall.bind(algorithm, call, chosen)
-            plain = bound.sizes({name: sizes[name] for name in bound.tiles})
+            plain = bound.sizes({name: sizes[name] for name in bound.tiles if name in sizes})
             timed = clock_for(algorithm, call, device, bound.options, parameters, known, kernels).fastest(plain, launch)
-        except (InfeasibleError, InputError):
+        except IOModelError:
             continue
         if timed.seconds < best[0]:
             best = timed.seconds, (FrozenDict(timed.tiles), chosen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from iomodel.common.validation import as_mapping
 from iomodel.errors import InputError, UnknownNameError, shown
 
 USUAL: Mapping[str, tuple[str, ...]] = {
@@ -26,10 +27,13 @@ NEEDED = ("q_len", "head_dim")
 
 def bound(names: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
     """Combine names of a caller with the usual ones; raise UnknownNameError for an unknown role."""
-    for role in names:
+    given = as_mapping("names", names, "{'block_q': 'BM'}")
+    for role, name in given.items():
         if role not in USUAL:
             raise UnknownNameError("names", role, USUAL)
-    return {role: (names[role],) if role in names else usual for role, usual in USUAL.items()}
+        if not isinstance(name, str):
+            raise InputError(f"names: {shown(name)} given for {role}; allowed: the name of an argument")
+    return {role: (given[role],) if role in given else usual for role, usual in USUAL.items()}
 
 
 def value(arguments: Mapping[str, Any], names: tuple[str, ...]) -> int | None:

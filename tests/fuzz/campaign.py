@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import iomodel
-from tests.fuzz import files, lines
+from tests.fuzz import calls, checkpoints, files, lines
 from tests.fuzz.law import LIMIT, BrokenError, Case, held
 
 SURFACES: dict[str, tuple[int, Callable[[Random], Case]]] = {
@@ -17,6 +17,12 @@ SURFACES: dict[str, tuple[int, Callable[[Random], Case]]] = {
     "configs": (10, files.config),
     "sweep plans": (10, files.plan),
     "command lines": (6, lines.line),
+    "quantisations": (6, checkpoints.quantisation),
+    "stores": (1, checkpoints.store),
+    "traces": (3, checkpoints.trace),
+    "workloads": (9, calls.workload),
+    "triton": (5, calls.triton),
+    "simulations": (2, calls.simulation),
 }
 """How often each surface is drawn, and what draws from it."""
 

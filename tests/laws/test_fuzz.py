@@ -47,7 +47,7 @@ def test_every_command_is_drawn() -> None:
 
     served = {("mcp",)}  # reads its input until it ends
     assert {command.words for command in lines.commands()} | served == names(typer.main.get_command(app))
-    assert {case(1, number).surface for number in range(200)} == set(SURFACES)
+    assert {case(1, number).surface for number in range(500)} == set(SURFACES)
 
 
 def _raises(error: BaseException) -> Callable[[], Any]:

@@ -102,6 +102,17 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a length of documents that is no number": (lambda: iomodel.Documents([3]).seen(3, "3"), "kv_len: '3' given"),
     "progress that is an array": (lambda: iomodel.calibrate(progress=np.array([0, 0])), "progress: "),
+    "some tiles of a kernel that chooses its splits": (
+        lambda: iomodel.estimate(
+            "split_kv", iomodel.Attention(q_len=64, head_dim=64, heads=4), "h100-sxm5", {"block_kv": 16}
+        ),
+        "block_q: ",
+    ),
+    "names that are none": (lambda: iomodel.triton.pruner(W, "h100-sxm5", names=7), "names: 7 given"),
+    "a name that is no text": (
+        lambda: iomodel.triton.pruner(W, "h100-sxm5", names={"block_q": 3}),
+        "names: 3 given for block_q",
+    ),
     "experiments that are none": (lambda: iomodel.calibrate(only=7), "only: 7 given"),
 }
 

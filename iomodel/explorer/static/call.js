@@ -21,8 +21,9 @@ function distance(a, b) {
 }
 
 function shown(text) {
-  const line = String(text).replace(/\s+/g, " ");
-  return `'${line.length > 60 ? `${line.slice(0, 57)}...` : line}'`;
+  const line = String(text).replace(/\s+/g, " ").replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\uFFFD");
+  const letters = [...line];
+  return `'${letters.length > 60 ? `${letters.slice(0, 57).join("")}...` : line}'`;
 }
 
 function oneOf(field, given, allowed) {
