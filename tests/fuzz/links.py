@@ -20,8 +20,10 @@ FIELDS = {
 }
 NUMBERS = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim", "window_left", "window_right",
            "sram_bytes", "alignment", "pair", "splits", "block_q", "block_kv", "gemm1_m")  # fmt: skip
-SIZES = ("0", "1", "2", "8", "16", "64", "100", "4096", "100000", "1000000000000000000", "1" + "0" * 30, "9" * 41, "auto",
-         "-1", "1.5", "1e3", " 8", "٣", "0x10", "NaN", "8n")  # fmt: skip
+SIZES = (
+    "0", "1", "2", "8", "16", "64", "100", "4096", "100000", "1000000000000000000", "1" + "0" * 30, "9" * 41, "auto",
+    "-1", "1.5", "1e3", " 8", "٣", "0x10", "NaN", "8n",
+)  # fmt: skip
 
 
 def link(rng: Random) -> dict[str, str]:

@@ -43,6 +43,8 @@ WITH_QUERIES = SharedTiles(1, 4, 6, slots=2, queries=3, output=1, serpentine=Tru
 @example((WITH_QUERIES, 6))  # the tile at the turn is found before the second block reads its queries
 @example((WITH_QUERIES, 9))
 @example((WITH_QUERIES, 11))
+@example((SharedTiles(2, 3, 2, slots=2, tile=3), 7))  # a part of a tile is not kept
+@example((SharedTiles(3, 1, 2, slots=2), 4))  # the last wave begins a set of its own
 @given(grids())
 def test_lock_step_is_exact(case: tuple[SharedTiles, int]) -> None:
     grid, capacity = case

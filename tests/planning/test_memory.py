@@ -1,0 +1,49 @@
+"""Laws of memory: a batch that fits, fits every stage, and one request more does not."""
+
+from collections import Counter
+
+import pytest
+
+from iomodel.devices.device import hardware
+from iomodel.models.registry import model
+from iomodel.planning.memory import fit, request_bytes, state_bytes
+from iomodel.planning.service import as_service
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.weights import stage_layers, stage_weights
+
+LAYOUTS = [
+    Layout(pipeline_parallel=4),
+    Layout(tensor_parallel=2, pipeline_parallel=3),
+    Layout(),
+    Layout(expert_parallel=2),
+]
+
+
+@pytest.mark.parametrize("name", ["gpt-oss-120b", "llama-3-8b", "gemma-3-27b"])
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_what_fits_fits_every_stage_and_one_more_fits_not_all(name, layout):
+    if layout.expert_parallel > 1 and name != "gpt-oss-120b":
+        layout = Layout(tensor_parallel=2)
+    service = as_service(name, 4000, 500, layout, {}, 0.9, 2**31)
+    memory = fit(service, hardware("h200-sxm"))
+    assert memory.fits > 0
+
+    def used(requests):
+        each = -(-requests // layout.data_parallel)
+        return [
+            stage_weights(service, layers, place) + service.overhead_bytes
+            + each * request_bytes(service, Counter(layers), service.tokens)
+            for place, layers in enumerate(stage_layers(service.model, layout))
+        ]  # fmt: skip
+
+    assert max(used(memory.fits)) <= memory.usable < max(used(memory.fits + 1))
+
+
+@pytest.mark.parametrize("name", ["qwen3-next-80b-a3b", "nemotron-h-56b"])
+def test_ranks_hold_a_share_of_a_state_each(name):
+    """The states of a request on all ranks together are those of one device."""
+    spec = model(name)
+    states = sum(layer.state_bytes for layer in spec.layers)
+    assert states > 0
+    for ranks in (1, 2, 4, 8):
+        assert sum(ranks * state_bytes(layer, Layout(tensor_parallel=ranks)) for layer in spec.layers) == states

@@ -1,0 +1,117 @@
+"""Laws of DRAM traffic: waves that share a cache, ends of the interval, kernels in sequence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import iomodel
+from iomodel.algorithms import algorithm
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.kinds import kind_of
+from iomodel.devices.device import as_device
+from iomodel.devices.rates import rates
+from iomodel.nests.execution import PIPELINED
+from iomodel.timing.dram import dram, streamed_bytes
+from iomodel.timing.kernel_time import Launched, kernel_time
+from iomodel.timing.kernel_work import KernelWork, TensorTraffic
+from iomodel.timing.kernel_work_sum import together
+from iomodel.timing.l2 import SharedTiles, tile_bytes
+from iomodel.timing.parameters import DEFAULT
+from iomodel.timing.totals import dram_interval
+from iomodel.timing.work_at_point import demands
+
+TILES = {"block_q": 64, "block_kv": 32}
+
+
+def work(w: Any, name: str = "flash2") -> KernelWork:
+    """The work of the one kernel of a call."""
+    bound = BoundCall.bind(name, w, {})
+    (demand,) = demands(algorithm(name), kind_of(w), bound.structure, PIPELINED).at(w, w, bound.options, TILES)
+    return demand
+
+
+def stream(instances: int, blocks: int, distinct: int = 1 << 20) -> KernelWork:
+    """A kernel whose blocks all stream one tensor, of so many instances."""
+    moved = TensorTraffic("K", distinct * blocks // instances, distinct, instances, False)
+    return replace(work(iomodel.Attention(q_len=64, head_dim=64)), moved=(moved,), blocks=blocks, serpentine=False)
+
+
+@pytest.mark.parametrize("instances", [1, 2, 5, 8])
+def test_one_wave_fetches_each_byte_once(instances: int) -> None:
+    demand = stream(instances, blocks=40)
+    assert streamed_bytes(demand, 1, 40) == demand.distinct_bytes
+
+
+@pytest.mark.parametrize("instances", [1, 2, 5, 8])
+def test_an_instance_that_fits_the_cache_is_fetched_once(instances: int) -> None:
+    """The instances are streamed one after the other, so that they need not fit together."""
+    demand = stream(instances, blocks=40)
+    assert streamed_bytes(demand, demand.distinct_bytes // instances + 1, 2) == demand.distinct_bytes
+    assert streamed_bytes(demand, demand.distinct_bytes // instances - 1, 2) > demand.distinct_bytes
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_without_room_in_the_cache_the_upper_end_is_what_is_requested(mask: Any) -> None:
+    w = iomodel.Attention(heads=3, q_len=1000, head_dim=64, mask=mask)
+    demand = work(w)
+    assert dram(demand, w, False, 1, 1).high == demand.requested_bytes
+    assert dram(demand, w, False, 1, 1).low == demand.distinct_bytes
+
+
+def test_sequences_add_up_at_both_ends() -> None:
+    calls = [iomodel.Attention(q_len=n, head_dim=64) for n in (500, 1000, 70)]
+    parts = [work(call) for call in calls]
+    whole = iomodel.VarlenAttention(q_lens=[call.q_len for call in calls], head_dim=64)
+    found = dram(together(list(zip(parts, calls, strict=True))), whole, False, 1, 1)
+    assert (found.low, found.high) == tuple(
+        sum(getattr(p, n) for p in parts) for n in ("distinct_bytes", "requested_bytes")
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "slots", "capacity"), [(4, 3, 20_000), (4, 5, 100_000), (2, 1, 60_000), (8, 7, 150_000)]
+)
+def test_heads_that_share_keys_are_one_head_of_more_queries(group: int, slots: int, capacity: int) -> None:
+    """Blocks in phase walk the same keys, whether their rows are of one head or of several that share K and V."""
+    several = iomodel.Attention(heads=group, kv_heads=1, q_len=256, kv_len=1024, head_dim=64)
+    single = iomodel.Attention(q_len=256 * group, kv_len=1024, head_dim=64)
+    found = [dram(work(w), w, False, capacity, slots) for w in (several, single)]
+    assert found[0] == found[1]
+    assert found[0].lock_step is not None
+    assert found[0].low < found[0].lock_step
+
+
+def test_a_walk_that_two_blocks_share_is_half_remembered() -> None:
+    """Che's equation k T t (1 - (1 - x)^m) = C for m = 2 and C = 3/4 k T t: x = 1/2, and (1 - x)^(m - 1) = 1/2 miss."""
+    grid = SharedTiles(sets=4, sharers=2, tiles=1000, slots=2)
+    fetched, requests, low = 4 * 1000, 4 * 2 * 1000, 4 * 1000
+    assert tile_bytes(grid, 750) == pytest.approx((low, min(requests, fetched + (requests - low) / 2)), rel=1e-6)
+
+
+def kernel(distinct: int, high: int) -> Any:
+    return SimpleNamespace(distinct_bytes=distinct, dram_bytes=(distinct, high))
+
+
+def test_a_cache_can_keep_what_one_kernel_writes_and_the_next_reads() -> None:
+    """As many bytes as it holds are neither written back nor read again: twice the capacity between two kernels."""
+    capacity = 1000
+    assert dram_interval([kernel(capacity, 5000)] * 2, 0, 10_000, capacity) == (0, 10_000)
+    assert dram_interval([kernel(capacity, 5000)] * 3, 0, 10_000, capacity)[0] == 0
+    assert dram_interval([kernel(3 * capacity, 5000)] * 2, 0, 10_000, capacity) == (4 * capacity, 10_000)
+    assert dram_interval([kernel(capacity, 5000)] * 2, 0, 20_000, None) == (2 * capacity, 10_000)
+
+
+def test_blocks_at_once_count_whether_they_share_an_sm_or_not() -> None:
+    w = iomodel.Attention(heads=16, q_len=8192, head_dim=128)
+    demand, known = work(w), replace(rates(as_device("a100-sxm4-80gb"), "bf16"), l2_capacity=1 << 20)
+
+    def streamed(units: int, blocks: int) -> int:
+        launched = Launched(blocks_per_sm=blocks)
+        timed = kernel_time(demand, w, False, replace(known, units=units), PIPELINED, launched, DEFAULT)
+        return timed.streamed_bytes
+
+    assert streamed(10, 4) == streamed(20, 2) == streamed(40, 1) < streamed(10, 1)
