@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from iomodel.errors import InputError as InputError
     from iomodel.errors import IOModelError as IOModelError
     from iomodel.errors import SpecError as SpecError
+    from iomodel.errors import UnfinishedError as UnfinishedError
     from iomodel.errors import UnknownNameError as UnknownNameError
     from iomodel.explorer.explore import explore as explore
     from iomodel.integrations.nsight.audit import audit as audit
@@ -139,6 +140,7 @@ _PUBLIC = {
         "InfeasibleError",
         "InputError",
         "SpecError",
+        "UnfinishedError",
         "UnknownNameError",
     ),
     "explorer.explore": ("explore",),

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, ClassVar
 
 
 class IOModelError(ValueError):
     """Base class of all errors raised by iomodel; message and attributes survive pickling.
 
-    >>> issubclass(IOModelError, ValueError)
-    True
+    Attributes
+    ----------
+    code : str
+        The kind of error in one word, for logs and for clients of a service; the same in every release.
+
+    >>> issubclass(IOModelError, ValueError), InputError("q_len: 0 given").code
+    (True, 'input')
     """
+
+    code: ClassVar[str] = "error"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.args), vars(self)
@@ -20,6 +27,8 @@ class IOModelError(ValueError):
 
 class InputError(IOModelError):
     """A field holds a value that is not allowed."""
+
+    code = "input"
 
 
 MOST_SUGGESTED = 6
@@ -37,6 +46,8 @@ class UnknownNameError(IOModelError):
     hardware: 'H100' is unknown; did you mean 'h100-pcie' or 'h100-sxm5'? allowed: a100-pcie, h100-pcie, h100-sxm5
     """
 
+    code = "unknown-name"
+
     def __init__(self, field: str, given: object, allowed: Iterable[str], likely: Iterable[str] | None = None) -> None:
         self.field, self.given, self.allowed = field, given, tuple(allowed)
         meant = self.allowed if likely is None else tuple(likely)
@@ -52,9 +63,19 @@ class UnknownNameError(IOModelError):
 class SpecError(IOModelError):
     """A hardware or model file is invalid; the message names the path of the field."""
 
+    code = "spec"
+
+
+class UnfinishedError(IOModelError):
+    """A sweep cannot go on now: a full disk, a lost scheduler. Its store stays, and a later run goes on from there."""
+
+    code = "unfinished"
+
 
 class InfeasibleError(IOModelError):
     """No tile fits the budget; `least` is the smallest feasible budget, in `unit`."""
+
+    code = "infeasible"
 
     def __init__(self, message: str, *, least: int, unit: str) -> None:
         self.least, self.unit = least, unit

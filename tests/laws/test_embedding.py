@@ -181,6 +181,14 @@ def test_every_error_is_itself_after_a_journey() -> None:
             assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
 
 
+def test_every_error_has_its_documented_code() -> None:
+    rows = {row[0].strip("`"): row[1].strip("`") for row in table(section("embedding.md", "Errors"))}
+    assert rows == {name: getattr(iomodel, name).code for name in ERRORS if name != "IOModelError"}
+    assert len(set(rows.values())) == len(rows)
+    for kind in kinds_of_errors():
+        assert kind.code in {*rows.values(), "error"}
+
+
 def test_an_error_says_what_it_is_about() -> None:
     with pytest.raises(iomodel.UnknownNameError) as caught:
         iomodel.cost("flash", W, TILES)
@@ -213,6 +221,33 @@ def test_everything_travels_to_a_spawned_process_and_back() -> None:
         error = refusal.exception()
     assert isinstance(error, iomodel.InfeasibleError)
     assert iomodel.solve("flash2", W, sram_bytes=error.least).footprint <= error.least
+
+
+def test_forked_processes_answer_as_their_parent_does() -> None:
+    """From a process with one thread, whose caches are filled: children answer alike, and results travel back."""
+    code = (
+        "import os, pickle, iomodel\n"
+        "from tests.support.public_types import TILES, W\n"
+        "asked = [('flash2', W), ('flash1', W), ('split_kv', W)]\n"
+        "def answers(): return [iomodel.cost(name, w, TILES) for name, w in asked[1:]]\n"
+        "iomodel.cost(*asked[0], TILES)\n"
+        "read, write = os.pipe()\n"
+        "if not os.fork():\n"
+        "    os.write(write, pickle.dumps(answers())); os._exit(0)\n"
+        "os.wait()\n"
+        "print(pickle.loads(os.read(read, 1 << 20)) == answers())"
+    )
+    assert python("-c", code) == "True\n"
+
+
+def test_distinct_questions_leave_no_memory_behind() -> None:
+    """Caches full, 2,000 more questions of each kind of workload add less than 2 MiB."""
+    code = (
+        "from benchmarks.embedding import asked, costs\n"
+        "before, after, _ = asked(costs, 20_000)\n"
+        "print(after - before < 2 << 20)"
+    )
+    assert python("-c", code) == "True\n"
 
 
 # No state

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,10 +48,10 @@ def test_blocks_take_no_more_than_an_sm_has(name: str, device: str) -> None:
 
 def test_tensor_memory_is_taken_in_whole_columns() -> None:
     placement = placed("flash2", "b200", "flash-attention-4")
-    for query, key in ((128, 128), (1, 1), (3, 5), (128, 33)):
-        exact = placement._at(placement.shared, (query, key, 1, 4))[1]
-        columns = placement.memory(query, key, 1, 4)[1]
-        assert exact <= columns * COLUMN < exact + COLUMN
+    for size in (0, 1, COLUMN - 1, COLUMN, COLUMN + 1, 10 * COLUMN + 7):
+        formulas: Any = SimpleNamespace(scalars=lambda *sizes, size=size: (0, size))
+        columns = replace(placement, shared=formulas).memory(128, 64, 1, 4)[1]
+        assert (columns - 1) * COLUMN < size <= columns * COLUMN
 
 
 def test_tensor_memory_is_allocated_in_powers_of_two_from_32_on() -> None:

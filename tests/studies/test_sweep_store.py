@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from iomodel.errors import InputError
+from iomodel.errors import InputError, UnfinishedError
 from iomodel.studies.sweeps import store as sweep_store
 from iomodel.studies.sweeps.run import each
 from iomodel.studies.sweeps.sweep import planned, run, sweep
@@ -280,7 +280,7 @@ def test_a_chunk_that_cannot_be_written_ends_the_sweep_in_one_line(path, kind, a
     sweep(**PLAN, store=path)
     before = whole(path)
     undo = obstructed(path, kind)
-    with pytest.raises(InputError, match=r"^store: .* cannot be written: .*; what is computed stays; ") as refused:
+    with pytest.raises(UnfinishedError, match=r"^store: .* cannot be written: .*; what is computed stays; ") as refused:
         sweep(**PLAN, store=path)
     assert "\n" not in str(refused.value)
     undo()
@@ -346,7 +346,7 @@ class Gone(Executor):
 def test_a_lost_scheduler_ends_the_sweep_in_one_line_and_leaves_the_store(path, answer, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("iomodel.studies.sweeps.sweep.workers", lambda scheduler: nullcontext((Gone(5), 1)))
-        with pytest.raises(InputError, match=r"^scheduler: lost with its workers \(.*\); what a store holds stays; "):
+        with pytest.raises(UnfinishedError, match=r"^scheduler: lost with its workers \(.*\); what"):
             sweep(**PLAN, store=path)
     result, computed = run(planned(**PLAN), path, "threads", False)
     assert computed == CHUNKS - 5
@@ -365,5 +365,5 @@ class Alone(Executor):
 
 def test_a_cluster_without_workers_is_given_up(monkeypatch):
     monkeypatch.setattr("iomodel.studies.sweeps.run.ALONE", 0.05)
-    with pytest.raises(InputError, match=r"^scheduler: 'tcp://host:1' has no worker left; "):
+    with pytest.raises(UnfinishedError, match=r"^scheduler: 'tcp://host:1' has no worker left; "):
         list(each(str, [1, 2], Alone(), 1))

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, UnfinishedError, shown
 from iomodel.studies.sweeps.dataset import EXTRA
 
 Item = TypeVar("Item")
@@ -21,10 +21,6 @@ PATIENCE = 10.0
 
 ALONE = 60.0
 """The time without any worker after which a cluster is given up [s]."""
-
-
-class UnfinishedError(InputError):
-    """A sweep cannot go on now; what is in its store stays, and a later run goes on from there."""
 
 
 def import_distributed() -> Any:

@@ -12,12 +12,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from iomodel.errors import InputError, IOModelError, shown
+from iomodel.errors import InputError, IOModelError, UnfinishedError, shown
 from iomodel.studies.sweeps.axes import Block
 from iomodel.studies.sweeps.block import compute
 from iomodel.studies.sweeps.dataset import EXTRA, dataset, import_xarray
 from iomodel.studies.sweeps.plan import SweepPlan
-from iomodel.studies.sweeps.run import UnfinishedError
 from iomodel.studies.sweeps.signatures import FOLDER, PARTIAL, PLAN, replace_file, sign, signed
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from iomodel.studies.sweeps.block import compute
 from iomodel.studies.sweeps.check import checked
 from iomodel.studies.sweeps.dataset import dataset, import_xarray
 from iomodel.studies.sweeps.plan import SweepPlan, read_plan
-from iomodel.studies.sweeps.run import UnfinishedError, each, workers
+from iomodel.studies.sweeps.run import each, workers
 from iomodel.studies.sweeps.store import clear, finish, opened, prepare
 
 if TYPE_CHECKING:
@@ -118,8 +118,6 @@ def run(plan: SweepPlan, store: Any, scheduler: Any, progress: bool) -> tuple[Da
             results = each(partial(finish, plan, path), plan.blocks(), pool, width)
             computed = sum(was for _, was in watched(results, plan.block_count, progress))
         clear(path, began)
-    except UnfinishedError:
-        raise
     except InputError:  # no later run could end this store; nobody writes to it any more
         if new:
             shutil.rmtree(path, ignore_errors=True)
