@@ -311,9 +311,9 @@ def _modelopt(inside: Fields) -> Scheme:
         exact: dict[str, str] = {}
         for module, rule in named.items():
             found = rule.get("quant_algo") if isinstance(rule, dict) else None
-            if found not in ALGORITHMS:
+            if not isinstance(found, str) or found not in ALGORITHMS:
                 raise InputError(f"{inside.path('quantized_layers')}: {shown(found)} given; allowed: {_algorithms()}")
-            exact[str(module)] = ALGORITHMS[str(found)]
+            exact[str(module)] = ALGORITHMS[found]
         return Scheme(excluded=excluded, exact=exact)
     if algorithm is None:
         return _groups(inside, excluded)

@@ -287,7 +287,7 @@ def needs_list(workload: Any) -> bool:
     return isinstance(mask, Window) and mask.left is not None and mask.right is not None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)  # an entry has up to MOST_TILES runs, some 50 KiB
 def _enumerated(rows: int, inner: int, u: int, v: int, groups: tuple[int, int], band: Band) -> Spread:
     outer_rows, inner_rows = groups
     tiles = -(-rows // u)

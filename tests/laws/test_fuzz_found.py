@@ -113,6 +113,23 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: iomodel.triton.pruner(W, "h100-sxm5", names={"block_q": 3}),
         "names: 3 given for block_q",
     ),
+    "an algorithm of a quantised module that is a mapping": (
+        lambda: iomodel.model(
+            {
+                "model_type": "llama",
+                "hidden_size": 64,
+                "num_attention_heads": 4,
+                "num_hidden_layers": 2,
+                "intermediate_size": 96,
+                "vocab_size": 100,
+                "quantization_config": {
+                    "quant_method": "modelopt",
+                    "quantized_layers": {"model.layers.0": {"quant_algo": {"FP8": 1}}},
+                },
+            }
+        ),
+        "quantization_config.quantized_layers: {'FP8': 1} given",
+    ),
     "experiments that are none": (lambda: iomodel.calibrate(only=7), "only: 7 given"),
 }
 
