@@ -1,4 +1,4 @@
-"""Plans of sweeps: each change gives another digest, and what exceeds 64 bits is refused before anything is computed."""
+"""Plans of sweeps: each change gives another digest, and too large a result is refused beforehand."""
 
 import pytest
 
