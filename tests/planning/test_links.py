@@ -27,3 +27,13 @@ def test_each_token_crosses_once_to_each_of_its_experts(tensor, ranks):
     (part,) = [part for part in parts if part.name == "all-to-all"]
     sent = batch * 2 * spec.hidden_size * 2 * (ranks - 1) / ranks  # two experts of a token, two bytes of an element
     assert part.seconds / part.times - START - STEP == pytest.approx(sent / ranks / link(device), rel=1e-6)
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+@pytest.mark.parametrize(("logits", "rows"), [("last", 3), ("all", 3 * 64)])
+def test_logits_of_all_ranks_are_gathered(ranks, logits, rows):
+    spec, device = model("llama-3-8b"), hardware("h100-sxm5")
+    parts = step(spec, device, batch=3, q_len=64, kv_len=64, logits=logits, layout=Layout(tensor_parallel=ranks)).parts
+    (part,) = [part for part in parts if part.name == "gather logits"]
+    sent = rows * spec.vocab_size * 2 * (ranks - 1) / ranks
+    assert part.seconds - START - STEP == pytest.approx(sent / link(device), rel=1e-6)

@@ -1,0 +1,18 @@
+"""Rates of one SM: all SMs together reach the peak of the chip, which a datasheet states at another clock at most."""
+
+import pytest
+
+from iomodel.devices.device import hardware, list_hardware
+from iomodel.devices.rates import has_rates, rates
+
+DTYPES = ("fp16", "bf16", "tf32", "fp8", "int8", "fp4", "fp32")
+
+
+@pytest.mark.parametrize("name", list_hardware())
+def test_all_sms_together_reach_the_peak(name):
+    device = hardware(name)
+    for dtype in DTYPES:
+        if has_rates(device, dtype) and rates(device, dtype).sm_matrix is not None:
+            known = rates(device, dtype)
+            assert known.units * known.sm_matrix == pytest.approx(known.peak, rel=0.1)
+            assert known.sm_warp_matrix <= known.sm_matrix
