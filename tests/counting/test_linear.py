@@ -1,7 +1,7 @@
 """Counts of linear layers and elementwise kernels: what a kernel counts is what the nests say."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iomodel.algorithms import algorithm
+from iomodel.counting.bounds import lower_bounds
 from iomodel.counting.cost import Cost, cost
 from iomodel.counting.expressions import expressions
 from iomodel.counting.linear import linear_cost, pointwise_cost
@@ -216,3 +218,11 @@ def test_bad_input_is_refused_in_a_line(layer: dict[str, Any], tiles: dict[str, 
 def test_bad_kernels_are_refused(name: str, more: dict[str, Any]) -> None:
     with pytest.raises((InputError, UnknownNameError)):
         pointwise_cost(name, **{"rows": 1, "channels": 1, **more})
+
+
+@given(small, small, small, st.integers(1, 3))
+def test_what_a_layer_has_to_move_is_each_operand_once(rows: int, terms: int, columns: int, groups: int) -> None:
+    layer = Linear(rows=rows, in_features=terms, out_features=columns, groups=groups)
+    own = replace(algorithm("gemm"), name="own gemm")  # not shipped: its formulas are derived here
+    bound = lower_bounds(own, layer, sram_bytes=1000)["compulsory"]
+    assert bound.elements == groups * (rows * terms + terms * columns + rows * columns)

@@ -18,7 +18,7 @@ from iomodel.nests.execution import PIPELINED
 from iomodel.timing.dram import dram, streamed_bytes
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic
-from iomodel.timing.kernel_work_sum import together
+from iomodel.timing.kernel_work_sum import added, together
 from iomodel.timing.l2 import SharedTiles, tile_bytes
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.totals import dram_interval
@@ -60,6 +60,14 @@ def test_without_room_in_the_cache_the_upper_end_is_what_is_requested(mask: Any)
     demand = work(w)
     assert dram(demand, w, False, 1, 1).high == demand.requested_bytes
     assert dram(demand, w, False, 1, 1).low == demand.distinct_bytes
+
+
+def test_the_work_of_sequences_adds_up() -> None:
+    parts = [work(iomodel.Attention(q_len=n, head_dim=64)) for n in (500, 1000, 70, 500)]
+    whole = added(parts)
+    for name in ("flops", "exps", "scores", "staged", "blocks", "trips", "requested_bytes", "distinct_bytes"):
+        assert getattr(whole, name) == sum(getattr(part, name) for part in parts)
+    assert whole.footprint == max(part.footprint for part in parts)
 
 
 def test_sequences_add_up_at_both_ends() -> None:
