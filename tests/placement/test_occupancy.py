@@ -14,8 +14,8 @@ from iomodel.counting.kinds import kind_of
 from iomodel.devices.device import as_device
 from iomodel.devices.levels import memory_levels
 from iomodel.placement.implementations import implementation_for
-from iomodel.placement.limits import COLUMN, device_of
-from iomodel.placement.placement import Placement, _allocated, placements
+from iomodel.placement.limits import COLUMN, _allocated, device_of
+from iomodel.placement.placement import Placement, placements
 
 W = iomodel.Attention(heads=4, q_len=1024, head_dim=128)
 OPTIONS = {"lse": True, "packed": False}

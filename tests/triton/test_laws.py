@@ -74,9 +74,14 @@ def test_splits_have_keys_and_are_no_more_than_give_each_sm_a_block(batch: int, 
 
 
 def test_warps_of_a_tile_with_fewer_rows_multiply_16_rows_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    elapsed = timed.elapsed
-    monkeypatch.setattr(timed, "elapsed", lambda work, *more: (seen.append(work), elapsed(work, *more))[1])
+    seen: list[Any] = []
+    replicated = timed._replicated
+
+    def watched(work: Any, times: int) -> Any:
+        seen.extend(replicated(work, times))
+        return iter(seen)
+
+    monkeypatch.setattr(timed, "_replicated", watched)
 
     def multiplied(rows: int, warps: int) -> int:
         seen.clear()
