@@ -50,8 +50,15 @@ class NumericView(View):
     def covered(self, axes: Iterable[Axis], path: Path, paged: bool = False, clipped: bool = False) -> Expr:
         return self.point.number(self._symbolic.covered(axes, path, paged, clipped))
 
-    def kept(self, axes: Iterable[Axis], path: Path, paged: bool = False, loads: bool = False) -> Expr:
-        return self.point.number(self._symbolic.kept(axes, path, paged, loads))
+    def kept(
+        self,
+        axes: Iterable[Axis],
+        path: Path,
+        paged: bool = False,
+        loads: bool = False,
+        whole: Iterable[Axis] = (),
+    ) -> Expr:
+        return self.point.number(self._symbolic.kept(axes, path, paged, loads, whole))
 
     def pages(self, path: Path) -> Expr:
         return self.point.number(self._symbolic.pages(path))
