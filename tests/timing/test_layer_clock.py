@@ -130,3 +130,13 @@ def test_an_estimate_refuses_a_tile_that_does_not_fit() -> None:
         iomodel.estimate("gemm", LAYERS[0], H100, {"block_m": 4096, "block_n": 4096, "block_k": 64})
     with pytest.raises(InputError, match="splits: 99 given; allowed: up to 64"):
         iomodel.estimate("gemm", LAYERS[0], H100, {"block_m": 64, "block_n": 64, "block_k": 64}, splits=99)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_no_number_of_splits_is_faster_than_the_chosen_one(layers: int) -> None:
+    """The kernel that adds the splits up counts too."""
+    clock = layer_clock(hardware("h100-sxm5"))
+    linears = tuple(Linear(rows=rows, in_features=2048, out_features=512) for rows in (64, 48)[:layers])
+    chosen = sum(kernel.seconds for kernel in clock.fastest(linears)[0])
+    for splits in (1, 2, 4, 8, 16):
+        assert chosen <= sum(kernel.seconds for kernel in clock.fastest(linears, splits=splits)[0]) * (1 + 1e-9)
