@@ -241,6 +241,9 @@ def test_a_binary_report_goes_through_its_reader(tmp_path: Path, monkeypatch: py
     (call,) = iomodel.audit(path, {"flash": FLASH}).calls
     assert call.inside
     assert call.seconds == pytest.approx(5e-6)
+    action.name = lambda: None  # what the reader says of a file that was cut short
+    with pytest.raises(InputError, match="holds no kernel, or one without a name; it may be cut short"):
+        iomodel.audit(path, {"flash": FLASH})
     monkeypatch.setitem(sys.modules, "ncu_report", None)
     with pytest.raises(InputError, match=r"ncu_report: not installed; .*iomodel\[nsight\].* --page raw --csv"):
         iomodel.audit(path, {"flash": FLASH})

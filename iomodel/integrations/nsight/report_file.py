@@ -62,8 +62,9 @@ def _read_binary(path: Path) -> list[KernelCounters]:
         ]
     except Exception as error:  # the reader raises plain exceptions
         raise InputError(f"report: {shown(path.name)} is no report of Nsight Compute: {shown(error)}") from None
-    if not launches:
-        raise InputError(f"report: {shown(path.name)} holds no kernel; the file may be cut short")
+    # Of a file that was cut short, the reader lists kernels without a name.
+    if not launches or not all(isinstance(launch.kernel, str) for launch in launches):
+        raise InputError(f"report: {shown(path.name)} holds no kernel, or one without a name; it may be cut short")
     return launches
 
 
