@@ -575,8 +575,8 @@ def test_the_command_line_draws(line: str, capsys: Any, tmp_path: Path) -> None:
 
 
 BAD = {
-    "plot": "plot: no picture given; allowed: roofline, breakdown, traffic, feasible",
-    "plot pie": "allowed: roofline, breakdown, traffic, feasible",
+    "plot": "plot: no picture given; allowed: roofline, breakdown, traffic, times, feasible",
+    "plot pie": "allowed: roofline, breakdown, traffic, times, feasible",
     f"plot traffic flash2 {SHAPE}": "output: none given; allowed: a file that ends in .png or .svg",
     f"plot traffic flash2 {SHAPE} --output x.gif": "output: 'x.gif' given; allowed: a file that ends in .png or .svg",
     f"plot traffic flash9 {SHAPE} --output x.svg": "algorithm: 'flash9' is unknown; did you mean",

@@ -104,6 +104,10 @@ def digests(module: str) -> dict[str, int]:
     return sums
 
 
+BUILDERS: tuple[Any, ...] = (tally, residency_formulas, parts_for, demands, counts_of, _compulsory)
+"""Functions that keep the records that they built."""
+
+
 def recorded(module: str, only: str = "") -> dict[str, Any]:
     """Build what ships in a module: all of it, or the records of one mask without packed rows."""
     store.recorded = {}
@@ -117,6 +121,8 @@ def recorded(module: str, only: str = "") -> dict[str, Any]:
         return {key: value for (_, key), value in store.recorded.items()}
     finally:
         store.recorded = None
+        for cached in BUILDERS:  # what was built with sympy is not what ships
+            cached.cache_clear()
 
 
 def _build(found: Algorithm, only: str) -> None:
