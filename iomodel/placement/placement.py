@@ -294,7 +294,7 @@ def _placed(
     return Placement(device, residency, padded, compiled.shared, compiled.registers, compiled.tiles)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=128, typed=True)  # a copy of a shipped residency equals it, and its formulas are not stored
 def residency_formulas(
     algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...], residency: Residency
 ) -> PlacementFormulas:

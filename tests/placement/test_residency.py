@@ -16,7 +16,10 @@ from sympy import Max
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.counting.kinds import kind_of
+from iomodel.counting.evaluation.compiled import StoredFormulas
+from iomodel.counting.kinds import FormulaKind, kind_of
+from iomodel.counting.mask_kind import CAUSAL
+from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import as_device
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
@@ -24,7 +27,7 @@ from iomodel.nests.symbols import stages
 from iomodel.nests.tensors import K, O, Q, S, V, dK, dP, dQ, dV
 from iomodel.placement.check import Check, checked
 from iomodel.placement.implementations import implementation_for
-from iomodel.placement.placement import Placement, placements
+from iomodel.placement.placement import Placement, placements, residency_formulas
 from tests.shipped import DEVICES, table
 from tests.support.strategies import fraction_of_examples
 
@@ -543,3 +546,17 @@ def test_every_way_to_launch_is_judged_alike() -> None:
     assert any(way.fits for way in ways)
     assert not all(way.fits for way in ways)
     assert iomodel.check("flash2", w, "rtx4090", {**sizes, "warps": 8}).fits
+
+
+def test_a_copy_of_a_shipped_layout_does_not_take_the_place_of_its_stored_formulas() -> None:
+    """An equal copy has formulas built with sympy; the layout that ships keeps its stored ones."""
+    declared, kind = algorithm("flash2"), FormulaKind(CAUSAL)
+    layout = declared.residency["forward"][0]
+    copy = replace(layout)
+    assert copy == layout
+    assert hash(copy) == hash(layout)
+    options = structural(check_options(declared, {}))
+    residency_formulas.cache_clear()
+    built, stored = (residency_formulas(declared, kind, options, each).shared.compiled for each in (copy, layout))
+    assert not isinstance(built, StoredFormulas)
+    assert isinstance(stored, StoredFormulas)
