@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any
 
 from iomodel.algorithms import algorithm, discovered
+from iomodel.cli.masks import BELONGS
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import TILES
 from iomodel.nests.feature_names import FEATURE_NAMES
@@ -69,11 +70,9 @@ def _fields(declaration: Algorithm) -> set[str]:
     if declaration.answers in UNMASKED:
         kind = UNMASKED[declaration.answers]
         return {*kind.model_fields, *(("loads",) if kind is MLP else ())}
-    others = {name for kind in UNMASKED.values() for name in kind.model_fields}
     own = {*Attention.model_fields, *VarlenAttention.model_fields}
-    masks = {"align", "window_left", "window_right", "document_lengths", "document_causal", "block_mask"}
-    by_name = {"head_scales", "token_scales", "paged"}
-    return own | masks | by_name | {"mask_block_q", "mask_block_kv"} | (own & others)
+    masks = {"align", *(name for names in BELONGS.values() for name in names)}
+    return own | masks | {"head_scales", "token_scales", "paged"}
 
 
 def _tiles(declaration: Algorithm, ways: Iterable[str]) -> set[str]:

@@ -35,7 +35,7 @@ class Recorder:
         self.record = record
         self.entered: list[Any] = []
         self.compiles: bool | None = None
-        """Whether FlexAttention ran by itself before; under a mode its compiler refuses to."""
+        """The switch of FlexAttention before; its compiler refuses to run under a mode."""
 
     def __enter__(self) -> None:
         from torch.nn.attention import flex_attention as flex
