@@ -78,6 +78,11 @@ class Setting:
         known = rates(ask.device, ask.call.dtype)
         return clock_for(ask.algorithm, ask.call, ask.device, options, ask.parameters, known, ask.implementation)
 
+    @cached_property
+    def key_step(self) -> int:
+        """The coarsest step of the key tiles [rows]."""
+        return max(way.placement.steps(way.launch)[1] for way in self.variants.ways)
+
     def way(self, like: LaunchProblem, tile: Tile) -> LaunchProblem:
         """Return the search problem of a launch configuration that has a tile."""
         return next(
@@ -217,9 +222,7 @@ def families(question: TileSearch) -> list[SettingGroup]:
 def _most_keys(base: Setting, searched: Mapping[str, Any]) -> int | None:
     """Return the largest key tile under other numbers than those of a setting; raise InputError if they are refused."""
     question = base.question
-    ask = BoundCall.bind(question.algorithm, question.call, {**question.options, **searched})
-    steps = [way.placement.steps(way.launch)[1] for way in base.variants.ways]
-    return most_kv(ask, max(steps))
+    return most_kv(BoundCall.bind(question.algorithm, question.call, {**question.options, **searched}), base.key_step)
 
 
 def choices(

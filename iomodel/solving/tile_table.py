@@ -193,8 +193,10 @@ class TileTable:
         """Describe the launch configurations to the time model, once for each of so many calls."""
         each = [clock.launched(launch) for launch in self.launches]
         column = {name: np.tile(self.columns[name], calls) for name in ("layout", "stages", "warps", "blocks")}
+        exposed = np.array([launch.exposed for launch in each])
         return replace(
             each[0],
+            exposed=exposed[column["layout"]] if len({*exposed.tolist()}) > 1 else each[0].exposed,
             layouts=tuple((column["layout"] == number, launch.layout) for number, launch in enumerate(each)),
             stages=column["stages"],
             warps=np.maximum(1, column["warps"] // SCHEDULERS),
@@ -209,6 +211,6 @@ def tile_tables(ways: Sequence[LaunchProblem], choices: Sequence[Mapping[str, An
         fitting = Fitting.of(way)
         if fitting is not None:
             layout = way.placement.residency
-            key = (way.placement.widths, way.placement.tiles, layout.mma, layout.exposed, layout.producers > 0)
+            key = (way.placement.widths, way.placement.tiles, layout.mma, layout.producers > 0)
             groups.setdefault(key, {})[place] = fitting
     return [TileTable.of(alike, choices) for alike in groups.values()]

@@ -39,13 +39,13 @@ class Launched:
     """Launch of a kernel: warp layout, blocks per SM, the exposed share of the softmax, stages, and overlap.
 
     `warps` counts the computing warps of a block on each scheduler, None where the kernel is not known; `specialized`
-    kernels leave loads to other warps. `blocks_per_sm`, `stages` and `warps` may be arrays; `layouts` are then the
-    layouts of their points, each with a mask, in place of `layout`.
+    kernels leave loads to other warps. `blocks_per_sm`, `exposed`, `stages` and `warps` may be arrays; `layouts` are then
+    the layouts of their points, each with a mask, in place of `layout`.
     """
 
     layout: WarpLayout = WarpLayout()  # noqa: RUF009 - frozen
     blocks_per_sm: Any = 1
-    exposed: float = 1.0
+    exposed: Any = 1.0
     stages: Any = 1
     warps: Any = None
     specialized: bool = False
@@ -208,7 +208,7 @@ class _Phases(NamedTuple):
     longest: Any
 
     @classmethod
-    def of(cls, needs: Mapping[str, Any], execution: Execution, exposed: float) -> _Phases:
+    def of(cls, needs: Mapping[str, Any], execution: Execution, exposed: Any) -> _Phases:
         """List the phases; the hidden share of the softmax overlaps with the other phases of its block."""
         softmax = chip = 0.0
         own = []
