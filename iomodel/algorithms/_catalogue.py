@@ -7,13 +7,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "chunked_scan",
         "name": "chunked_scan",
         "title": "Chunked scan",
-        "cite": "Yang, Wang, Shen, Panda and Kim, Gated Linear "
-        "Attention Transformers with Hardware-Efficient "
-        "Training, arXiv:2312.06635 (2023), section 4 and "
-        "Algorithm 1; with the delta rule Yang, Wang, Zhang, "
-        "Shen and Kim, arXiv:2406.06484 (2024), equations 8 "
-        "to 11, and Yang, Kautz and Hatamizadeh, Gated Delta "
-        "Networks, arXiv:2412.06464 (2024), section 3.3",
+        "cite": "Yang, Wang, Shen, Panda and Kim, Gated Linear Attention Transformers with Hardware-Efficient Training, arXiv:2312.06635 (2023), section 4 and Algorithm 1; with the delta rule Yang, Wang, Zhang, Shen and Kim, arXiv:2406.06484 (2024), equations 8 to 11, and Yang, Kautz and Hatamizadeh, Gated Delta Networks, arXiv:2412.06464 (2024), section 3.3",
         "answers": "recurrence",
         "features": ("constant_decay", "head_decay", "channel_decay", "delta", "stateful"),
         "exclusive": ("constant_decay", "head_decay", "channel_decay"),
@@ -35,10 +29,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "cut_cross_entropy",
         "name": "cut_cross_entropy",
         "title": "Cut cross-entropy",
-        "cite": "Wijmans, Huval, Hertzberg, Koltun and "
-        "Kraehenbuehl, Cut Your Losses in "
-        "Large-Vocabulary Language Models, "
-        "arXiv:2411.09009 (2024), Algorithms 1 and 2",
+        "cite": "Wijmans, Huval, Hertzberg, Koltun and Kraehenbuehl, Cut Your Losses in Large-Vocabulary Language Models, arXiv:2411.09009 (2024), Algorithms 1 and 2",
         "answers": "cross_entropy",
         "features": (),
         "exclusive": (),
@@ -60,9 +51,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "dsa",
         "name": "dsa",
         "title": "DeepSeek sparse attention",
-        "cite": "DeepSeek-AI, DeepSeek-V3.2: Pushing the Frontier of Open "
-        "Large Language Models, arXiv:2512.02556 (2025), section 2.1, "
-        "equations 1 and 2",
+        "cite": "DeepSeek-AI, DeepSeek-V3.2: Pushing the Frontier of Open Large Language Models, arXiv:2512.02556 (2025), section 2.1, equations 1 and 2",
         "answers": "attention",
         "features": ("latent",),
         "exclusive": (),
@@ -79,9 +68,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {},
         "executions": {
             "forward": {
-                "cite": "github.com/deepseek-ai/DeepGEMM: "
-                "the kernels of the indexer divide "
-                "the keys of a query among blocks",
+                "cite": "github.com/deepseek-ai/DeepGEMM: the kernels of the indexer divide the keys of a query among blocks",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
                 "order": "grid",
                 "in_flight": None,
@@ -97,11 +84,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "eager",
         "name": "eager",
         "title": "Eager attention",
-        "cite": "Dao, Fu, Ermon, Rudra and Re, arXiv:2205.14135 (2022), "
-        "Algorithms 0 and 3, by the operations that PyTorch 2 "
-        "(github.com/pytorch/pytorch) launches for "
-        "attention_pytorch in github.com/Dao-AILab/flash-attention, "
-        "benchmarks/benchmark_flash_attention.py",
+        "cite": "Dao, Fu, Ermon, Rudra and Re, arXiv:2205.14135 (2022), Algorithms 0 and 3, by the operations that PyTorch 2 (github.com/pytorch/pytorch) launches for attention_pytorch in github.com/Dao-AILab/flash-attention, benchmarks/benchmark_flash_attention.py",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -121,17 +104,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {},
         "executions": {
             "forward": {
-                "cite": "github.com/pytorch/pytorch, "
-                "aten/src/ATen/native/cuda: "
-                "softmax_backward_cuda_out "
-                "multiplies gradient and output "
-                "in a kernel before that of the "
-                "softmax; the elementwise kernel "
-                "of tensors with different "
-                "shapes computes the address of "
-                "each element. Both costs were "
-                "read off rows in sight: see "
-                "docs/accuracy.md",
+                "cite": "github.com/pytorch/pytorch, aten/src/ATen/native/cuda: softmax_backward_cuda_out multiplies gradient and output in a kernel before that of the softmax; the elementwise kernel of tensors with different shapes computes the address of each element. Both costs were read off rows in sight: see docs/accuracy.md",
                 "phases": (("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
                 "order": "grid",
                 "in_flight": None,
@@ -141,17 +114,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             },
             "backward": {
-                "cite": "github.com/pytorch/pytorch, "
-                "aten/src/ATen/native/cuda: "
-                "softmax_backward_cuda_out "
-                "multiplies gradient and output "
-                "in a kernel before that of the "
-                "softmax; the elementwise "
-                "kernel of tensors with "
-                "different shapes computes the "
-                "address of each element. Both "
-                "costs were read off rows in "
-                "sight: see docs/accuracy.md",
+                "cite": "github.com/pytorch/pytorch, aten/src/ATen/native/cuda: softmax_backward_cuda_out multiplies gradient and output in a kernel before that of the softmax; the elementwise kernel of tensors with different shapes computes the address of each element. Both costs were read off rows in sight: see docs/accuracy.md",
                 "phases": (("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
                 "order": "grid",
                 "in_flight": None,
@@ -409,9 +372,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "flash1",
         "name": "flash1",
         "title": "FlashAttention",
-        "cite": "Dao, Fu, Ermon, Rudra and Re, FlashAttention: Fast and "
-        "Memory-Efficient Exact Attention with IO-Awareness, "
-        "arXiv:2205.14135 (2022), Algorithms 1 and 4",
+        "cite": "Dao, Fu, Ermon, Rudra and Re, FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness, arXiv:2205.14135 (2022), Algorithms 1 and 4",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -432,14 +393,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {
             "forward": (
                 {
-                    "title": "FlashAttention forward: K "
-                    "and V pass through shared "
-                    "memory to registers; "
-                    "partial sums of O meet "
-                    "there",
-                    "cite": "github.com/HazyResearch/flash-attention "
-                    "at 2ed471ec, "
-                    "csrc/flash_attn/src/fmha_fprop_fp16_kernel.sm80.cu",
+                    "title": "FlashAttention forward: K and V pass through shared memory to registers; partial sums of O meet there",
+                    "cite": "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn/src/fmha_fprop_fp16_kernel.sm80.cu",
                     "overhead": 24,
                     "warps": (4, 8),
                     "stages": (1,),
@@ -464,13 +419,11 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query", "value"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
-                    "cite": "github.com/HazyResearch/flash-attention "
-                    "at 2ed471ec, "
-                    "csrc/flash_attn/src/fmha_fprop_fp16_kernel.sm80.cu",
+                    "cite": "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn/src/fmha_fprop_fp16_kernel.sm80.cu",
                     "overhead": 24,
                     "warps": (4, 8),
                     "stages": (1,),
@@ -500,14 +453,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             ),
             "backward": (
                 {
-                    "title": "FlashAttention backward: K "
-                    "and V in registers; Q, dO, "
-                    "P, dS in shared memory; "
-                    "partial sums of dQ meet "
-                    "there",
-                    "cite": "github.com/HazyResearch/flash-attention "
-                    "at 2ed471ec, "
-                    "csrc/flash_attn/src/fmha_dgrad_fp16_kernel_loop.sm80.cu",
+                    "title": "FlashAttention backward: K and V in registers; Q, dO, P, dS in shared memory; partial sums of dQ meet there",
+                    "cite": "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn/src/fmha_dgrad_fp16_kernel_loop.sm80.cu",
                     "overhead": 24,
                     "warps": (8,),
                     "stages": (1,),
@@ -535,18 +482,13 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
             ),
         },
         "executions": {
             "forward": {
-                "cite": "arXiv:2205.14135, section 3.1 "
-                "and Algorithm 1: all warps of "
-                "a block wait for each other "
-                "between the steps of a tile, "
-                "for each has a part of the "
-                "keys of every row",
+                "cite": "arXiv:2205.14135, section 3.1 and Algorithm 1: all warps of a block wait for each other between the steps of a tile, for each has a part of the keys of every row",
                 "phases": (("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
                 "order": "grid",
                 "in_flight": None,
@@ -556,12 +498,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": True,
             },
             "backward": {
-                "cite": "arXiv:2205.14135, section 3.1 "
-                "and Algorithm 1: all warps of "
-                "a block wait for each other "
-                "between the steps of a tile, "
-                "for each has a part of the "
-                "keys of every row",
+                "cite": "arXiv:2205.14135, section 3.1 and Algorithm 1: all warps of a block wait for each other between the steps of a tile, for each has a part of the keys of every row",
                 "phases": (("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
                 "order": "grid",
                 "in_flight": None,
@@ -583,23 +520,12 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             {
                 "name": "flash-attention-1-2023",
                 "title": "FlashAttention of 2023 (CUDA): thread blocks also divide the sequence of a head",
-                "cite": "github.com/Dao-AILab/flash-attention, v0.2.8 "
-                "and later, csrc/flash_attn: blocks also "
-                "divide the sequence, as benchmarked in "
-                "arXiv:2307.08691, Figures 4 and 7",
+                "cite": "github.com/Dao-AILab/flash-attention, v0.2.8 and later, csrc/flash_attn: blocks also divide the sequence, as benchmarked in arXiv:2307.08691, Figures 4 and 7",
                 "searched": {},
                 "places": {"forward": (0, 1), "backward": (0,)},
                 "executions": {
                     "forward": {
-                        "cite": "github.com/Dao-AILab/flash-attention, "
-                        "v0.2.8 and later, "
-                        "csrc/flash_attn: "
-                        "blocks also "
-                        "divide the "
-                        "sequence, as "
-                        "benchmarked in "
-                        "arXiv:2307.08691, "
-                        "Figures 4 and 7",
+                        "cite": "github.com/Dao-AILab/flash-attention, v0.2.8 and later, csrc/flash_attn: blocks also divide the sequence, as benchmarked in arXiv:2307.08691, Figures 4 and 7",
                         "phases": (
                             ("matrix",),
                             ("shared memory",),
@@ -616,16 +542,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "axes": False,
                     },
                     "backward": {
-                        "cite": "github.com/Dao-AILab/flash-attention, "
-                        "v0.2.8 and "
-                        "later, "
-                        "csrc/flash_attn: "
-                        "blocks also "
-                        "divide the "
-                        "sequence, as "
-                        "benchmarked in "
-                        "arXiv:2307.08691, "
-                        "Figures 4 and 7",
+                        "cite": "github.com/Dao-AILab/flash-attention, v0.2.8 and later, csrc/flash_attn: blocks also divide the sequence, as benchmarked in arXiv:2307.08691, Figures 4 and 7",
                         "phases": (
                             ("matrix",),
                             ("shared memory",),
@@ -649,9 +566,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "flash2",
         "name": "flash2",
         "title": "FlashAttention-2",
-        "cite": "Dao, FlashAttention-2: Faster Attention with Better "
-        "Parallelism and Work Partitioning, arXiv:2307.08691 "
-        "(2023), Algorithms 1 and 2",
+        "cite": "Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning, arXiv:2307.08691 (2023), Algorithms 1 and 2",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -703,11 +618,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {
             "forward": (
                 {
-                    "title": "FlashAttention-4 forward, "
-                    "two query tiles: Q, O, a "
-                    "ring of K and V in shared "
-                    "memory; S, O in tensor "
-                    "memory",
+                    "title": "FlashAttention-4 forward, two query tiles: Q, O, a ring of K and V in shared memory; S, O in tensor memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (8,),
@@ -737,11 +648,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, "
-                    "two query tiles: Q, O, a "
-                    "ring of K and V in shared "
-                    "memory; S, O in tensor "
-                    "memory",
+                    "title": "FlashAttention-4 forward, two query tiles: Q, O, a ring of K and V in shared memory; S, O in tensor memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (8,),
@@ -771,11 +678,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, "
-                    "two query tiles: Q, O, a "
-                    "ring of K and V in shared "
-                    "memory; S, O in tensor "
-                    "memory",
+                    "title": "FlashAttention-4 forward, two query tiles: Q, O, a ring of K and V in shared memory; S, O in tensor memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (8,),
@@ -805,11 +708,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, "
-                    "one query tile: Q, O, a "
-                    "ring of K and V in shared "
-                    "memory; S, O in tensor "
-                    "memory",
+                    "title": "FlashAttention-4 forward, one query tile: Q, O, a ring of K and V in shared memory; S, O in tensor memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (4,),
@@ -839,11 +738,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, "
-                    "one query tile: Q, O, a "
-                    "ring of K and V in shared "
-                    "memory; S, O in tensor "
-                    "memory",
+                    "title": "FlashAttention-4 forward, one query tile: Q, O, a ring of K and V in shared memory; S, O in tensor memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (4,),
@@ -873,11 +768,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, "
-                    "one query tile: Q, O, a "
-                    "ring of K and V in shared "
-                    "memory; S, O in tensor "
-                    "memory",
+                    "title": "FlashAttention-4 forward, one query tile: Q, O, a ring of K and V in shared memory; S, O in tensor memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (4,),
@@ -907,10 +798,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, a "
-                    "pair of blocks with two "
-                    "query tiles each: half of K "
-                    "and V in each block",
+                    "title": "FlashAttention-4 forward, a pair of blocks with two query tiles each: half of K and V in each block",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (8,),
@@ -940,13 +828,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, "
-                    "two query tiles: Q, O, a "
-                    "ring of K and V in shared "
-                    "memory; S, O in tensor "
-                    "memory; rows of 192 and "
-                    "128, O in the place of Q, "
-                    "three uneven stages",
+                    "title": "FlashAttention-4 forward, two query tiles: Q, O, a ring of K and V in shared memory; S, O in tensor memory; rows of 192 and 128, O in the place of Q, three uneven stages",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (8,),
@@ -976,13 +858,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, "
-                    "one query tile: Q, O, a "
-                    "ring of K and V in shared "
-                    "memory; S, O in tensor "
-                    "memory; rows of 192 and "
-                    "128, O in the place of Q, "
-                    "three uneven stages",
+                    "title": "FlashAttention-4 forward, one query tile: Q, O, a ring of K and V in shared memory; S, O in tensor memory; rows of 192 and 128, O in the place of Q, three uneven stages",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (4,),
@@ -1012,12 +888,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, a "
-                    "pair of blocks with two "
-                    "query tiles each: half of K "
-                    "and V in each block; rows "
-                    "of 192 and 128, O in the "
-                    "place of Q",
+                    "title": "FlashAttention-4 forward, a pair of blocks with two query tiles each: half of K and V in each block; rows of 192 and 128, O in the place of Q",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (8,),
@@ -1047,11 +918,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, "
-                    "rows of 256, a pair of "
-                    "blocks: Q, half of K and V "
-                    "in each; S, O in tensor "
-                    "memory",
+                    "title": "FlashAttention-4 forward, rows of 256, a pair of blocks: Q, half of K and V in each; S, O in tensor memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: sm100_hd256_2cta_fmha_forward.py",
                     "overhead": 24,
                     "warps": (4,),
@@ -1080,10 +947,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "FlashAttention-2 forward: Q, K, V in shared memory, S and O in registers",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "csrc/flash_attn: "
-                    "kernel_traits.h and "
-                    "flash_fwd_kernel.h",
+                    "cite": "github.com/Dao-AILab/flash-attention, csrc/flash_attn: kernel_traits.h and flash_fwd_kernel.h",
                     "overhead": 48,
                     "warps": (4, 8),
                     "stages": (1,),
@@ -1111,10 +975,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "FlashInfer prefill, rows shared out: Q, K, V in shared memory; S and O in registers",
-                    "cite": "github.com/flashinfer-ai/flashinfer, "
-                    "include/flashinfer/attention/prefill.cuh: "
-                    "KernelTraits, "
-                    "SharedStorageQKVO",
+                    "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
                     "stages": (1,),
@@ -1142,14 +1003,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashInfer prefill, keys "
-                    "shared out: Q, K, V in "
-                    "shared memory; S and an O "
-                    "of each warp in registers",
-                    "cite": "github.com/flashinfer-ai/flashinfer, "
-                    "include/flashinfer/attention/prefill.cuh: "
-                    "KernelTraits, "
-                    "SharedStorageQKVO",
+                    "title": "FlashInfer prefill, keys shared out: Q, K, V in shared memory; S and an O of each warp in registers",
+                    "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
                     "stages": (1,),
@@ -1179,14 +1034,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashInfer prefill, rows of "
-                    "512: keys, then columns of "
-                    "O shared out; P in shared "
-                    "memory, V in place of K",
-                    "cite": "github.com/flashinfer-ai/flashinfer, "
-                    "include/flashinfer/attention/prefill.cuh: "
-                    "KernelTraits, "
-                    "SharedStorageQKVO",
+                    "title": "FlashInfer prefill, rows of 512: keys, then columns of O shared out; P in shared memory, V in place of K",
+                    "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
                     "stages": (1,),
@@ -1217,14 +1066,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashInfer prefill, rows of "
-                    "512: rows and keys, then "
-                    "columns of O shared out by "
-                    "two warps each",
-                    "cite": "github.com/flashinfer-ai/flashinfer, "
-                    "include/flashinfer/attention/prefill.cuh: "
-                    "KernelTraits, "
-                    "SharedStorageQKVO",
+                    "title": "FlashInfer prefill, rows of 512: rows and keys, then columns of O shared out by two warps each",
+                    "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
                     "stages": (1,),
@@ -1255,15 +1098,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "CUTLASS fused attention: "
-                    "slices of Q and K, then P "
-                    "and slices of V in shared "
-                    "memory; S and O in "
-                    "registers",
-                    "cite": "github.com/facebookresearch/xformers, "
-                    "xformers/csrc/attention/cuda/fmha: "
-                    "kernel_forward.h, "
-                    "generate_kernels.py",
+                    "title": "CUTLASS fused attention: slices of Q and K, then P and slices of V in shared memory; S and O in registers",
+                    "cite": "github.com/facebookresearch/xformers, xformers/csrc/attention/cuda/fmha: kernel_forward.h, generate_kernels.py",
                     "overhead": 64,
                     "warps": (4, 8),
                     "stages": (1,),
@@ -1293,15 +1129,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "CUTLASS fused attention: "
-                    "slices of Q and K, then P "
-                    "and slices of V in shared "
-                    "memory; S and O in "
-                    "registers, in fp32",
-                    "cite": "github.com/facebookresearch/xformers, "
-                    "xformers/csrc/attention/cuda/fmha: "
-                    "kernel_forward.h, "
-                    "generate_kernels.py",
+                    "title": "CUTLASS fused attention: slices of Q and K, then P and slices of V in shared memory; S and O in registers, in fp32",
+                    "cite": "github.com/facebookresearch/xformers, xformers/csrc/attention/cuda/fmha: kernel_forward.h, generate_kernels.py",
                     "overhead": 64,
                     "warps": (4, 8),
                     "stages": (1,),
@@ -1389,10 +1218,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "SageAttention 2 on Hopper "
-                    "with V in fp8: Q, K, V in "
-                    "shared memory; S, P and two "
-                    "O in registers",
+                    "title": "SageAttention 2 on Hopper with V in fp8: Q, K, V in shared memory; S, P and two O in registers",
                     "cite": "github.com/thu-ml/SageAttention, csrc/qattn: qk_int_sv_f8_cuda_sm90.cu",
                     "overhead": 48,
                     "warps": (4,),
@@ -1422,9 +1248,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
-                    "cite": "github.com/ROCm/composable_kernel: "
-                    "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
-                    "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
+                    "cite": "github.com/ROCm/composable_kernel: example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
                     "overhead": 64,
                     "warps": (2,),
                     "stages": (1,),
@@ -1448,9 +1272,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
-                    "cite": "github.com/ROCm/composable_kernel: "
-                    "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
-                    "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
+                    "cite": "github.com/ROCm/composable_kernel: example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
                     "overhead": 64,
                     "warps": (4,),
                     "stages": (1,),
@@ -1474,9 +1296,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "Composable Kernel forward: three slices of K or V in LDS; Q, S, P and O in registers",
-                    "cite": "github.com/ROCm/composable_kernel: "
-                    "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
-                    "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
+                    "cite": "github.com/ROCm/composable_kernel: example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
                     "overhead": 64,
                     "warps": (4,),
                     "stages": (1,),
@@ -1500,9 +1320,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "Composable Kernel forward: a slice of K or V in LDS; Q, S, P and O in registers",
-                    "cite": "github.com/ROCm/composable_kernel: "
-                    "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
-                    "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp",
+                    "cite": "github.com/ROCm/composable_kernel: example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp",
                     "overhead": 64,
                     "warps": (4,),
                     "stages": (1,),
@@ -1526,9 +1344,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
-                    "cite": "github.com/ROCm/composable_kernel: "
-                    "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
-                    "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp",
+                    "cite": "github.com/ROCm/composable_kernel: example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp",
                     "overhead": 64,
                     "warps": (2,),
                     "stages": (1,),
@@ -1552,9 +1368,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "Composable Kernel forward in fp8: a slice of K or V in LDS; Q, S, P and O in registers",
-                    "cite": "github.com/ROCm/composable_kernel: "
-                    "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
-                    "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp",
+                    "cite": "github.com/ROCm/composable_kernel: example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs.hpp",
                     "overhead": 64,
                     "warps": (4,),
                     "stages": (1,),
@@ -1578,11 +1392,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "Triton attention on CDNA 3: K and V in LDS; Q, S and O in registers",
-                    "cite": "Triton 3.9.0 for gfx942, "
-                    "read off compiled kernels; "
-                    "tiles: "
-                    "github.com/ROCm/aiter, "
-                    "aiter/ops/triton",
+                    "cite": "Triton 3.9.0 for gfx942, read off compiled kernels; tiles: github.com/ROCm/aiter, aiter/ops/triton",
                     "overhead": 72,
                     "warps": (1, 2, 4, 8),
                     "stages": (1, 2, 3),
@@ -1611,20 +1421,16 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
+                            frozenset({"depth", "key"}),
+                            frozenset({"depth", "query"}),
                             frozenset({"key", "query"}),
                             frozenset({"key", "value"}),
-                            frozenset({"depth", "query"}),
-                            frozenset({"depth", "key"}),
                         }
                     ),
                 },
                 {
                     "title": "Triton attention on CDNA 4: K and V in LDS; Q, S and O in registers",
-                    "cite": "Triton 3.9.0 for gfx950, "
-                    "read off compiled kernels; "
-                    "tiles: "
-                    "github.com/ROCm/aiter, "
-                    "aiter/ops/triton",
+                    "cite": "Triton 3.9.0 for gfx950, read off compiled kernels; tiles: github.com/ROCm/aiter, aiter/ops/triton",
                     "overhead": 72,
                     "warps": (1, 2, 4, 8),
                     "stages": (1, 2, 3, 4, 5),
@@ -1653,19 +1459,16 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     ),
                     "operand_axes": frozenset(
                         {
+                            frozenset({"depth", "key"}),
+                            frozenset({"depth", "query"}),
                             frozenset({"key", "query"}),
                             frozenset({"key", "value"}),
-                            frozenset({"depth", "query"}),
-                            frozenset({"depth", "key"}),
                         }
                     ),
                 },
                 {
                     "title": "Triton attention by mma.sync: Q, K, V in shared memory; S and O in registers",
-                    "cite": "Triton 3.9.0, read off "
-                    "compiled kernels; "
-                    "triton-lang/triton, "
-                    "python/tutorials/06-fused-attention.py",
+                    "cite": "Triton 3.9.0, read off compiled kernels; triton-lang/triton, python/tutorials/06-fused-attention.py",
                     "overhead": 45,
                     "warps": (4, 8),
                     "stages": (2, 3, 4),
@@ -1692,14 +1495,11 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"key", "query"}), "io"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by wgmma: Q, K, V in shared memory; S and O in registers",
-                    "cite": "Triton 3.9.0, read off "
-                    "compiled kernels; "
-                    "triton-lang/triton, "
-                    "python/tutorials/06-fused-attention.py",
+                    "cite": "Triton 3.9.0, read off compiled kernels; triton-lang/triton, python/tutorials/06-fused-attention.py",
                     "overhead": 5,
                     "warps": (4, 8),
                     "stages": (2, 3, 4),
@@ -1725,14 +1525,11 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
                     "title": "Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
-                    "cite": "Triton 3.9.0, read off "
-                    "compiled kernels; "
-                    "triton-lang/triton, "
-                    "python/tutorials/06-fused-attention.py",
+                    "cite": "Triton 3.9.0, read off compiled kernels; triton-lang/triton, python/tutorials/06-fused-attention.py",
                     "overhead": 31,
                     "warps": (4, 8),
                     "stages": (2, 3, 4),
@@ -1759,17 +1556,11 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
                 {
-                    "title": "Triton attention by "
-                    "tcgen05, 64 query rows: Q, "
-                    "K, V in shared memory; S, P "
-                    "and O in tensor memory",
-                    "cite": "Triton 3.9.0, read off "
-                    "compiled kernels; "
-                    "triton-lang/triton, "
-                    "python/tutorials/06-fused-attention.py",
+                    "title": "Triton attention by tcgen05, 64 query rows: Q, K, V in shared memory; S, P and O in tensor memory",
+                    "cite": "Triton 3.9.0, read off compiled kernels; triton-lang/triton, python/tutorials/06-fused-attention.py",
                     "overhead": 31,
                     "warps": (4, 8),
                     "stages": (2, 3, 4),
@@ -1796,19 +1587,13 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "value"}), None),
                         (frozenset({"query"}), None),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"depth", "key"})}),
+                    "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"key", "value"})}),
                 },
             ),
             "backward": (
                 {
-                    "title": "FlashAttention-2 backward: "
-                    "Q, dO, K, V, P, dS in "
-                    "shared memory; S, dP, dK, "
-                    "dV, dQ in registers",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "csrc/flash_attn: "
-                    "kernel_traits.h and "
-                    "flash_bwd_kernel.h",
+                    "title": "FlashAttention-2 backward: Q, dO, K, V, P, dS in shared memory; S, dP, dK, dV, dQ in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, csrc/flash_attn: kernel_traits.h and flash_bwd_kernel.h",
                     "overhead": 48,
                     "warps": (4, 8),
                     "stages": (1, 2),
@@ -1838,14 +1623,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-2 backward: "
-                    "Q, dO, K, V, P, dS in "
-                    "shared memory; S, dP, dK, "
-                    "dV, dQ in registers, V too",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "csrc/flash_attn: "
-                    "kernel_traits.h and "
-                    "flash_bwd_kernel.h",
+                    "title": "FlashAttention-2 backward: Q, dO, K, V, P, dS in shared memory; S, dP, dK, dV, dQ in registers, V too",
+                    "cite": "github.com/Dao-AILab/flash-attention, csrc/flash_attn: kernel_traits.h and flash_bwd_kernel.h",
                     "overhead": 48,
                     "warps": (4, 8),
                     "stages": (1, 2),
@@ -1878,11 +1657,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         },
         "executions": {
             "forward": {
-                "cite": "arXiv:2307.08691, sections 3.1 "
-                "and 3.3: tiles are fetched "
-                "while others are multiplied; a "
-                "warp takes its exponentials "
-                "between its products",
+                "cite": "arXiv:2307.08691, sections 3.1 and 3.3: tiles are fetched while others are multiplied; a warp takes its exponentials between its products",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
                 "order": "grid",
                 "in_flight": None,
@@ -1892,12 +1667,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             },
             "backward": {
-                "cite": "arXiv:2307.08691, sections "
-                "3.1 and 3.3: tiles are "
-                "fetched while others are "
-                "multiplied; a warp takes its "
-                "exponentials between its "
-                "products",
+                "cite": "arXiv:2307.08691, sections 3.1 and 3.3: tiles are fetched while others are multiplied; a warp takes its exponentials between its products",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
                 "order": "grid",
                 "in_flight": None,
@@ -1916,16 +1686,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "places": {"forward": (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
                 "executions": {
                     "forward": {
-                        "cite": "arXiv:2307.08691, "
-                        "sections 3.1 and "
-                        "3.3: tiles are "
-                        "fetched while "
-                        "others are "
-                        "multiplied; a "
-                        "warp takes its "
-                        "exponentials "
-                        "between its "
-                        "products",
+                        "cite": "arXiv:2307.08691, sections 3.1 and 3.3: tiles are fetched while others are multiplied; a warp takes its exponentials between its products",
                         "phases": (
                             ("matrix", "shared memory"),
                             ("exp", "softmax"),
@@ -1953,9 +1714,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             {
                 "name": "flashinfer",
                 "title": "FlashInfer's prefill template (CUDA)",
-                "cite": "github.com/flashinfer-ai/flashinfer, "
-                "include/flashinfer/attention/prefill.cuh: "
-                "KernelTraits, SharedStorageQKVO",
+                "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                 "searched": {"packed": (False, True)},
                 "places": {"forward": (12, 13, 14, 15)},
                 "executions": {},
@@ -1963,9 +1722,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             {
                 "name": "xformers",
                 "title": "CUTLASS's fused attention, as in xFormers and PyTorch (CUDA)",
-                "cite": "github.com/facebookresearch/xformers, "
-                "xformers/csrc/attention/cuda/fmha: "
-                "kernel_forward.h, generate_kernels.py",
+                "cite": "github.com/facebookresearch/xformers, xformers/csrc/attention/cuda/fmha: kernel_forward.h, generate_kernels.py",
                 "searched": {},
                 "places": {"forward": (16, 17)},
                 "executions": {},
@@ -1981,9 +1738,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             {
                 "name": "ck",
                 "title": "Composable Kernel's fused attention (HIP)",
-                "cite": "github.com/ROCm/composable_kernel: "
-                "example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, "
-                "include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
+                "cite": "github.com/ROCm/composable_kernel: example/ck_tile/01_fmha/codegen/ops/fmha_fwd.py, include/ck_tile/ops/fmha/pipeline/block_fmha_pipeline_qr_ks_vs_async.hpp",
                 "searched": {},
                 "places": {"forward": (21, 22, 23, 24, 25, 26)},
                 "executions": {},
@@ -1991,9 +1746,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             {
                 "name": "triton-amd",
                 "title": "Plain Triton attention on AMD, with the tiles of AITER",
-                "cite": "Triton 3.9.0 for gfx942, read off compiled "
-                "kernels; tiles: github.com/ROCm/aiter, "
-                "aiter/ops/triton",
+                "cite": "Triton 3.9.0 for gfx942, read off compiled kernels; tiles: github.com/ROCm/aiter, aiter/ops/triton",
                 "searched": {},
                 "places": {"forward": (27, 28)},
                 "executions": {},
@@ -2001,9 +1754,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             {
                 "name": "triton",
                 "title": "The plain attention kernel of Triton's tutorial, at the configurations that it tunes over",
-                "cite": "Triton 3.9.0, read off compiled kernels; "
-                "triton-lang/triton, "
-                "python/tutorials/06-fused-attention.py",
+                "cite": "Triton 3.9.0, read off compiled kernels; triton-lang/triton, python/tutorials/06-fused-attention.py",
                 "searched": {},
                 "places": {"forward": (29, 30, 31, 32)},
                 "executions": {},
@@ -2014,10 +1765,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "flash3",
         "name": "flash3",
         "title": "FlashAttention-3",
-        "cite": "Shah, Bikshandi, Zhang, Thakkar, Ramani and Dao, "
-        "FlashAttention-3: Fast and Accurate Attention with "
-        "Asynchrony and Low-precision, arXiv:2407.08608 (2024), "
-        "Algorithms 1 and 2, Appendix B.1",
+        "cite": "Shah, Bikshandi, Zhang, Thakkar, Ramani and Dao, FlashAttention-3: Fast and Accurate Attention with Asynchrony and Low-precision, arXiv:2407.08608 (2024), Algorithms 1 and 2, Appendix B.1",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2054,10 +1802,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {
             "forward": (
                 {
-                    "title": "FlashAttention-3 forward: "
-                    "Q, two stages of K and V in "
-                    "shared memory; S, P and O "
-                    "in registers",
+                    "title": "FlashAttention-3 forward: Q, two stages of K and V in shared memory; S, P and O in registers",
                     "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_kernel_sm90.h, tile_size.h",
                     "overhead": 24,
                     "warps": (4, 8, 12),
@@ -2086,10 +1831,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"})}),
                 },
                 {
-                    "title": "FlashAttention-3 forward: "
-                    "Q, P, two stages of K and V "
-                    "in shared memory; S and O "
-                    "in registers",
+                    "title": "FlashAttention-3 forward: Q, P, two stages of K and V in shared memory; S and O in registers",
                     "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_kernel_sm90.h, tile_size.h",
                     "overhead": 24,
                     "warps": (4, 8, 12),
@@ -2177,14 +1919,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"})}),
                 },
                 {
-                    "title": "FlashAttention-3 forward "
-                    "with wide values: one warp "
-                    "group computes S, two share "
-                    "out the columns of O",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "mainloop_fwd_sm90_tma_gmma_ws.hpp, "
-                    "tile_size.h",
+                    "title": "FlashAttention-3 forward with wide values: one warp group computes S, two share out the columns of O",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: mainloop_fwd_sm90_tma_gmma_ws.hpp, tile_size.h",
                     "overhead": 24,
                     "warps": (8,),
                     "stages": (2,),
@@ -2214,14 +1950,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-3 forward on "
-                    "a latent: V is part of K; "
-                    "two warp groups share out "
-                    "the columns of O",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "mainloop_fwd_sm90_tma_gmma_ws.hpp, "
-                    "tile_size.h",
+                    "title": "FlashAttention-3 forward on a latent: V is part of K; two warp groups share out the columns of O",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: mainloop_fwd_sm90_tma_gmma_ws.hpp, tile_size.h",
                     "overhead": 24,
                     "warps": (8,),
                     "stages": (2,),
@@ -2250,11 +1980,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "FlashAttention-3 forward on sm_8x: Q, K, V in shared memory, S and O in registers",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "mainloop_fwd_sm80.hpp, "
-                    "flash_fwd_kernel_sm80.h, "
-                    "tile_size.h",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: mainloop_fwd_sm80.hpp, flash_fwd_kernel_sm80.h, tile_size.h",
                     "overhead": 24,
                     "warps": (4, 8),
                     "stages": (1, 2),
@@ -2282,15 +2008,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-3 forward on "
-                    "sm_8x: K and V in shared "
-                    "memory, where V takes the "
-                    "place of Q; Q in registers",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "mainloop_fwd_sm80.hpp, "
-                    "flash_fwd_kernel_sm80.h, "
-                    "tile_size.h",
+                    "title": "FlashAttention-3 forward on sm_8x: K and V in shared memory, where V takes the place of Q; Q in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: mainloop_fwd_sm80.hpp, flash_fwd_kernel_sm80.h, tile_size.h",
                     "overhead": 24,
                     "warps": (8,),
                     "stages": (1, 2),
@@ -2325,11 +2044,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             "backward": (
                 {
                     "title": "FlashAttention-3 backward, rows of 64: as those of 128",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "flash_bwd_launch_template.h, "
-                    "flash_bwd_kernel_sm90.h, "
-                    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, mainloop_bwd_sm90_tma_gmma_ws.hpp",
                     "overhead": 24,
                     "warps": (8, 12),
                     "stages": (1, 2),
@@ -2362,11 +2077,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "FlashAttention-3 backward, rows of 96: as those of 128, with V in registers too",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "flash_bwd_launch_template.h, "
-                    "flash_bwd_kernel_sm90.h, "
-                    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, mainloop_bwd_sm90_tma_gmma_ws.hpp",
                     "overhead": 24,
                     "warps": (8, 12),
                     "stages": (1, 2),
@@ -2395,18 +2106,11 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         (frozenset({"key", "query"}), "io"),
                         (frozenset({"depth", "query"}), "fp32"),
                     ),
-                    "operand_axes": frozenset({frozenset({"key", "value"}), frozenset({"key", "query"})}),
+                    "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"key", "value"})}),
                 },
                 {
-                    "title": "FlashAttention-3 backward, "
-                    "rows of 128: K, V, Q, dO, "
-                    "dS, dQ in shared memory; "
-                    "S, dP, dK, dV in registers",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "flash_bwd_launch_template.h, "
-                    "flash_bwd_kernel_sm90.h, "
-                    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+                    "title": "FlashAttention-3 backward, rows of 128: K, V, Q, dO, dS, dQ in shared memory; S, dP, dK, dV in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, mainloop_bwd_sm90_tma_gmma_ws.hpp",
                     "overhead": 24,
                     "warps": (8, 12),
                     "stages": (1, 2),
@@ -2438,16 +2142,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"})}),
                 },
                 {
-                    "title": "FlashAttention-3 backward, "
-                    "rows of 192: K, V, Q, dO, "
-                    "P, dS, dQ in shared "
-                    "memory; S, dP, dK, dV in "
-                    "registers",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "flash_bwd_launch_template.h, "
-                    "flash_bwd_kernel_sm90.h, "
-                    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+                    "title": "FlashAttention-3 backward, rows of 192: K, V, Q, dO, P, dS, dQ in shared memory; S, dP, dK, dV in registers",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, mainloop_bwd_sm90_tma_gmma_ws.hpp",
                     "overhead": 24,
                     "warps": (12,),
                     "stages": (1, 2),
@@ -2480,15 +2176,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-3 backward, "
-                    "rows of 256: as those of "
-                    "192, but half of dQ at a "
-                    "time, in registers alone",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "flash_bwd_launch_template.h, "
-                    "flash_bwd_kernel_sm90.h, "
-                    "mainloop_bwd_sm90_tma_gmma_ws.hpp",
+                    "title": "FlashAttention-3 backward, rows of 256: as those of 192, but half of dQ at a time, in registers alone",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, mainloop_bwd_sm90_tma_gmma_ws.hpp",
                     "overhead": 24,
                     "warps": (8,),
                     "stages": (1, 2),
@@ -2523,14 +2212,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         },
         "executions": {
             "forward": {
-                "cite": "arXiv:2407.08608, sections 3.1 "
-                "and 3.2; "
-                "github.com/Dao-AILab/flash-attention, "
-                "hopper: tile_scheduler.hpp, "
-                "which starts the longest tiles "
-                "of a mask first; the kernels "
-                "of the paper start them in the "
-                "order of the grid",
+                "cite": "arXiv:2407.08608, sections 3.1 and 3.2; github.com/Dao-AILab/flash-attention, hopper: tile_scheduler.hpp, which starts the longest tiles of a mask first; the kernels of the paper start them in the order of the grid",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
                 "order": "longest first",
                 "in_flight": None,
@@ -2540,14 +2222,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             },
             "backward": {
-                "cite": "arXiv:2407.08608, Appendix "
-                "B.1; "
-                "github.com/Dao-AILab/flash-attention, "
-                "hopper: "
-                "mainloop_bwd_sm90_tma_gmma_ws.hpp: "
-                "one warp loads, another adds "
-                "tiles of dQ to HBM while the "
-                "next ones are made",
+                "cite": "arXiv:2407.08608, Appendix B.1; github.com/Dao-AILab/flash-attention, hopper: mainloop_bwd_sm90_tma_gmma_ws.hpp: one warp loads, another adds tiles of dQ to HBM while the next ones are made",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",)),
                 "order": "grid",
                 "in_flight": None,
@@ -2574,16 +2249,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "places": {"forward": (0, 1, 2, 3, 4, 5, 6, 7), "backward": (0, 1, 2, 3, 4)},
                 "executions": {
                     "forward": {
-                        "cite": "arXiv:2307.08691, "
-                        "sections 3.1 and "
-                        "3.3: tiles are "
-                        "fetched while "
-                        "others are "
-                        "multiplied; a "
-                        "warp takes its "
-                        "exponentials "
-                        "between its "
-                        "products",
+                        "cite": "arXiv:2307.08691, sections 3.1 and 3.3: tiles are fetched while others are multiplied; a warp takes its exponentials between its products",
                         "phases": (
                             ("matrix", "shared memory"),
                             ("exp", "softmax"),
@@ -2599,17 +2265,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "axes": False,
                     },
                     "backward": {
-                        "cite": "arXiv:2407.08608, "
-                        "Appendix B.1; "
-                        "github.com/Dao-AILab/flash-attention, "
-                        "hopper: "
-                        "mainloop_bwd_sm90_tma_gmma_ws.hpp: "
-                        "one warp loads, "
-                        "another adds "
-                        "tiles of dQ to "
-                        "HBM while the "
-                        "next ones are "
-                        "made",
+                        "cite": "arXiv:2407.08608, Appendix B.1; github.com/Dao-AILab/flash-attention, hopper: mainloop_bwd_sm90_tma_gmma_ws.hpp: one warp loads, another adds tiles of dQ to HBM while the next ones are made",
                         "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",)),
                         "order": "grid",
                         "in_flight": None,
@@ -2648,10 +2304,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "gemm",
         "name": "gemm",
         "title": "Tiled GEMM",
-        "cite": "Goto and van de Geijn, Anatomy of high-performance matrix "
-        "multiplication, ACM Transactions on Mathematical Software "
-        "34:12 (2008), sections 4 and 5; split-K as in CUTLASS "
-        "(NVIDIA, efficient_gemm.md)",
+        "cite": "Goto and van de Geijn, Anatomy of high-performance matrix multiplication, ACM Transactions on Mathematical Software 34:12 (2008), sections 4 and 5; split-K as in CUTLASS (NVIDIA, efficient_gemm.md)",
         "answers": "linear",
         "features": ("gated", "scaled", "bias"),
         "exclusive": (),
@@ -2673,11 +2326,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "linear_transformer",
         "name": "linear_transformer",
         "title": "Linear Transformer",
-        "cite": "Katharopoulos, Vyas, Pappas and Fleuret, "
-        "Transformers are RNNs: Fast Autoregressive "
-        "Transformers with Linear Attention, "
-        "arXiv:2006.16236 (2020), equations 6 and 9 to "
-        "12",
+        "cite": "Katharopoulos, Vyas, Pappas and Fleuret, Transformers are RNNs: Fast Autoregressive Transformers with Linear Attention, arXiv:2006.16236 (2020), equations 6 and 9 to 12",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2699,9 +2348,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "linformer",
         "name": "linformer",
         "title": "Linformer",
-        "cite": "Wang, Li, Khabsa, Fang and Ma, Linformer: "
-        "Self-Attention with Linear Complexity, "
-        "arXiv:2006.04768 (2020), equation 7",
+        "cite": "Wang, Li, Khabsa, Fang and Ma, Linformer: Self-Attention with Linear Complexity, arXiv:2006.04768 (2020), equation 7",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2723,12 +2370,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "logits_cross_entropy",
         "name": "logits_cross_entropy",
         "title": "Cross-entropy of stored logits",
-        "cite": "Wijmans, Huval, Hertzberg, Koltun and "
-        "Kraehenbuehl, Cut Your Losses in "
-        "Large-Vocabulary Language Models, "
-        "arXiv:2411.09009 (2024), section 3; Milakov "
-        "and Gimelshein, arXiv:1805.02867 (2018), "
-        "Algorithm 3",
+        "cite": "Wijmans, Huval, Hertzberg, Koltun and Kraehenbuehl, Cut Your Losses in Large-Vocabulary Language Models, arXiv:2411.09009 (2024), section 3; Milakov and Gimelshein, arXiv:1805.02867 (2018), Algorithm 3",
         "answers": "cross_entropy",
         "features": (),
         "exclusive": (),
@@ -2750,9 +2392,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "loki",
         "name": "loki",
         "title": "Loki",
-        "cite": "Singhania, Singh, He, Feizi and Bhatele, Loki: Low-rank "
-        "Keys for Efficient Sparse Attention, arXiv:2406.02542 "
-        "(2024), Algorithm 1",
+        "cite": "Singhania, Singh, He, Feizi and Bhatele, Loki: Low-rank Keys for Efficient Sparse Attention, arXiv:2406.02542 (2024), Algorithm 1",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2774,9 +2414,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "mamba1",
         "name": "mamba1",
         "title": "Mamba",
-        "cite": "Gu and Dao, Mamba: Linear-Time Sequence Modeling with "
-        "Selective State Spaces, arXiv:2312.00752 (2023), "
-        "Algorithm 2 and section 3.3.2",
+        "cite": "Gu and Dao, Mamba: Linear-Time Sequence Modeling with Selective State Spaces, arXiv:2312.00752 (2023), Algorithm 2 and section 3.3.2",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2798,9 +2436,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "mamba2",
         "name": "mamba2",
         "title": "Mamba-2",
-        "cite": "Dao and Gu, Transformers are SSMs: Generalized Models and "
-        "Efficient Algorithms Through Structured State Space "
-        "Duality, arXiv:2405.21060 (2024), section 6 and Listing 1",
+        "cite": "Dao and Gu, Transformers are SSMs: Generalized Models and Efficient Algorithms Through Structured State Space Duality, arXiv:2405.21060 (2024), section 6 and Listing 1",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2822,9 +2458,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "nsa",
         "name": "nsa",
         "title": "Native Sparse Attention",
-        "cite": "Yuan et al., Native Sparse Attention: Hardware-Aligned and "
-        "Natively Trainable Sparse Attention, arXiv:2502.11089 "
-        "(2025), equations 5 and 7 to 12",
+        "cite": "Yuan et al., Native Sparse Attention: Hardware-Aligned and Natively Trainable Sparse Attention, arXiv:2502.11089 (2025), equations 5 and 7 to 12",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2846,9 +2480,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "performer",
         "name": "performer",
         "title": "Performer",
-        "cite": "Choromanski et al., Rethinking Attention with "
-        "Performers, arXiv:2009.14794 (2020), Lemma 1 and "
-        "Algorithm 1",
+        "cite": "Choromanski et al., Rethinking Attention with Performers, arXiv:2009.14794 (2020), Lemma 1 and Algorithm 1",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2892,10 +2524,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "routing_transformer",
         "name": "routing_transformer",
         "title": "Routing Transformer",
-        "cite": "Roy, Saffar, Vaswani and Grangier, Efficient "
-        "Content-Based Sparse Attention with Routing "
-        "Transformers, arXiv:2003.05997 (2020), "
-        "Algorithm 1",
+        "cite": "Roy, Saffar, Vaswani and Grangier, Efficient Content-Based Sparse Attention with Routing Transformers, arXiv:2003.05997 (2020), Algorithm 1",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2917,9 +2546,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "small_cache",
         "name": "small_cache",
         "title": "Small-cache attention",
-        "cite": "Saha and Ye, The I/O Complexity of Attention, or How "
-        "Optimal is FlashAttention?, ICML 2024, "
-        "arXiv:2402.07443 (the regime M < d^2)",
+        "cite": "Saha and Ye, The I/O Complexity of Attention, or How Optimal is FlashAttention?, ICML 2024, arXiv:2402.07443 (the regime M < d^2)",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2951,13 +2578,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {},
         "executions": {
             "forward": {
-                "cite": "arXiv:2205.14135, section "
-                "3.1 and Algorithm 1: all "
-                "warps of a block wait for "
-                "each other between the "
-                "steps of a tile, for each "
-                "has a part of the keys of "
-                "every row",
+                "cite": "arXiv:2205.14135, section 3.1 and Algorithm 1: all warps of a block wait for each other between the steps of a tile, for each has a part of the keys of every row",
                 "phases": (("matrix",), ("shared memory",), ("exp", "softmax"), ("gradient",), ("random",), ("l2",)),
                 "order": "grid",
                 "in_flight": None,
@@ -2973,10 +2594,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "sparse_transformer",
         "name": "sparse_transformer",
         "title": "Sparse Transformer",
-        "cite": "Child, Gray, Radford and Sutskever, "
-        "Generating Long Sequences with Sparse "
-        "Transformers, arXiv:1904.10509 (2019), "
-        "sections 4.2 and 4.3",
+        "cite": "Child, Gray, Radford and Sutskever, Generating Long Sequences with Sparse Transformers, arXiv:1904.10509 (2019), sections 4.2 and 4.3",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -2998,10 +2616,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "split_kv",
         "name": "split_kv",
         "title": "Split-KV attention",
-        "cite": "Dao, Haziza, Massa and Sizov, Flash-Decoding for "
-        "long-context inference (PyTorch blog, 2023); each split "
-        "as in FlashAttention-2, arXiv:2307.08691 (2023), "
-        "Algorithm 1",
+        "cite": "Dao, Haziza, Massa and Sizov, Flash-Decoding for long-context inference (PyTorch blog, 2023); each split as in FlashAttention-2, arXiv:2307.08691 (2023), Algorithm 1",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -3030,14 +2645,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {
             "forward": (
                 {
-                    "title": "FlashMLA decoding: Q, two "
-                    "stages of the latent, P "
-                    "in shared memory; S and O "
-                    "by columns in registers",
-                    "cite": "github.com/deepseek-ai/FlashMLA, "
-                    "csrc/sm90/decode/dense: "
-                    "config.h, traits.h, "
-                    "splitkv_mla.cuh",
+                    "title": "FlashMLA decoding: Q, two stages of the latent, P in shared memory; S and O by columns in registers",
+                    "cite": "github.com/deepseek-ai/FlashMLA, csrc/sm90/decode/dense: config.h, traits.h, splitkv_mla.cuh",
                     "overhead": 24,
                     "warps": (8,),
                     "stages": (2,),
@@ -3065,10 +2674,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"})}),
                 },
                 {
-                    "title": "FlashAttention-3 forward: "
-                    "Q, two stages of K and V "
-                    "in shared memory; S, P "
-                    "and O in registers",
+                    "title": "FlashAttention-3 forward: Q, two stages of K and V in shared memory; S, P and O in registers",
                     "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_kernel_sm90.h, tile_size.h",
                     "overhead": 24,
                     "warps": (4, 8, 12),
@@ -3097,10 +2703,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"})}),
                 },
                 {
-                    "title": "FlashAttention-3 forward: "
-                    "Q, P, two stages of K and "
-                    "V in shared memory; S and "
-                    "O in registers",
+                    "title": "FlashAttention-3 forward: Q, P, two stages of K and V in shared memory; S and O in registers",
                     "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_fwd_kernel_sm90.h, tile_size.h",
                     "overhead": 24,
                     "warps": (4, 8, 12),
@@ -3188,15 +2791,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"})}),
                 },
                 {
-                    "title": "FlashAttention-3 forward "
-                    "with wide values: one "
-                    "warp group computes S, "
-                    "two share out the columns "
-                    "of O",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "mainloop_fwd_sm90_tma_gmma_ws.hpp, "
-                    "tile_size.h",
+                    "title": "FlashAttention-3 forward with wide values: one warp group computes S, two share out the columns of O",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: mainloop_fwd_sm90_tma_gmma_ws.hpp, tile_size.h",
                     "overhead": 24,
                     "warps": (8,),
                     "stages": (2,),
@@ -3226,14 +2822,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-3 forward "
-                    "on a latent: V is part of "
-                    "K; two warp groups share "
-                    "out the columns of O",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "hopper: "
-                    "mainloop_fwd_sm90_tma_gmma_ws.hpp, "
-                    "tile_size.h",
+                    "title": "FlashAttention-3 forward on a latent: V is part of K; two warp groups share out the columns of O",
+                    "cite": "github.com/Dao-AILab/flash-attention, hopper: mainloop_fwd_sm90_tma_gmma_ws.hpp, tile_size.h",
                     "overhead": 24,
                     "warps": (8,),
                     "stages": (2,),
@@ -3262,10 +2852,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "FlashAttention-2 forward: Q, K, V in shared memory, S and O in registers",
-                    "cite": "github.com/Dao-AILab/flash-attention, "
-                    "csrc/flash_attn: "
-                    "kernel_traits.h and "
-                    "flash_fwd_kernel.h",
+                    "cite": "github.com/Dao-AILab/flash-attention, csrc/flash_attn: kernel_traits.h and flash_fwd_kernel.h",
                     "overhead": 48,
                     "warps": (4, 8),
                     "stages": (1,),
@@ -3293,10 +2880,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
                 {
                     "title": "FlashInfer prefill, rows shared out: Q, K, V in shared memory; S and O in registers",
-                    "cite": "github.com/flashinfer-ai/flashinfer, "
-                    "include/flashinfer/attention/prefill.cuh: "
-                    "KernelTraits, "
-                    "SharedStorageQKVO",
+                    "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
                     "stages": (1,),
@@ -3324,14 +2908,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashInfer prefill, keys "
-                    "shared out: Q, K, V in "
-                    "shared memory; S and an O "
-                    "of each warp in registers",
-                    "cite": "github.com/flashinfer-ai/flashinfer, "
-                    "include/flashinfer/attention/prefill.cuh: "
-                    "KernelTraits, "
-                    "SharedStorageQKVO",
+                    "title": "FlashInfer prefill, keys shared out: Q, K, V in shared memory; S and an O of each warp in registers",
+                    "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
                     "stages": (1,),
@@ -3361,15 +2939,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashInfer prefill, rows "
-                    "of 512: keys, then "
-                    "columns of O shared out; "
-                    "P in shared memory, V in "
-                    "place of K",
-                    "cite": "github.com/flashinfer-ai/flashinfer, "
-                    "include/flashinfer/attention/prefill.cuh: "
-                    "KernelTraits, "
-                    "SharedStorageQKVO",
+                    "title": "FlashInfer prefill, rows of 512: keys, then columns of O shared out; P in shared memory, V in place of K",
+                    "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
                     "stages": (1,),
@@ -3400,14 +2971,8 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashInfer prefill, rows "
-                    "of 512: rows and keys, "
-                    "then columns of O shared "
-                    "out by two warps each",
-                    "cite": "github.com/flashinfer-ai/flashinfer, "
-                    "include/flashinfer/attention/prefill.cuh: "
-                    "KernelTraits, "
-                    "SharedStorageQKVO",
+                    "title": "FlashInfer prefill, rows of 512: rows and keys, then columns of O shared out by two warps each",
+                    "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
                     "stages": (1,),
@@ -3441,12 +3006,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         },
         "executions": {
             "forward": {
-                "cite": "arXiv:2307.08691, sections "
-                "3.1 and 3.3: tiles are "
-                "fetched while others are "
-                "multiplied; a warp takes its "
-                "exponentials between its "
-                "products",
+                "cite": "arXiv:2307.08691, sections 3.1 and 3.3: tiles are fetched while others are multiplied; a warp takes its exponentials between its products",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
                 "order": "grid",
                 "in_flight": None,
@@ -3484,9 +3044,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             {
                 "name": "flashinfer",
                 "title": "FlashInfer's prefill template (CUDA)",
-                "cite": "github.com/flashinfer-ai/flashinfer, "
-                "include/flashinfer/attention/prefill.cuh: "
-                "KernelTraits, SharedStorageQKVO",
+                "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                 "searched": {"splits": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), "packed": (False, True)},
                 "places": {"forward": (8, 9, 10, 11)},
                 "executions": {},
@@ -3497,10 +3055,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "split_mlp",
         "name": "split_mlp",
         "title": "MLP in two kernels",
-        "cite": "Shazeer, GLU Variants Improve Transformer, "
-        "arXiv:2002.05202 (2020), equation 6; grouped as in "
-        "Gale, Narayanan, Young and Zaharia, MegaBlocks, "
-        "arXiv:2211.15841 (2022), section 4",
+        "cite": "Shazeer, GLU Variants Improve Transformer, arXiv:2002.05202 (2020), equation 6; grouped as in Gale, Narayanan, Young and Zaharia, MegaBlocks, arXiv:2211.15841 (2022), section 4",
         "answers": "mlp",
         "features": ("gated",),
         "exclusive": (),
@@ -3522,9 +3077,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "standard",
         "name": "standard",
         "title": "Standard attention",
-        "cite": "Dao, Fu, Ermon, Rudra and Re, FlashAttention: Fast and "
-        "Memory-Efficient Exact Attention with IO-Awareness, "
-        "arXiv:2205.14135 (2022), Algorithms 0 and 3",
+        "cite": "Dao, Fu, Ermon, Rudra and Re, FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness, arXiv:2205.14135 (2022), Algorithms 0 and 3",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -3545,12 +3098,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {},
         "executions": {
             "forward": {
-                "cite": "arXiv:2205.14135, Algorithm "
-                "0: a kernel for each product "
-                "and each elementwise step; a "
-                "product over as few as d "
-                "terms has no loop to hide "
-                "its loads and stores in",
+                "cite": "arXiv:2205.14135, Algorithm 0: a kernel for each product and each elementwise step; a product over as few as d terms has no loop to hide its loads and stores in",
                 "phases": (("hbm", "l2"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
                 "order": "grid",
                 "in_flight": None,
@@ -3560,13 +3108,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             },
             "backward": {
-                "cite": "arXiv:2205.14135, Algorithm "
-                "0: a kernel for each "
-                "product and each "
-                "elementwise step; a product "
-                "over as few as d terms has "
-                "no loop to hide its loads "
-                "and stores in",
+                "cite": "arXiv:2205.14135, Algorithm 0: a kernel for each product and each elementwise step; a product over as few as d terms has no loop to hide its loads and stores in",
                 "phases": (("hbm", "l2"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
                 "order": "grid",
                 "in_flight": None,
@@ -3582,11 +3124,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "stepwise_scan",
         "name": "stepwise_scan",
         "title": "Stepwise scan",
-        "cite": "Yang, Wang, Shen, Panda and Kim, Gated Linear "
-        "Attention Transformers with Hardware-Efficient "
-        "Training, arXiv:2312.06635 (2023), section 2.1; "
-        "Yang, Kautz and Hatamizadeh, Gated Delta Networks, "
-        "arXiv:2412.06464 (2024), equation 10",
+        "cite": "Yang, Wang, Shen, Panda and Kim, Gated Linear Attention Transformers with Hardware-Efficient Training, arXiv:2312.06635 (2023), section 2.1; Yang, Kautz and Hatamizadeh, Gated Delta Networks, arXiv:2412.06464 (2024), equation 10",
         "answers": "recurrence",
         "features": ("constant_decay", "head_decay", "channel_decay", "delta", "stateful"),
         "exclusive": ("constant_decay", "head_decay", "channel_decay"),
@@ -3608,10 +3146,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "tiled_query",
         "name": "tiled_query",
         "title": "Tiled-query attention",
-        "cite": "Kao, Subramanian, Agrawal, Yazdanbakhsh and Krishna, "
-        "FLAT: An Optimized Dataflow for Mitigating Attention "
-        "Bottlenecks, ASPLOS 2023, arXiv:2107.06419 (the "
-        "row-granular fusion)",
+        "cite": "Kao, Subramanian, Agrawal, Yazdanbakhsh and Krishna, FLAT: An Optimized Dataflow for Mitigating Attention Bottlenecks, ASPLOS 2023, arXiv:2107.06419 (the row-granular fusion)",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -3628,13 +3163,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {},
         "executions": {
             "forward": {
-                "cite": "arXiv:2307.08691, "
-                "sections 3.1 and 3.3: "
-                "tiles are fetched while "
-                "others are multiplied; a "
-                "warp takes its "
-                "exponentials between its "
-                "products",
+                "cite": "arXiv:2307.08691, sections 3.1 and 3.3: tiles are fetched while others are multiplied; a warp takes its exponentials between its products",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
                 "order": "grid",
                 "in_flight": None,
@@ -3650,10 +3179,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "module": "two_pass",
         "name": "two_pass",
         "title": "Two-pass backward",
-        "cite": "Triton tutorial 06, fused attention "
-        "(github.com/triton-lang/triton, python/tutorials), "
-        "after Dao, FlashAttention-2, arXiv:2307.08691 (2023), "
-        "Algorithm 2",
+        "cite": "Triton tutorial 06, fused attention (github.com/triton-lang/triton, python/tutorials), after Dao, FlashAttention-2, arXiv:2307.08691 (2023), Algorithm 2",
         "answers": "attention",
         "features": (),
         "exclusive": (),
@@ -3682,12 +3208,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {},
         "executions": {
             "backward": {
-                "cite": "arXiv:2307.08691, sections "
-                "3.1 and 3.3: tiles are "
-                "fetched while others are "
-                "multiplied; a warp takes "
-                "its exponentials between "
-                "its products",
+                "cite": "arXiv:2307.08691, sections 3.1 and 3.3: tiles are fetched while others are multiplied; a warp takes its exponentials between its products",
                 "phases": (("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",), ("atomics",)),
                 "order": "grid",
                 "in_flight": None,

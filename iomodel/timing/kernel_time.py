@@ -39,8 +39,8 @@ class Launched:
     """Launch of a kernel: warp layout, blocks per SM, the exposed share of the softmax, stages, and overlap.
 
     `warps` counts the computing warps of a block on each scheduler, None where the kernel is not known; `specialized`
-    kernels leave loads to other warps. `blocks_per_sm`, `exposed`, `stages` and `warps` may be arrays; `layouts` are then
-    the layouts of their points, each with a mask, in place of `layout`.
+    kernels leave loads to other warps. `blocks_per_sm`, `exposed`, `stages` and `warps` may be arrays; `layouts` are
+    then the layouts of their points, each with a mask, in place of `layout`.
     """
 
     layout: WarpLayout = WarpLayout()  # noqa: RUF009 - frozen

@@ -17,7 +17,6 @@ from dataclasses import fields, is_dataclass
 from itertools import chain, combinations
 from pathlib import Path
 from pkgutil import iter_modules
-from pprint import pformat
 from typing import Any
 
 import iomodel.algorithms
@@ -67,12 +66,23 @@ def entries_of() -> dict[str, dict[str, Any]]:
     return {found.name: listed(module, found) for module in modules() for found in declared_in(module)}
 
 
+def ordered(value: Any) -> str:
+    """A literal of a value; the members of sets have an order, so that a run changes nothing but what differs."""
+    if isinstance(value, frozenset):
+        return f"frozenset({{{', '.join(sorted(map(ordered, value)))}}})" if value else "frozenset()"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(ordered, value))}{',' * (len(value) == 1)})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{ordered(name)}: {ordered(part)}' for name, part in value.items())}}}"
+    return repr(value)
+
+
 def catalogue() -> str:
     """The module with what is known of each algorithm without its declaration."""
     entries = entries_of()
     return (
         f'"""Every algorithm without its nests and formulas; written by `{COMMAND}`."""\n\n'
-        f"from typing import Any\n\nCATALOGUE: dict[str, dict[str, Any]] = {pformat(entries, sort_dicts=False)}\n"
+        f"from typing import Any\n\nCATALOGUE: dict[str, dict[str, Any]] = {ordered(entries)}\n"
     )
 
 
