@@ -110,7 +110,7 @@ def _least_width(table: Table, names: Sequence[str], rows: Sequence[Sequence[str
     whole = names[place] == "unit" or (right and all(len(cell) <= LONGEST_NUMBER for cell in cells))
     if whole:
         return max(header, _longest(cells))
-    words = _longest(word for cell in cells for word in cell.split())
+    words = _longest(word for cell in cells for word in cell.replace("~ ", "~_").split())  # a mark stays at its name
     return max(header, min(words, LEAST_FOLDED) if table.folded and place else words)
 
 
