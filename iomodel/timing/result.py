@@ -14,6 +14,8 @@ from iomodel.devices.rates import Rates
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.level_traffic import LevelTraffic
 from iomodel.timing.parameters import Parameters
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Workload
 
 
@@ -115,11 +117,12 @@ class Estimate(Result, Tabular):
         """Return the table of the terminal."""
         tiles = sizes_text(self.tiles)
         low, high = self.dram_bytes
+        pairs = " (visible pairs)" * isinstance(self.workload, Attention | VarlenAttention)
         rows = [
             ("time", Mark(f"{self.seconds * 1e6:,.1f}", ANSWER), "us"),
             ("bound by", Mark(self.bound, LIMIT), ""),
             *((f"  {name}", f"{value * 1e6:,.1f}", "us") for name, value in self.breakdown.items()),
-            ("achieved (visible pairs)", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
+            (f"achieved{pairs}", f"{self.flops_per_second / 1e12:,.1f}", "TFLOP/s"),
             ("MFU", f"{100 * self.mfu:,.1f}", "%"),
             ("compulsory traffic", f"{self.compulsory_bytes:,}", "B"),
             ("DRAM traffic, at least", f"{low:,}", "B"),
