@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, isqrt
 
 FORMED_ONCE = frozenset({"exact", "exact-backward", "product"})
@@ -120,6 +121,7 @@ def bound_bytes_of(name: str, w: Pairs, elements: int, widths: tuple[int, int], 
     return max(narrow, formed_in_bytes(w.count, index_pairs(name, w), widths, size))
 
 
+@lru_cache(maxsize=256)
 def classes_of(classes: frozenset[str], direction: str, latent: bool = False) -> frozenset[str]:
     """Return the classes whose proofs hold for a direction: of one pass, and some need separate K and V."""
     backward = {name for name in VALUES if name.endswith("backward")}

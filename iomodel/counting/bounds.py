@@ -119,7 +119,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
-from iomodel.workloads.varlen import as_call
+from iomodel.workloads.varlen import VarlenAttention, as_call
 from iomodel.workloads.workload import Workload, as_workload
 
 
@@ -227,14 +227,10 @@ def lower_bounds(
         assert workload is not None
         return _of_shape(declaration, workload, size, units)
     call = as_call(workload)
-    formulas = counts_of(kind.mask, kind.direction, call.latent)
-    calls = [call] if isinstance(call, Attention) else call.sequences
-    if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
-        written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
-        return {"compulsory": Bound("compulsory", written, written * call.element_size)}
-    rows = [formulas.scalars(sequence, (), ()) for sequence in calls]
-    compulsory, compulsory_bytes, pairs = map(sum, zip(*rows, strict=True))
-    bounds = {"compulsory": Bound("compulsory", compulsory, compulsory_bytes)}
+    compulsory, pairs = _of_call(declaration, call)
+    bounds = {"compulsory": compulsory}
+    if declaration is not None and declaration.approximates:
+        return bounds
     widths = call.element_size, call.kv_element_size
     classes = FORMED_ONCE if declaration is None else declaration.classes
     for name in sorted(classes_of(classes, call.direction, call.latent)):
@@ -243,6 +239,27 @@ def lower_bounds(
         if value is not None and value > 0:
             bounds[name] = Bound(name, value, bound_bytes_of(name, counted, value, widths, sram_bytes))
     return bounds
+
+
+def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -> tuple[Bound, int]:
+    """Return the compulsory traffic of a call and its visible pairs; 0 pairs of one that approximates attention."""
+    calls = [call] if isinstance(call, Attention) else call.sequences
+    if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
+        written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
+        return Bound("compulsory", written, written * call.element_size), 0
+    kind = kind_of(call)
+    formulas = counts_of(kind.mask, kind.direction, call.latent)
+    rows = [formulas.scalars(sequence, (), ()) for sequence in calls]
+    elements, size, pairs = map(sum, zip(*rows, strict=True))
+    return Bound("compulsory", elements, size), pairs
+
+
+def compulsory(algorithm: AlgorithmLike, workload: Workload) -> Bound:
+    """Return the bound that every algorithm meets, without those that depend on the memory."""
+    declaration = find_algorithm(algorithm)
+    if isinstance(workload, Call):
+        return _of_call(declaration, as_call(workload))[0]
+    return _least_of_shape(declaration, workload)
 
 
 def best_bound(algorithm: AlgorithmLike, workload: Workload, **memory: int) -> Bound:
@@ -260,9 +277,7 @@ def largest_bounds(algorithm: AlgorithmLike, workload: Workload, **memory: int) 
 
 def _of_shape(declaration: Algorithm, workload: Workload, size: int, units: int) -> dict[str, Bound]:
     """Return the bounds of a workload other than attention: the compulsory traffic and the bound of a product."""
-    formulas = _compulsory(declaration, kind_of(workload))
-    sizes = map(sum, zip(*(formulas.scalars(part, (), ()) for part in workload.sequences), strict=True))
-    bounds = {"compulsory": Bound("compulsory", *sizes)}
+    bounds = {"compulsory": _least_of_shape(declaration, workload)}
     if "product" in declaration.classes and isinstance(workload, Linear):
         products = workload.flops // 2
         pairs = workload.groups * workload.rows * workload.out_features if workload.gated else 0
@@ -270,6 +285,12 @@ def _of_shape(declaration: Algorithm, workload: Workload, size: int, units: int)
         if value > 0:
             bounds["product"] = Bound("product", value, value * workload.narrowest // 32)
     return bounds
+
+
+def _least_of_shape(declaration: Algorithm, workload: Workload) -> Bound:
+    formulas = _compulsory(declaration, kind_of(workload))
+    sizes = map(sum, zip(*(formulas.scalars(part, (), ()) for part in workload.sequences), strict=True))
+    return Bound("compulsory", *sizes)
 
 
 @lru_cache(maxsize=256)

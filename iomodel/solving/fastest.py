@@ -9,7 +9,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.counting.bounds import lower_bounds
+from iomodel.counting.bounds import compulsory
 from iomodel.devices.device import Hardware
 from iomodel.nests.implementation import Implementation
 from iomodel.solving.candidates import Candidates, TileSearch, candidates
@@ -51,7 +51,7 @@ def solve_fastest(
         seconds_of(kernels, setting.clock.parameters),
         dram_interval(
             kernels,
-            lower_bounds(algorithm, call, 1)["compulsory"].bytes,
+            compulsory(algorithm, call).bytes,
             cost.hbm_bytes,
             setting.clock.rates.l2_capacity,
         ),

@@ -10,13 +10,15 @@ from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.bounds import lower_bounds
+from iomodel.counting.bounds import compulsory
 from iomodel.counting.cost import Cost
 from iomodel.counting.options import only_taken
+from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.levels import memory_levels
 from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InputError, shown
+from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import (
     LAUNCH_NAMES,
 )
@@ -111,7 +113,7 @@ def estimate(
     bound = BoundCall.bind(algorithm, call, options, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
     sizes = bound.sizes(tile_mapping)
     cost = bound.at(sizes)
-    passes = _passes(bound, call, device, sizes, parameters, known, implementation)
+    passes = _passes(bound, call, device, sizes, parameters, implementation)
     timed = [clock.fastest(tile, launch) for clock, tile in passes]
     parameters = max((clock.parameters for clock, _ in passes), key=lambda found: found.host_launch)
     bare = tuple(dict.fromkeys(clock.bare for clock, tile in passes if tile and clock.bare is not None))
@@ -170,24 +172,41 @@ def _passes(
     device: Hardware,
     sizes: Mapping[str, int],
     parameters: Parameters,
-    known: Rates,
     implementation: str | Implementation | None,
 ) -> list[tuple[Clock, dict[str, int]]]:
     """Return the clock of each direction under its own options, with its tiles by their plain names."""
-    declaration, passes = whole.algorithm, []
-    for direction in ("forward", "backward") if call.direction == "both" else (call.direction,):
-        pass_call, bound = call, whole
-        if direction != call.direction:
-            pass_call = call.model_copy(update={"direction": direction})
-            taken = only_taken(declaration, direction, whole.options)
-            if direction == "forward":
-                taken |= declaration.saved
-            bound = BoundCall.bind(declaration, pass_call, taken, tiled=bool(sizes))
-        clock = clock_for(declaration, pass_call, device, bound.options, parameters, known, implementation)
+    options = tuple(sorted(whole.options.items()))
+    passes = []
+    for bound, clock in _clocks(device, whole.algorithm, call, options, bool(sizes), parameters, implementation):
         tile = {name: sizes[name] for name in bound.tiles}
-        if direction == "backward" and call.direction == "both":
+        if bound.workload.direction == "backward" and call.direction == "both":
             tile = {name: sizes.get(f"bwd_{name}", sizes[name]) for name in bound.tiles}
         passes.append((clock, tile))
+    return passes
+
+
+@per_device
+def _clocks(
+    device: Hardware,
+    declaration: Algorithm,
+    call: Attention | VarlenAttention,
+    options: tuple[tuple[str, Any], ...],
+    tiled: bool,
+    parameters: Parameters,
+    implementation: str | Implementation | None,
+) -> list[tuple[BoundCall, Clock]]:
+    """Build the clock of each direction of a call; it times any tile."""
+    known, passes = rates(device, call.dtype), []
+    for direction in ("forward", "backward") if call.direction == "both" else (call.direction,):
+        pass_call, taken = call, dict(options)
+        if direction != call.direction:
+            pass_call = call.model_copy(update={"direction": direction})
+            taken = only_taken(declaration, direction, taken)
+            if direction == "forward":
+                taken |= declaration.saved
+        bound = BoundCall.bind(declaration, pass_call, taken, tiled=tiled)
+        clock = clock_for(declaration, pass_call, device, bound.options, parameters, known, implementation)
+        passes.append((bound, clock))
     return passes
 
 
@@ -211,7 +230,7 @@ def assembled(
     seconds = seconds_of(kernels, parameters)
     if seconds > sum(kernel.seconds for kernel in kernels):
         breakdown["launch"] = seconds
-    least = lower_bounds(algorithm, call, 1)["compulsory"].bytes
+    least = compulsory(algorithm, call).bytes
     requested = cost.hbm_bytes
     low, high = dram_interval(kernels, least, requested, known.l2_capacity)
     together = [kernel.lock_step_bytes for kernel in kernels]

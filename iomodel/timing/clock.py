@@ -34,6 +34,9 @@ from iomodel.workloads.workload import Mixed, Shape, Workload
 SCHEDULERS = 4
 """Warp schedulers of an SM [-]."""
 
+MOST_ASKED = 16
+"""Tiles whose work a clock keeps."""
+
 
 @dataclass(frozen=True)
 class TimedLaunch:
@@ -74,6 +77,8 @@ class Clock:
             else:
                 parts = ((call, self._at(call, widths, tiles)) for call in self.workload.sequences)
                 work = _in_one_launch(parts)
+            if len(self.asked) >= MOST_ASKED:
+                self.asked.clear()
             self.asked[point] = work
         return work
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.results import Record
 from iomodel.counting.bounds import Bound, largest_bounds
+from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
-from iomodel.devices.levels import memory_levels
+from iomodel.devices.levels import MemoryLevel, memory_levels
+from iomodel.nests.algorithm import Algorithm
 from iomodel.workloads.workload import Workload
 
 
@@ -45,8 +48,16 @@ def level_traffic(
     (`docs/theory.md`, "Several levels").
     """
     moved = {"SM": (requested, requested), "L2 and SMs": dram}
-    rows = []
-    for level in memory_levels(device)[0]:
-        _, bound = largest_bounds(algorithm, workload, sram_bytes=level.capacity_bytes, units=level.units)
-        rows.append(LevelTraffic(level.name, level.units, level.capacity_bytes, moved[level.name], bound))
-    return tuple(rows)
+    return tuple(
+        LevelTraffic(level.name, level.units, level.capacity_bytes, moved[level.name], bound)
+        for level, bound in _bounds(device, find_algorithm(algorithm), workload)
+    )
+
+
+@per_device
+def _bounds(device: Hardware, algorithm: Algorithm, workload: Workload) -> list[tuple[MemoryLevel, Bound]]:
+    """Return the bound for every schedule at each level, which no tile changes."""
+    return [
+        (level, largest_bounds(algorithm, workload, sram_bytes=level.capacity_bytes, units=level.units)[1])
+        for level in memory_levels(device)[0]
+    ]

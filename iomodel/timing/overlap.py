@@ -62,7 +62,8 @@ def times(
     alone = sum(busy) + wait
     excess = alone - _cycles(_served(busy, read_with[1]), wait, read_with[0])[-1]
     most = max(1, min(most, MOST))
-    cycles = _cycles(_served(busy, warps), wait, int(np.max(groups)) * most)
+    parts = int(groups.max()) if isinstance(groups, np.ndarray) else groups
+    cycles = _cycles(_served(busy, warps), wait, parts * most)
     return [larger(_of_groups(cycles, many, groups) + excess, beside) for many in range(1, most + 1)]
 
 
