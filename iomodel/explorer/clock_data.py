@@ -58,7 +58,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "Launch", "Occupancy", "__excess", "Placement", "__padded",
         "__sum_of_widths", "__narrowest", "_layouts",
     ),
-    "timing.clock": ("_SCHEDULERS", "TimedLaunch", "__as_wide", "Clock"),
+    "timing.clock": ("_SCHEDULERS", "_MOST_ASKED", "TimedLaunch", "__as_wide", "Clock"),
     "nests.implementation": ("_FEATURES", "ShippedTile"),
     "placement.shipped_tile": ("_ROWS", "__rows", "__words", "shipped_tile"),
     "solving.candidates": ("_ROWS", "underfilled", "__underfilled", "__free", "__products", "choices"),

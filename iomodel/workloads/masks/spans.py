@@ -19,8 +19,10 @@ def band_of(mask: Mask, q_len: int, kv_len: int) -> Band | None:
         return None
     if mask == "full":
         return Band()
-    window = mask if isinstance(mask, Window) else Window(right=0)
-    return Band.around(kv_len - q_len if window.align == "bottom-right" else 0, window.left, window.right)
+    if mask == "causal":
+        return Band.around(kv_len - q_len, None, 0)
+    assert isinstance(mask, Window)
+    return Band.around(kv_len - q_len if mask.align == "bottom-right" else 0, mask.left, mask.right)
 
 
 @dataclass(frozen=True)
