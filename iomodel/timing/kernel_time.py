@@ -209,19 +209,22 @@ class _Phases(NamedTuple):
 
     @classmethod
     def of(cls, needs: Mapping[str, Any], execution: Execution, exposed: Any) -> _Phases:
-        """List the phases; the hidden share of the softmax overlaps with the other phases of its block."""
-        softmax = chip = 0.0
+        """List the phases; the hidden share of the softmax runs beside the products of its block."""
+        products = softmax = chip = 0.0
         own = []
         for phase in execution.phases:
             longest = larger(0.0, *(needs[name] for name in phase if name in needs))
             if "exp" in phase or "softmax" in phase:
                 softmax = softmax + longest
+            elif "matrix" in phase:
+                products = longest
             elif CHIP.issuperset(phase):
                 chip = chip + longest
             else:
                 own.append(longest)
-        hidden = smaller((1 - exposed) * softmax, sum(own) + chip)
-        return cls([*own, softmax - hidden], chip, larger(*own, softmax))
+        # Each duration falls with every rate, so that no faster unit makes a block slower.
+        beside = larger(products, (1 - exposed) * softmax)
+        return cls([beside, *own, exposed * softmax], chip, larger(products, *own, softmax))
 
     @property
     def total(self) -> Any:

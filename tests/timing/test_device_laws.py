@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel.algorithms import algorithm
+from iomodel.counting.kinds import kind_of
+from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware, hardware, list_hardware
+from iomodel.devices.edits import matrix
 from iomodel.devices.quantity import Quantity
+from iomodel.devices.rates import has_rates, rates
 from iomodel.errors import IOModelError
-from tests.support.device_edits import edited
+from iomodel.timing.kernel_time import Launched, kernel_time
+from iomodel.timing.shared_memory import WarpLayout
+from iomodel.timing.work_at_point import demands
+from tests.support.device_edits import edited, scaled
 
 NEAR = 1 + 1e-9
 COSTS = ("reserved_per_block", "granularity", "latency", "kernel_launch", "graph_node")
@@ -106,6 +117,49 @@ def test_any_figure_of_any_device(data: st.DataObject, name: str, factor: float)
     assert before is not None
     assert after is not None
     assert after <= before * NEAR
+
+
+EDITS = 2000
+KINDS = [("flash2", "forward"), ("flash2", "backward"), ("flash3", "forward"), ("flash3", "backward")]
+TOGETHER = ("compute.peak.", "measured.gemm_", "_per_clock_per_sm", "clock", "exp", "fp32", "bandwidth")
+"""Parts of the paths of figures that are raised together, beside all matrix rates."""
+
+
+@pytest.mark.parametrize("name", [name for name in list_hardware() if has_rates(hardware(name), "bf16")])
+def test_no_raised_figure_makes_a_kernel_slower_on_an_edited_device(name: str) -> None:
+    """Balances of the units that no device ships: there, softmax may be longer than the products that hide it."""
+    draw, every = Random(name), [one for one in list_hardware() if has_rates(hardware(one), "bf16")]
+    for _ in range(-(-EDITS // len(every))):
+        device = hardware(name)
+        for part in TOGETHER:
+            device = scaled(device, lambda path, part=part: part in path, draw.choice([0.5, 1, 1, 1, 2, 4]))
+        algorithm_name, direction = draw.choice(KINDS)
+        mask, dim = draw.choice(["full", "causal"]), draw.choice([64, 128, 256])
+        call = iomodel.Attention(heads=16, q_len=draw.choice([100, 2048]), head_dim=dim, mask=mask, direction=direction)
+        declared = algorithm(algorithm_name)
+        options = {**declared.takes(direction), "packed": False}
+        how = declared.execution[direction]
+        work = demands(declared, kind_of(call), structural(options), how)
+        kernel = draw.choice(work.at(call, call, options, {"block_q": 128, "block_kv": draw.choice([64, 128])}))
+        launched = Launched(
+            replace(WarpLayout(), together=draw.choice([False, True])),
+            blocks_per_sm=draw.choice([1, 2, 3]),
+            exposed=draw.choice([0.0, 0.25, 0.85, 1.0]),
+            warps=draw.choice([1, 2, 3]),
+            specialized=draw.choice([False, True]),
+        )
+
+        def seconds(one: Hardware, kernel=kernel, call=call, how=how, launched=launched) -> float:
+            return kernel_time(kernel, call, False, rates(one, "bf16"), how, launched, iomodel.Parameters()).seconds
+
+        factor = draw.uniform(1, 5)
+        path = draw.choice([*figures(device), "every matrix rate"])
+        better = (
+            scaled(device, matrix(device).__contains__, factor)
+            if path == "every matrix rate"
+            else bettered(device, path, factor)
+        )
+        assert seconds(better) <= seconds(device) * NEAR, (path, factor, algorithm_name, direction, launched)
 
 
 SIBLINGS = [
