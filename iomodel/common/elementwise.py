@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.common.floor_sum import floor_sum, floor_sums
+
 
 def larger(*values: Any) -> Any:
     """Return the largest of some values, element by element.
@@ -58,11 +60,15 @@ def ceil(value: Any) -> Any:
     return np.ceil(value) if isinstance(value, np.ndarray) else math.ceil(value)
 
 
-def gcd(a: Any, b: Any) -> Any:
-    """Return the greatest common divisor of whole numbers, which may be floats."""
-    if _any_array((a, b)):
-        return np.gcd(np.asarray(a).astype(np.int64), np.asarray(b).astype(np.int64))
-    return math.gcd(int(a), int(b))
+def floor_sum_of(n: Any, m: Any, a: Any, b: Any) -> Any:
+    """Sum floor((a i + b) / m) over i = 0 .. n-1; exact for sums below 2**53.
+
+    >>> floor_sum_of(4.0, 3, 2, 1), floor_sum_of(np.array([4.0, 1.0]), 3, 2, 1).tolist()
+    (4.0, [4.0, 0.0])
+    """
+    if not _any_array((n, m, a, b)):
+        return floor_sum(n, m, a, b)
+    return floor_sums(*(np.asarray(value).astype(np.int64) for value in (n, m, a, b))).astype(np.float64)
 
 
 def ratio(value: Any, by: Any) -> Any:

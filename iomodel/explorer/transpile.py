@@ -23,7 +23,7 @@ BUILTINS = frozenset(
         "abs", "all", "any", "bool", "dict", "divmod", "enumerate", "float", "frozenset",
         "int", "isinstance", "iter", "len", "list", "map", "max", "min", "next",
         "range", "round", "set", "sorted", "str", "sum", "tuple", "zip", "ceil",
-        "floor", "prod", "gcd", "lcm", "larger", "smaller", "pick", "ceil_div", "floor_div",
+        "floor", "floor_sum_of", "prod", "gcd", "lcm", "larger", "smaller", "pick", "ceil_div", "floor_div",
         "ratio", "anywhere", "getattr", "replace", "pairwise", "product", "Counter", "FrozenDict", "inf",
     }
 )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.common.band import Band
-from iomodel.common.elementwise import ceil, floor, gcd, larger, pick, smaller
+from iomodel.common.elementwise import ceil, floor, floor_sum_of, larger, pick, smaller
 
 LEVELS = 8
 """Numbers of blocks on an SM that are all looked at; with more, no single block decides [-]."""
@@ -115,25 +115,21 @@ class EdgeVisits:
 
     @cached_property
     def total(self) -> Any:
-        """Visits of all outer tiles [-]; where tiles of the two axes do not divide each other, nearly."""
-        alike = self.blocks - self.rising  # all tiles of u rows; a last one may be ragged
-        entered, left = (smaller(tile, alike) for tile in self._zones)
-        first, last = self._edge(entered), self._edge(left - 1)
-        step = self.u * self.inner_group / self.group
-        common = gcd(pick(step % 1 != 0, self.inner_group, step), self.v)
-        lost = (self.v - common) / 2 + (-first if self.rising else first) % common
-        middle = (first + last) / 2
-        mean = (middle + lost) / self.v if self.rising else self.all_inner - (middle - lost) / self.v
-        many, full = left - entered, alike - left if self.rising else entered
-        between = larger(many - 2, 0) * mean  # the tiles at the two ends of the edge are counted one by one
-        beside = pick(many > 0, self.visits(entered), 0.0) + pick(many > 1, self.visits(left - 1), 0.0)
-        ragged = self.visits(alike) if self.rising else 0.0
-        return between + beside + full * self.all_inner + ragged
+        """Visits of all outer tiles [-]."""
+        entered, left = self._zones
+        if self.rising:
+            alike = self.blocks - 1  # all tiles of u rows; the last one may be ragged
+            entered, left = smaller(entered, alike), smaller(left, alike)
+            return self._up_to_edge(entered, left) + (alike - left) * self.all_inner + self.visits(alike)
+        return left * self.all_inner - self._up_to_edge(entered, left)
 
-    def _edge(self, tile: Any) -> Any:
-        """Return the inner row of the edge beside a tile, without the ends of the axis."""
-        at = self._position((tile + 1) * self.u - 1 if self.rising else tile * self.u)
-        return (at + self.shift) * self.inner_group
+    def _up_to_edge(self, first: Any, last: Any) -> Any:
+        """Sum the inner tiles before the edge, whole ones where they are not visited, over a range of outer tiles."""
+        # floor((floor(rows / group) + shift) * inner_group / v) is one floor, because one of the groups is 1.
+        place, more = (first + 1, self.v - 1) if self.rising else (first, 0)
+        start = (place * self.u - self.rising) * self.inner_group + self.shift * self.group * self.inner_group
+        step, size = self.u * self.inner_group, self.v * self.group
+        return floor_sum_of(last - first, size, step, start + more * self.group)
 
     @cached_property
     def shares(self) -> Any:

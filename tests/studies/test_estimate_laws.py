@@ -13,7 +13,7 @@ import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, hardware
 from iomodel.devices.rates import rates
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork
@@ -105,6 +105,16 @@ def test_more_keys_never_take_less(asked: Asked, longer: int, mask: Any) -> None
     assert asked.grown(kv_len=asked.workload.kv_len + longer).estimate().seconds * NEAR >= asked.estimate().seconds
 
 
+ONE_EDGE = Asked(  # six and seven tiles of queries, of which none shares an SM
+    "flash2",
+    iomodel.Attention(heads=4, kv_heads=1, q_len=89, kv_len=82, head_dim=8),
+    hardware("a10"),
+    {"block_q": 64, "block_kv": 32},
+    {"packed": True},
+)
+
+
+@example(ONE_EDGE, 8, 1)
 @given(asked=calls(GPUS, [("flash2", "forward")]), longer=growth, right=sides)
 def test_more_queries_never_take_less(asked: Asked, longer: int, right: int | None) -> None:
     asked = asked.grown(mask="full" if right is None else iomodel.Window(right=right, align="top-left"))
