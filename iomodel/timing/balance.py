@@ -113,12 +113,14 @@ Visits = Spread | EdgeVisits
 class Grid:
     """Blocks of a grid: the visits of its outer tiles, the copies of each, and the SMs; copies may be an array.
 
-    A Spread belongs to one set of outer tiles, so that its copies are one number.
+    A Spread belongs to one set of outer tiles, so that its copies are one number. `parts` has the grids of sequences
+    of different lengths that make up this one, in turn.
     """
 
     tiles: Visits
     copies: Any
     units: int
+    parts: tuple[Grid, ...] = ()
 
     def busiest(
         self,
@@ -169,7 +171,19 @@ class Grid:
                 if anywhere(waits):
                     low = pick(waits, self._in_order(many, visit, block, shares, low), low)
             end = pick((many == 1) | (many <= smaller(most, deep[-1])), smaller(end, low), end)
+        if self.parts and order == "grid":
+            end = smaller(end, self._in_turn(visit, block, shares, most, end))
         return end if np.ndim(end) else float(end)
+
+    def _in_turn(self, visit: Any, block: Any, shares: Sequence[Any], most: Any, end: Any) -> Any:
+        """Sum the times of the parts, a bound: a block starts no later than in a launch of its own sequence.
+
+        The sum is not taken where the longest blocks of the parts alone take longer than `end` [s].
+        """
+        longest = sum(part.tiles.longest for part in self.parts) * visit * shares[0] + len(self.parts) * block
+        if not anywhere(longest < end):
+            return end
+        return sum(part.busiest("grid", visit=visit, block=block, shares=shares, most=most) for part in self.parts)
 
     @cached_property
     def levels(self) -> tuple[Any, Any]:

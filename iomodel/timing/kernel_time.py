@@ -354,8 +354,12 @@ def _grid_of(demand: KernelWork, workload: Rows | VarlenAttention | None, packed
     if listed and any(isinstance(size, np.ndarray) for size in (tile, inner, demand.blocks)):
         return _each_grid(demand, workload, packed, units)
     if demand.sequences:
-        spreads = [(spread(call, axis, tile, inner, packed), part.blocks) for part, call in demand.sequences]
-        return Grid(merged((seen, int(blocks) // seen.blocks) for seen, blocks in spreads), 1, units)
+        copies: dict[Spread, int] = {}
+        for part, call in demand.sequences:
+            tiles = spread(call, axis, tile, inner, packed)
+            copies[tiles] = copies.get(tiles, 0) + int(part.blocks) // tiles.blocks
+        parts = tuple(Grid(tiles, many, units) for tiles, many in copies.items())
+        return Grid(merged(copies.items()), 1, units, parts if len(parts) > 1 else ())
     assert workload is not None
     assert not isinstance(workload, VarlenAttention)
     seen = visits(workload, axis, tile, inner, packed)
