@@ -186,13 +186,14 @@ def amounts(
         matrix, per_sm = rates.matrix, rates.sm_matrix
     of_units = matrix if per_sm is None or rates.units is None else per_sm * rates.units
     fp32 = rates.fp32 if rates.sm_fp32 is None or rates.units is None else rates.sm_fp32 * rates.units
+    dropped = pick(demand.randoms > 0, demand.gradients, 0)
     wanted: dict[str, tuple[Any, float | None]] = {
         "matrix": (demand.flops, of_units),
         "shared memory": (launched.shared_bytes(demand), rates.shared),
         "exp": (demand.exps - demand.exps_once, rates.exp),
         "softmax": (demand.scores * parameters.softmax_ops, fp32),
         "gradient": (demand.gradients * parameters.gradient_ops, fp32),
-        "random": (demand.randoms * parameters.random_ops, fp32),
+        "random": (demand.randoms * parameters.random_ops + dropped * parameters.dropout_ops, fp32),
         "atomics": (demand.atomic_bytes, rates.l2),
         "l2": (demand.requested_bytes, rates.l2),
         "hbm": (streamed, rates.hbm),

@@ -32,8 +32,10 @@ class Parameters(Result):
     softmax_ops, gradient_ops : float
         fp32 operations per score: maximum, scale and subtract, sum, conversion; in the backward pass those from dP
         to dS and the conversions of P and dS [-].
-    random_ops : float
-        Operations per random number of Philox 4x32 with seven rounds, including its comparison [-].
+    random_ops, dropout_ops : float
+        Operations per random number of Philox 4x32 with seven rounds: 44 integer instructions for eight 16-bit numbers
+        (J. Salmon et al. 2011, doi.org/10.1145/2063384.2063405); in the backward pass also those per score that drop
+        it from P and from dP [-].
     convert_ops : float
         Operations per weight that is narrower than the product it goes into: masks and shifts, the offset, the scale,
         on pairs of weights (E. Frantar et al., *MARLIN*, arXiv:2408.11743, section 3.3) [-].
@@ -51,7 +53,8 @@ class Parameters(Result):
     port_clocks: float = 1 / 64
     softmax_ops: float = 4.0
     gradient_ops: float = 8.0
-    random_ops: float = 10.0
+    random_ops: float = 5.5
+    dropout_ops: float = 4.5
     convert_ops: float = 1.5
     kernel_launch: float = 2.62e-6
     host_launch: float = 0.0
