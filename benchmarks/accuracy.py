@@ -97,7 +97,7 @@ def tiles(row: dict[str, str], direction: str) -> dict[str, int]:
         variant = "causal" if row["mask"] == "causal" else "plain"
         dtype = "fp8" if row["dtype"] == "fp8" else "bf16"
         found = [
-            r for r in shipped("flash-attention-3")
+            r for r in shipped("flash-attention-3-2024")
             if (r["head_dim"], r["value_dim"], r["dtype"]) == (head_dim, row["value_dim"], dtype)
             and any(word in r["variant"].split() for word in (variant, "any"))
         ]  # fmt: skip

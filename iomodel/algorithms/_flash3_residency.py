@@ -98,7 +98,17 @@ AMPERE_Q_IN_REGISTERS = replace(
     warps=(8,),
 )
 """O starts where V does, so that the storage in front of V grows if O is larger than K and V."""
+FP8_WAITING = replace(
+    FP8,
+    title="FlashAttention-3 forward in fp8 of 2024: a warp group waits for each product; V is transposed",
+    cite="github.com/Dao-AILab/flash-attention at commit 5018ac6, hopper: mma_fp8 of "
+    "mainloop_fwd_sm90_tma_gmma_ws.hpp, flash_fwd_launch_template.h",
+    exposed=1.0,
+    phases=((Fragment(S), Fragment(O)),),
+    stages=(2, 4),
+)
 FORWARD = (P_IN_REGISTERS, P_IN_SHARED, NO_OVERLAP, FP8, VALUE_COLUMNS, LATENT, AMPERE, AMPERE_Q_IN_REGISTERS)
+FORWARD_2024 = tuple(FP8_WAITING if layout is FP8 else layout for layout in FORWARD)
 
 _STREAMED = (Shared(K), Shared(V), Shared(Q, _TWO), Shared(dO, stages), Shared(LSE_log2, _TWO), Shared(D, _TWO))
 _P, _DS, _DQ = Shared(S, stages, "io"), Shared(dP, stages, "io"), Shared(dQ, dtype="fp32")

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sympy import Integer, ceiling
 
-from iomodel.algorithms._flash3_residency import ADDED_BESIDE, BACKWARD, FORWARD, SORTED
+from iomodel.algorithms._flash3_residency import ADDED_BESIDE, BACKWARD, FORWARD, FORWARD_2024, SORTED
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm, Published
@@ -127,6 +127,11 @@ FLASH_ATTENTION_3_2024 = replace(
     name="flash-attention-3-2024",
     title="FlashAttention-3 of the paper (CUDA, Hopper): blocks start in the order of the grid",
     cite="arXiv:2407.08608, section 4",
+    residency={"forward": FORWARD_2024, "backward": BACKWARD},
+    tiles=(
+        *shipped_tiles("flash-attention-3-2024", "flash3"),
+        *(tile for tile in FLASH_ATTENTION_3.tiles if tile.direction == "backward"),
+    ),
     execution={"forward": PIPELINED, "backward": ADDED_BESIDE},
 )
 
