@@ -89,7 +89,7 @@ def tiles(row: dict[str, str], direction: str) -> dict[str, int]:
     if name == "flash3" and direction == "backward":
         variant = "causal" if row["mask"] == "causal" else "plain"
         found = [
-            r for r in shipped("flash-attention-3-backward")
+            r for r in shipped("flash-attention-3-2024-backward")
             if r["head_dim"] == head_dim and any(word in r["variant"].split() for word in (variant, "any"))
         ]  # fmt: skip
         return {key: int(found[0][key]) for key in ("block_q", "block_kv", "warps", "stages")}

@@ -128,10 +128,7 @@ FLASH_ATTENTION_3_2024 = replace(
     title="FlashAttention-3 of the paper (CUDA, Hopper): blocks start in the order of the grid",
     cite="arXiv:2407.08608, section 4",
     residency={"forward": FORWARD_2024, "backward": BACKWARD},
-    tiles=(
-        *shipped_tiles("flash-attention-3-2024", "flash3"),
-        *(tile for tile in FLASH_ATTENTION_3.tiles if tile.direction == "backward"),
-    ),
+    tiles=shipped_tiles("flash-attention-3-2024", "flash3"),
     execution={"forward": PIPELINED, "backward": ADDED_BESIDE},
 )
 
