@@ -47,6 +47,7 @@ class Judged:
 
     row: dict[str, str]
     predicted: float
+    floor: float = 0.0
 
     @property
     def measured(self) -> float:
@@ -140,10 +141,10 @@ def declared(row: dict[str, str]) -> str:
     return "eager" if row["implementation"] in FRAMEWORK else row["algorithm"]
 
 
-def predicted(row: dict[str, str], defaults: bool = False) -> float:
-    """Predicted time of a row [s]: at the shipped tiles, or with tiles, options and parameters at their defaults."""
+def predicted(row: dict[str, str], defaults: bool = False) -> tuple[float, float]:
+    """Predict the time of a row and its lower bound [s], at the shipped tiles or with everything at its defaults."""
     directions = ("forward", "backward") if row["direction"] == "both" else (row["direction"],)
-    total = 0.0
+    total = floor = 0.0
     for direction in directions:
         parameters, more = how(row)
         drops = row["dropout"] == "yes" and declared(row) != "eager"
@@ -158,20 +159,20 @@ def predicted(row: dict[str, str], defaults: bool = False) -> float:
             dropout=0.1 if drops else 0.0,
         )
         if defaults:
-            total += iomodel.estimate(declared(row), call, row["device"], **more).seconds
-            continue
-        found = iomodel.estimate(
-            declared(row), call, row["device"], tiles(row, direction), parameters=parameters, **more,
-            **options(row),
-        )  # fmt: skip
-        total += found.seconds
-    return total
+            found = iomodel.estimate(declared(row), call, row["device"], **more)
+        else:
+            found = iomodel.estimate(
+                declared(row), call, row["device"], tiles(row, direction), parameters=parameters, **more,
+                **options(row),
+            )  # fmt: skip
+        total, floor = total + found.seconds, floor + found.floor
+    return total, floor
 
 
 def judged(name: str, defaults: bool = False) -> Iterator[Judged]:
     for row in rows(name):
         if left_out(row) is None:
-            yield Judged(row, predicted(row, defaults))
+            yield Judged(row, *predicted(row, defaults))
 
 
 def summary(found: list[Judged]) -> str:

@@ -276,7 +276,9 @@ def _on_sms(
         alike = [1 / many for many in range(1, deepest + 1)]
         received = _busiest(grid, execution, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
-    seconds = on_busiest + phases.chip
+    # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.
+    first_loads = sum(moved.requested for moved in demand.moved if moved.along) / 2
+    seconds = on_busiest + phases.chip + first_loads / (rates.hbm * launched.blocks_per_sm)
     beyond = capped > needs["matrix"]
     if anywhere(beyond):
         whole = _Phases.of({**needs, "matrix": larger(capped, needs["matrix"])}, execution, launched.exposed)

@@ -24,7 +24,7 @@ class Parameters(Result):
         Cost of a trip of the innermost loop in addition to its work: address arithmetic, barriers, the latency of
         the first operand [clk].
     block_clocks : float
-        Cost of a thread block in addition to its trips: launch, first loads, last stores [clk].
+        Cost of a thread block in addition to its trips and its first loads: launch, latencies, last stores [clk].
     dram_clocks, l2_clocks : float
         Time from the request of a byte to its arrival, from DRAM and from the L2 cache, without queues [clk].
     port_clocks : float
@@ -47,7 +47,7 @@ class Parameters(Result):
     """
 
     step_clocks: float = 240.0
-    block_clocks: float = 3500.0
+    block_clocks: float = 2500.0
     dram_clocks: float = 400.0
     l2_clocks: float = 200.0
     port_clocks: float = 1 / 64

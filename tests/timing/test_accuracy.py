@@ -85,6 +85,12 @@ def test_every_row_is_judged_or_left_out_for_a_reason(name: str) -> None:
     assert all(np.isfinite(one.predicted) and one.predicted > 0 for one in judged(name))
 
 
+@pytest.mark.parametrize("name", [OPEN, HELD_OUT])
+def test_no_published_time_is_below_the_floor(name: str) -> None:
+    """Compulsory traffic at full bandwidth and visible pairs at the peak, on devices at their stock clocks."""
+    assert [one.row["curve"] for one in judged(name) if not 0 < one.floor <= one.measured] == []
+
+
 def test_a_curve_is_judged_as_a_whole_or_excluded_by_the_file() -> None:
     """No point is dropped from a curve because it fits badly: what is left out beside the file's is left out whole."""
     module = accuracy()
