@@ -165,7 +165,9 @@ def elapsed(
     steps = tail = on_sms = 0.0
     waves: Any = 1
     # The peak bounds the chip; the rate of its SMs, which a file may state above or below it, times the blocks.
+    # A measured rate, which includes trips and tails, bounds the time instead of adding to them.
     capped = demand.flops / (rates.matrix if launched.layout.together else rates.warp_matrix)
+    at_peak = capped * rates.matrix / rates.peak
     on_chip = {**needs, "matrix": larger(capped, needs["matrix"])}
     if not demand.products and "hbm" not in inside:  # a streaming kernel
         on_sms = larger(0.0, *needs.values())
@@ -173,7 +175,7 @@ def elapsed(
         on_sms = _Phases.of(on_chip, execution, launched.exposed).total
     else:
         waves = ceil_div(ceil_div(demand.blocks, rates.units), launched.blocks_per_sm)
-        on_sms, steps, tail = _on_sms(demand, workload, packed, rates, execution, launched, parameters, needs, capped)
+        on_sms, steps, tail = _on_sms(demand, workload, packed, rates, execution, launched, parameters, needs, at_peak)
     return Elapsed(larger(on_sms, overlapped, capped) + launch, on_chip, steps, tail, waves, streamed, at_once)
 
 
