@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from iomodel.triton.block_pointers import patched_words
+from iomodel.triton.scalars import indices
 
 LOCK = RLock()
 """Holds off a second count: the language is patched for the whole process."""
@@ -65,6 +66,8 @@ def interpreted(builder: Any) -> Iterator[Callable[[Any], Any]]:
                 scope.set_attr(kind, "__call__", called)
             _patch_language(interpreter, tl, builder, scope)
             _patch_block_pointers(tl, builder, semantic, scope)
+            for module in (tl, tl.core):
+                scope.set_attr(module, "range", indices)
             replaced = {
                 id(before): getattr(home, name)
                 for home, name, before in scope.changes
@@ -101,6 +104,7 @@ def _rewritten(function: Any, semantic: Any, replaced: dict[int, Any]) -> Callab
         name: replaced.get(id(value), value)
         for name, value in {**function.__globals__, **inspect.getclosurevars(function).nonlocals}.items()
     }
+    names.setdefault("range", indices)
     names |= {"interpreter_semantic": semantic, "_InterpreterComparison": interpreter._InterpreterComparison}
     copied = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
     copied.__kwdefaults__, copied.__module__ = function.__kwdefaults__, function.__module__

@@ -10,6 +10,7 @@ from iomodel.errors import InputError, shown
 from iomodel.triton.counting_builder import ORIGIN
 from iomodel.triton.kernel_launch import Launch
 from iomodel.triton.kernel_memory import KernelMemory, is_tensor
+from iomodel.triton.scalars import number
 
 
 def converted(launched: Launch, memory: KernelMemory) -> dict[str, Any]:
@@ -32,8 +33,10 @@ def _converted(name: str, value: Any, memory: KernelMemory) -> Any:
         return tuple(_converted(f"{name}[{place}]", each, memory) for place, each in enumerate(value))
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, float) or hasattr(value, "handle"):
+    if value is None or hasattr(value, "handle"):
         return value
+    if isinstance(value, float):
+        return number(value)
     if not isinstance(value, bool | int) or not -(2**63) <= value < 2**64:
         raise InputError(f"{name}: {shown(value)} given; allowed: a tensor, a number or None")
     return interpreter._implicit_cvt(value)

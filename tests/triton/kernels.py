@@ -144,3 +144,17 @@ def chosen(X, Y, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
 tuned: Any = triton.autotune(configs=[triton.Config({"BLOCK": 8}), triton.Config({"BLOCK": 4})], key=["n"])(
     triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})(chosen)
 )
+
+
+@triton.jit
+def scaled_sums(X, Y, scale, n, BLOCK: tl.constexpr, LANGUAGE: tl.constexpr):
+    """Add up blocks of X times a scale; the scale and the places are converted, as only scalars can be."""
+    factor = scale.to(tl.float32)
+    total = tl.zeros([BLOCK], tl.float32)
+    for i in range(0, n, BLOCK):
+        place = i.to(tl.int64) + tl.arange(0, BLOCK)
+        total += tl.load(X + place, mask=place < n, other=0.0) * factor
+    if LANGUAGE:
+        for j in tl.range(n // BLOCK, num_stages=2):
+            total += j.to(tl.float32)
+    tl.store(Y, tl.sum(total, 0))

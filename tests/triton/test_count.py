@@ -237,3 +237,12 @@ def test_the_launches_of_a_wrapper_are_counted() -> None:
     with pytest.raises(ZeroDivisionError), iomodel.triton.launches():
         _ = 1 / 0
     assert state() == before
+
+
+@pytest.mark.parametrize("language", [False, True])
+def test_numbers_and_loop_variables_are_scalars(language: bool) -> None:
+    """A compiled kernel may convert them; Triton's interpreter alone would refuse."""
+    x, y = np.arange(10, dtype=np.float32), np.empty(1, np.float32)
+    counted = count(kernels.scaled_sums, 1, [x, y, 0.5, 10], {"BLOCK": 4, "LANGUAGE": language})
+    assert y[0] == 0.5 * 45 + (4 * (0 + 1) if language else 0)
+    assert (counted.reads, counted.writes) == ({"X": 10}, {"Y": 1})
