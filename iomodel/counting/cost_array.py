@@ -325,13 +325,14 @@ def _of_layers(algorithm: AlgorithmLike, engine: str, arguments: Mapping[str, An
     """Count calls without a mask, such as linear layers."""
     declaration = find_algorithm(algorithm)
     kind = UNMASKED[declaration.answers]
-    known = [*kind.model_fields, *TILE_NAMES, *declaration.takes()]
+    taken = (*declaration.takes(), *declaration.written())
+    known = [*kind.model_fields, *TILE_NAMES, *taken]
     for name in arguments:
         if name not in known:
             raise UnknownNameError(f"argument for {declaration.name}", name, sorted(known))
     numbers = {name: as_integers(name, value) for name, value in arguments.items() if name in TILE_NAMES | NUMBERS}
     called = layers(kind, {name: value for name, value in arguments.items() if name in kind.model_fields}, numbers)
-    switches = {name: value for name, value in arguments.items() if name in declaration.takes() and name not in numbers}
+    switches = {name: value for name, value in arguments.items() if name in taken and name not in numbers}
     options = {name: value for name, value in numbers.items() if name in NUMBERS}
     sizes = {name: value for name, value in numbers.items() if name in TILE_NAMES}
     features = {name: name in called.first.features for name in declaration.features}

@@ -87,7 +87,7 @@ def _spoken(declaration: Algorithm, numbers: Mapping[str, Any]) -> Iterator[tupl
     """Yield the requirements that apply at these numbers, mask and switches, each with its numbers."""
     for requirement in requirements(declaration):
         spoken = numbers.keys() >= set(requirement.names)
-        if spoken and all(numbers[name] == value for name, value in requirement.given):
+        if spoken and all(numbers.get(name, False) == value for name, value in requirement.given):
             yield requirement, {name: numbers[name] for name in requirement.names}
 
 

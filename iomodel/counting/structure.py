@@ -207,7 +207,7 @@ def _part(nest: Nest, mask: MaskKind, packed: bool) -> Part:
     beyond = any(isinstance(block, Loop | Live | Idle) and block.sight.query_tile is not None for block in blocks)
     fixed = mask != FULL and any(pair is None for pair in _masked_pairs(nest))
     if uneven_blocks or by_head or padded or beyond or fixed:  # the cost falls and rises with a tile
-        return Part(nest, ordered[0], ordered[1], axes, masked=False, irregular=True)
+        return Part(nest, ordered[0], ordered[1], axes, masked=False, irregular=True, least=least)
     uneven = any(
         isinstance(statement, Lookup) or any(axis.of is not None for axis in loops(path))
         for statement, path in walk(nest)

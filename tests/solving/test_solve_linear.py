@@ -93,3 +93,19 @@ def test_an_algorithm_refuses_what_it_does_not_answer() -> None:
         iomodel.solve("flash2", layer, sram_elements=100)
     with pytest.raises(iomodel.InputError, match="gemm given, for linear; allowed for attention: dsa, eager, flash1"):
         iomodel.lower_bounds("gemm", call, 100)
+
+
+@given(layers(), st.integers(1, 200))
+def test_tiles_that_load_whole_edges_are_those_of_an_exhaustive_search(layer: Linear, elements: int) -> None:
+    layer = layer.model_copy(update={"scale_block": None})
+    sizes = product(range(1, layer.rows + 1), range(1, layer.out_features + 1))
+    costs = [
+        iomodel.cost("gemm", layer, {"block_m": m, "block_n": n, "block_k": 1}, wrapped_edges=True) for m, n in sizes
+    ]
+    moved = [cost.hbm_bytes for cost in costs if cost.footprint_elements <= elements]
+    if not moved:
+        with pytest.raises(iomodel.InfeasibleError):
+            iomodel.solve("gemm", layer, sram_elements=elements, wrapped_edges=True)
+        return
+    found = iomodel.solve("gemm", layer, sram_elements=elements, wrapped_edges=True)
+    assert found.cost.hbm_bytes == found.certificate.least_hbm_bytes == min(moved)
