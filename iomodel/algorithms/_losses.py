@@ -19,3 +19,7 @@ labels = Tensor("labels", (row,), "int64", per="call")
 logits = Tensor("logits", (row, word), per="call")
 LSE = Tensor("LSE", (row,), "fp32", per="call")
 loss = Tensor("loss", (row,), "fp32", per="call")
+label_logit = Tensor("logits", (row,), per="call", inside=True)
+"""The logit of the label of a row."""
+dX = Tensor("dX", (row, term), per="call")
+dW = Tensor("dW", (term, word), per="call")

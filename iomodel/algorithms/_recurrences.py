@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from sympy import Integer, ceiling
 
-from iomodel.nests.language import Axis, Statement, Tensor
-from iomodel.nests.language import Load as _Load
+from iomodel.nests.language import Axis, Load, Statement, Store, Tensor
 from iomodel.nests.symbols import L, c
 from iomodel.nests.tensors import depth, value
 
@@ -42,7 +41,17 @@ class Gate:
 
     def __init__(self, **decays: bool) -> None:
         self.name = next((name for name, present in decays.items() if present), "")
-        self.loads: list[Statement] = [_Load(_GATES[self.name])] if self.name else []
+        self.loads: list[Statement] = [Load(_GATES[self.name])] if self.name else []
+        self.last: list[Statement] = []
+        """A load of the sum of a chunk, in kernels that take the sums from HBM."""
+
+    def stored(self) -> list[Statement]:
+        """Return the sums of a chunk, loaded and stored; from then on the gates are loaded as sums."""
+        gates = _GATES[self.name]
+        sums = Tensor("g_sums", gates.axes, "fp32")
+        self.loads = [Load(sums)]
+        self.last = [Load(Tensor("g_sums", (chunk, *gates.axes[1:]), "fp32", inside=True))]
+        return [Load(gates), Store(sums, held=gates)]
 
     def exps(self, per_head: Sequence[Statement], per_channel: Sequence[Statement]) -> Sequence[Statement]:
         """Return the exponentials of a step: none without a gate."""

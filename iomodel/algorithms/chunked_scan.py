@@ -10,8 +10,22 @@ section 4; Dao and Gu 2024, arXiv:2405.21060, section 6). The delta rule (Yang e
 from collections.abc import Iterator
 
 from iomodel.algorithms._chunks import chunks
-from iomodel.algorithms._recurrences import DECAYS, FEATURES, STATE, Gate, K, O, Q, V, beta, chunk, other, position
-from iomodel.nests.algorithm import Algorithm
+from iomodel.algorithms._recurrences import (
+    DECAYS,
+    FEATURES,
+    ONE,
+    STATE,
+    Gate,
+    K,
+    O,
+    Q,
+    V,
+    beta,
+    chunk,
+    other,
+    position,
+)
+from iomodel.nests.algorithm import Algorithm, Requirement
 from iomodel.nests.language import Axis, Cut, Exp, Hold, Kernel, Load, Loop, MatMul, Statement, Store, Tensor
 from iomodel.nests.symbols import B_dv, L, c
 from iomodel.nests.tensors import depth, value
@@ -23,16 +37,30 @@ S = Tensor("S", (position, other), "fp32")
 W = Tensor("W", (position, depth))
 U = Tensor("U", (position, value))
 V_new = Tensor("V_new", (position, value))
+T_stored = Tensor("T_stored", (position, Axis("column", c)))
+"""The inverses in HBM, with a whole chunk of columns in each row."""
 STATES = Tensor("STATES", (chunk, depth, value))
 """The state before each chunk."""
 CHUNKS = chunks(c, along=(L,))
 
 
 def declare(
-    constant_decay: bool, head_decay: bool, channel_decay: bool, delta: bool, stateful: bool, materialize: bool
+    constant_decay: bool,
+    head_decay: bool,
+    channel_decay: bool,
+    delta: bool,
+    stateful: bool,
+    materialize: bool,
+    stored_gates: bool,
+    stored_inverse: bool,
 ) -> Iterator[Kernel]:
-    """Declare the products of the delta rule, then states and outputs, in one scan or apart."""
+    """Declare the products of the delta rule, then states and outputs, in one scan or apart.
+
+    Kernels may leave the sums of the gates in HBM, and the inverses of the delta rule.
+    """
     gate = Gate(constant_decay=constant_decay, head_decay=head_decay, channel_decay=channel_decay)
+    if stored_gates and (head_decay or channel_decay):
+        yield Kernel("sums of gates", [Cut(CHUNKS, gate.stored())])
     first: list[Statement] = [Load(STATE) if stateful else Hold(STATE)]
     last: list[Statement] = [Store(STATE)] if stateful else []
     # The rows of U are replaced by those of U - W S, with the columns of the state that the block keeps.
@@ -50,20 +78,29 @@ def declare(
         Store(O),
     ]
     passed: list[Statement] = [
+        *gate.last,
         *gate.exps([Exp(position), Exp(chunk)], [Exp(position, depth), Exp(chunk, depth)]),
         MatMul(depth, value, position),
     ]  # fmt: skip
     if delta:
-        yield Kernel("W = T K, U = T V", [
-            Cut(CHUNKS, [
-                Load(K), Load(beta), *gate.loads,
-                Hold(A), MatMul(position, other, depth),
-                *gate.exps([Exp(position, other), Exp(position)], [Exp(position, depth), Exp(other, depth)]),
-                Hold(T), MatMul(position, other, inner),        # forward substitution, a row of the inverse at a time
-                Hold(W, "fp32"), MatMul(position, depth, other), Store(W),
-                Loop(value, B_dv, [Load(V), Hold(U, "fp32"), MatMul(position, value, other), Store(U)]),
-            ]),
-        ])  # fmt: skip
+        inverse: list[Statement] = [
+            Load(K), Load(beta), *gate.loads,
+            Hold(A), MatMul(position, other, depth),
+            *gate.exps([Exp(position, other)], [Exp(position, depth), Exp(other, depth)]),
+            Hold(T), MatMul(position, other, inner),        # forward substitution, a row of the inverse at a time
+        ]  # fmt: skip
+        of_keys = gate.exps([Exp(position)], [])
+        transformed: list[Statement] = [
+            Hold(W, "fp32"), MatMul(position, depth, other), Store(W),
+            Loop(value, B_dv, [Load(V), Hold(U, "fp32"), MatMul(position, value, other), Store(U)]),
+        ]  # fmt: skip
+        if stored_inverse:
+            again = gate.exps([Exp(position)], [Exp(position, depth)])
+            loads = [Load(K), Load(beta), *gate.loads, Load(T_stored)]
+            yield Kernel("T", [Cut(CHUNKS, [*inverse, Store(T_stored, held=T)])])
+            yield Kernel("W = T K, U = T V", [Cut(CHUNKS, [*loads, *again, *transformed])])
+        else:
+            yield Kernel("W = T K, U = T V", [Cut(CHUNKS, [*inverse, *of_keys, *transformed])])
     if not materialize:
         yield Kernel("states and outputs", [
             Loop(value, B_dv, [
@@ -104,4 +141,14 @@ ALGORITHM = Algorithm(
     options={"materialize": True},
     features=FEATURES,
     exclusive=DECAYS,
+    as_written=("stored_gates", "stored_inverse"),
+    requires=(
+        Requirement(
+            "stored_gates",
+            -ONE,
+            "a gate per position",
+            given=(("stored_gates", True), ("head_decay", False), ("channel_decay", False)),
+        ),
+        Requirement("stored_inverse", -ONE, "with the delta rule", given=(("stored_inverse", True), ("delta", False))),
+    ),
 )

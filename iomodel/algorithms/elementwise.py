@@ -1,19 +1,22 @@
 """Elementwise kernels of a decoder layer: every element is loaded, used, stored.
 
 The kernels are those launched by serving engines: a norm that also adds the residual, the rotation of queries and
-keys in place, the append to the cache, the activation of a gated MLP, the look-up of embeddings.
+keys in place, the append to the cache, the activation of a gated MLP, the look-up of embeddings. The root mean square
+norm (Zhang and Sennrich 2019, arXiv:1910.07467, equation 4), the activations and the rotation have a backward pass. The
+gradient of gamma is a sum over all rows: each part adds up its rows on chip, and a second kernel adds up the parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from sympy import Integer
+from sympy import Expr, Integer, ceiling
 
-from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.algorithm import Algorithm, Requirement
 from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, Statement, Store, Tensor
-from iomodel.nests.symbols import C_2, C, T
+from iomodel.nests.symbols import C_2, C, T, s
 
 ONE = Integer(1)
 
@@ -21,6 +24,8 @@ row = Axis("row", T)
 channel = Axis("channel", C)
 other = Axis("other", C_2)
 one = Axis("one", ONE)
+part = Axis("part", s, of=row, chunk=ceiling(T / s))
+"""Rows whose contributions to the gradient of gamma are added up on chip, as many to each part."""
 
 
 def _rows(name: str, axis: Axis = channel, dtype: str = "io") -> Tensor:
@@ -39,8 +44,33 @@ tokens = Tensor("tokens", (row, one), "int64", per="call")
 table = _rows("embeddings")  # the looked-up rows
 
 
-def _norm() -> list[Statement]:
-    return [Load(x), Load(gamma), Store(y, held=x)]
+rstd = Tensor("rstd", (row,), "fp32", per="call")
+"""One over the root mean square of each row."""
+dx, dy, dgamma = _rows("dx"), _rows("dy"), Tensor("dgamma", (channel,), per="call")
+dgamma_parts = Tensor("dgamma_parts", (part, channel), "fp32", per="call")
+d_queries, d_gate, d_up, d_hidden = _rows("dQ"), _rows("dgate"), _rows("dup"), _rows("dhidden")
+
+
+def _declare_norm(keeps_rstd: bool) -> tuple[Kernel, ...]:
+    """Declare the norm of a row at a time; a backward pass needs the deviation of the row."""
+    kept: list[Statement] = [Hold(rstd), Store(rstd)] if keeps_rstd else []
+    body = [Load(x), Load(gamma), *kept, Store(y, held=x)]
+    return (Kernel("y = norm(x) * gamma", [Loop(row, ONE, body)], per="call"),)
+
+
+def _declare_norm_backward(splits: Expr) -> tuple[Kernel, ...]:
+    """Declare the gradients of the rows with the parts of that of gamma, then its sum."""
+    assert splits in (part.length, ONE)
+    return (
+        Kernel("dx, parts of dgamma", per="call", body=[
+            Loop(part, ONE, [
+                Load(gamma), Hold(dgamma, "fp32"),
+                Loop(row, ONE, [Load(dy), Load(x), Load(rstd), Store(dx, held=x)]),
+                Store(dgamma_parts, held=dgamma),
+            ]),
+        ]),
+        Kernel("dgamma", [Hold(dgamma, "fp32"), Loop(part, ONE, [Load(dgamma_parts)]), Store(dgamma)], per="call"),
+    )  # fmt: skip
 
 
 def _add_norm() -> list[Statement]:
@@ -71,6 +101,18 @@ def _gated() -> list[Statement]:
     return [Load(gate), Load(up), Exp(row, channel), Store(hidden, held=gate)]
 
 
+def _rotary_backward() -> list[Statement]:
+    return [Load(angles), Load(d_queries), Store(d_queries)]
+
+
+def _gated_backward() -> list[Statement]:
+    return [Load(d_hidden), Load(gate), Load(up), Exp(row, channel), Store(d_gate, held=gate), Store(d_up, held=up)]
+
+
+def _activation_backward() -> list[Statement]:
+    return [Load(d_hidden), Load(gate), Exp(row, channel), Store(d_gate, held=gate)]
+
+
 def _activation() -> list[Statement]:
     return [Load(gate), Exp(row, channel), Store(hidden, held=gate)]
 
@@ -87,7 +129,6 @@ def _combine() -> list[Statement]:
 
 
 BODIES: dict[str, tuple[str, Callable[[], list[Statement]]]] = {
-    "norm": ("y = norm(x) * gamma", _norm),
     "add_norm": ("residual += x; y = norm(residual) * gamma", _add_norm),
     "layer_norm": ("y = layer_norm(x) * gamma + beta", _layer_norm),
     "gather_rows": ("y = rows of x, in the order of their experts", _gather),
@@ -106,13 +147,42 @@ def _declare(title: str, body: Callable[[], list[Statement]]) -> tuple[Kernel, .
     return (Kernel(title, [Loop(row, ONE, body())], per="call"),)
 
 
-ALGORITHMS = tuple(
-    Algorithm(
+BACKWARD: dict[str, tuple[str, Callable[[], list[Statement]]]] = {
+    "rotary": ("rotate dQ and dK back", _rotary_backward),
+    "gated_activation": ("dgate, dup", _gated_backward),
+    "activation": ("dgate", _activation_backward),
+}
+
+
+def _algorithm(name: str, title: str, declare: Any, backward: Any, **more: Any) -> Algorithm:
+    return Algorithm(
         name=name,
         title=title,
-        cite="kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/",
+        cite="kernels of serving engines, as in vLLM (Kwon et al. 2023, arXiv:2309.06180), csrc/; backward passes as "
+        "in Liger-Kernel (Hsu et al. 2024, arXiv:2410.10989), section 3",
         answers="elementwise",
-        declare=partial(_declare, title, body),
+        declare=declare,
+        backward=backward,
+        **more,
     )
-    for name, (title, body) in BODIES.items()
-)
+
+
+def _algorithms() -> tuple[Algorithm, ...]:
+    made = [
+        _algorithm(
+            "norm",
+            "y = norm(x) * gamma",
+            _declare_norm,
+            _declare_norm_backward,
+            options={"keeps_rstd": False, "splits": 1},
+            saved={"keeps_rstd": True},
+            requires=(Requirement.at_most(s, "splits", T, "up to {most}, the rows"),),
+        )
+    ]
+    for name, (title, body) in BODIES.items():
+        backward = partial(_declare, *BACKWARD[name]) if name in BACKWARD else None
+        made.append(_algorithm(name, title, partial(_declare, title, body), backward))
+    return tuple(made)
+
+
+ALGORITHMS = _algorithms()

@@ -2,41 +2,80 @@
 
 The first kernel multiplies one tile of X with both W_gate and W_up and applies SwiGLU (Shazeer 2020, arXiv:2002.05202,
 equation 6) before it stores; the second is a product. Grouped kernels run the MLPs of several experts, each on its own
-rows (Gale et al. 2022, MegaBlocks, arXiv:2211.15841, section 4).
+rows (Gale et al. 2022, MegaBlocks, arXiv:2211.15841, section 4). With `separate_activation` the first kernel stores the
+products with the joined matrix of gate and up, and a kernel between the two applies the activation.
 """
 
 from collections.abc import Iterator
 
-from iomodel.algorithms._mlps import ONE, G, H, W_down, W_gate, W_up, X, Y, column, group, hidden, row, term
+from iomodel.algorithms._mlps import (
+    GU,
+    ONE,
+    G,
+    H,
+    U,
+    W_down,
+    W_gate,
+    W_gate_up,
+    W_up,
+    X,
+    Y,
+    column,
+    group,
+    hidden,
+    joined,
+    row,
+    term,
+)
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.language import Exp, Hold, Kernel, Load, Loop, MatMul, Statement, Store
+from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, MatMul, Statement, Store, Tensor
 from iomodel.nests.symbols import B_k, B_m, B_n
 
 
-def declare(gated: bool) -> Iterator[Kernel]:
-    """Declare the product with the activation, then the product back to the width of X."""
-    sums: list[Statement] = [Hold(H, "fp32"), *([Hold(G)] if gated else [])]
-    products: list[Statement] = [Load(W_up), MatMul(row, hidden, term)]
-    if gated:
-        products = [Load(W_gate), MatMul(row, hidden, term), *products]
-    yield Kernel("H = act(X W_gate) * (X W_up)" if gated else "H = act(X W_up)", per="call", body=[
+def declare(gated: bool, separate_activation: bool, wrapped_columns: bool) -> Iterator[Kernel]:
+    """Declare the product with the activation, then the product back to the width of X.
+
+    A tile at the last columns of a product may load whole tiles of the weights, in which the first columns come again.
+    """
+
+    def weight(tensor: Tensor, edge: Axis) -> Load:
+        return Load(tensor, padded=(edge,), wraps=True) if wrapped_columns else Load(tensor)
+
+    if separate_activation:
+        made, weights, wide = (GU, W_gate_up, joined) if gated else (U, W_up, hidden)
+        products: list[Statement] = [weight(weights, wide), MatMul(row, wide, term)]
+        sums: list[Statement] = [Hold(made, "fp32")]
+        last: list[Statement] = [Store(made)]
+        title = f"{made.name} = X {weights.name}"
+    else:
+        wide = hidden
+        products = [weight(W_up, hidden), MatMul(row, hidden, term)]
+        sums = [Hold(H, "fp32"), *([Hold(G)] if gated else [])]
+        if gated:
+            products = [weight(W_gate, hidden), MatMul(row, hidden, term), *products]
+        last = [Exp(row, hidden), Store(H)]
+        title = "H = act(X W_gate) * (X W_up)" if gated else "H = act(X W_up)"
+    yield Kernel(title, per="call", body=[
         Loop(group, ONE, [
             Loop(row, B_m, [
-                Loop(hidden, B_n, [
+                Loop(wide, B_n, [
                     *sums,
                     Loop(term, B_k, [Load(X), *products]),
-                    Exp(row, hidden),
-                    Store(H),
+                    *last,
                 ]),
             ]),
         ]),
     ])  # fmt: skip
+    if separate_activation:
+        yield Kernel("H = act(G) * U" if gated else "H = act(U)", per="call", body=[
+            Loop(group, ONE, [Loop(row, ONE, [Load(made), Exp(row, hidden), Store(H, held=made)])]),
+        ])  # fmt: skip
     yield Kernel("Y = H W_down", per="call", body=[
         Loop(group, ONE, [
             Loop(row, B_m, [
                 Loop(column, B_n, [
                     Hold(Y, "fp32"),
-                    Loop(hidden, B_k, [Load(H), Load(W_down), MatMul(row, column, hidden)]),
+                    Loop(hidden, B_k, [Load(H), weight(W_down, column), MatMul(row, column, hidden)]),
                     Store(Y),
                 ]),
             ]),
@@ -51,5 +90,7 @@ ALGORITHM = Algorithm(
     "Narayanan, Young and Zaharia, MegaBlocks, arXiv:2211.15841 (2022), section 4",
     answers="mlp",
     declare=declare,
+    options={"separate_activation": False},
     features=("gated",),
+    as_written=("wrapped_columns",),
 )

@@ -72,6 +72,9 @@ MEANINGS = {
     "carry": "load the state from HBM and store it there",
     "resident": "keep whole rows of X and of the sums on chip",
     "materialize": "store the state before each chunk, and compute outputs in a kernel of their own",
+    "keeps_rstd": "store one over the root mean square of each row, for a backward pass",
+    "adds_dw": "add to the dW of earlier rows",
+    "separate_activation": "store the products with gate and up, and apply the activation in a kernel of its own",
     "fixed": "use the fixed pattern instead of the strided one",
     "second": "use the second factor of the pattern instead of the first",
     "padded_statistics": "move statistics of rows for whole tiles",
@@ -87,6 +90,10 @@ MEANINGS = {
     "combine_one_split": "combine one split too",
     "delta_twice": "load D in both calls for dQ",
     "wrapped_edges": "load whole tiles of X and W at the edge of Y",
+    "wrapped_columns": "load whole tiles of the weights at the last columns of a product",
+    "separate_label": "move the logit of the label by itself",
+    "stored_gates": "sum the gates in a kernel of their own, which stores the sums",
+    "stored_inverse": "store the inverses of the delta rule, and make W and U in a kernel of their own",
     "future_blocks": "read the importance of later blocks too",
 }
 """Meanings of the algorithms' options; an option without an entry is listed by name only."""

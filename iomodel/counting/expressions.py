@@ -213,7 +213,8 @@ def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, An
     causal = kind.mask == CAUSAL
     if kind.operation != "attention":
         features = {name: name in kind.features for name in declaration.features}
-        return declaration.nest(kind.direction, **switches, **symbols, **features)
+        ways = passes_of(kind.direction)
+        return tuple(kernel for way in ways for kernel in declaration.nest(way, **switches, **symbols, **features))
     written = {name for name in AS_WRITTEN if switches.pop(name, default_of(name)) != default_of(name)}
     for name in written.intersection(BAND_ONLY if kind.mask.tabulated else ()):
         raise InputError(

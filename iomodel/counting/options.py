@@ -19,6 +19,8 @@ def check_options(
 ) -> dict[str, Any]:
     """Check the options of an algorithm and fill in the defaults; errors name the option."""
     allowed, whole = {**declaration.takes(direction), **declaration.common}, {}
+    if direction == "both":
+        allowed |= declaration.saved
     written = declaration.written(direction)
     for name, value in options.items():
         if name in written or name in AS_WRITTEN:

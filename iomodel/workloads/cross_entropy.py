@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
-from iomodel.workloads.call import ELEMENT_SIZE, DType
+from iomodel.workloads.call import ELEMENT_SIZE, DType, Switch
 from iomodel.workloads.workload import Shape, one_of
 
 
@@ -21,6 +21,8 @@ class CrossEntropy(Shape):
         Rows of X (tokens) [rows]; width of X [elements]; columns of W [-].
     dtype : str
         Type of X, W and of logits in HBM; losses and log-sum-exps are fp32, labels int64.
+    gradients : bool
+        Make the gradients of the sum of the losses, dX and dW, in the same call, and no log-sum-exp.
 
     Raises
     ------
@@ -29,7 +31,8 @@ class CrossEntropy(Shape):
 
     References
     ----------
-    Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models, arXiv:2411.09009, equations 1 to 3.
+    Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models, arXiv:2411.09009, equations 1 to 3. Gradients
+    with the losses: Hsu et al., Liger Kernel, arXiv:2410.10989, section 3.2.
 
     Examples
     --------
@@ -43,6 +46,12 @@ class CrossEntropy(Shape):
     in_features: Count
     vocab_size: Count
     dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
+    gradients: Switch = False
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Features that change the nest: "gradients"."""
+        return ("gradients",) if self.gradients else ()
 
     @property
     def logits(self) -> int:

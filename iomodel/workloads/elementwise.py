@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, get_args
 
 from pydantic import Field
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
-from iomodel.workloads.call import ELEMENT_SIZE, DType
+from iomodel.workloads.call import ELEMENT_SIZE, Direction, DType
 from iomodel.workloads.workload import Shape, one_of
 
 
@@ -26,6 +26,8 @@ class Elementwise(Shape):
         "combine_experts" [-].
     dtype, kv_dtype : str
         Type of the activations, and of the K/V cache where it is another.
+    direction : {"forward", "backward", "both"}
+        The pass, or one after the other.
 
     Examples
     --------
@@ -41,11 +43,7 @@ class Elementwise(Shape):
     others: Count = 1
     dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
     kv_dtype: Annotated[DType, one_of("kv_dtype", ELEMENT_SIZE)] = Field(default_factory=lambda data: data["dtype"])
-
-    @property
-    def direction(self) -> str:
-        """Direction that is computed: "forward"."""
-        return "forward"
+    direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
 
     @property
     def element_size(self) -> int:

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from iomodel.algorithms import algorithm
 from iomodel.counting.bounds import lower_bounds
 from iomodel.counting.cost import Cost, cost
+from iomodel.counting.cost import cost as counted
 from iomodel.counting.expressions import expressions
 from iomodel.counting.linear import linear_cost, pointwise_cost
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.testing.machine import Run
+from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 from tests.reference import linear as reference
 from tests.reference import pointwise as kernels
@@ -40,6 +42,16 @@ class Case:
             scales = {name: DRAW((layer.groups, blocks, layer.out_features)) for name in names}
         bias = DRAW((layer.groups, layer.out_features)) if layer.bias else None
         return reference.Weights({name: DRAW(shape) for name in names}, scales, layer.scale_block or 1, bias)
+
+
+def slopes(function: Callable[[np.ndarray], np.ndarray], at: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Derive sum(given * function) by central differences, element by element."""
+    made = np.empty_like(at)
+    for place in np.ndindex(at.shape):
+        step = np.zeros_like(at)
+        step[place] = 1e-6
+        made[place] = np.sum(given * (function(at + step) - function(at - step))) / 2e-6
+    return made
 
 
 @st.composite
@@ -73,6 +85,11 @@ def expected(case: Case, x: np.ndarray, weights: reference.Weights) -> np.ndarra
     if case.layer.gated:
         y = products[0] / (1 + np.exp(-products[0])) * y
     return y if weights.bias is None else y + weights.bias[:, None]
+
+
+def rms_norm(x: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    found: np.ndarray = x / np.sqrt(np.mean(x**2, axis=1, keepdims=True)) * gamma
+    return found
 
 
 def silu(x: np.ndarray) -> np.ndarray:
@@ -156,6 +173,33 @@ def test_elementwise_kernels_move_what_they_count(rows: int, channels: int, othe
     judged("combine_experts", kernels.combine_experts(every, shares), y=np.einsum("te,tec->tc", shares, every))
 
 
+@given(st.integers(1, 5), st.integers(1, 4), st.data())
+def test_backward_passes_move_what_they_count(rows: int, channels: int, data: st.DataObject) -> None:
+    shape, sizes = (rows, channels), {"io": 2, "kv": 2, "fp32": 4, "int64": 8}
+    splits, keeps = data.draw(st.integers(1, rows)), data.draw(st.booleans())
+
+    def judged(name: str, run: Run, direction: str, expected: dict[str, np.ndarray], **options: Any) -> None:
+        for output, values in expected.items():
+            np.testing.assert_allclose(run.outputs[output], values, rtol=1e-5, atol=1e-6)
+        same(cost(name, Elementwise(rows=rows, channels=channels, direction=direction), **options), run, sizes, 2)
+
+    x, given_y, up, gamma = DRAW(shape), DRAW(shape), DRAW(shape), DRAW(channels)
+    forward = {"y": rms_norm(x, gamma)} | ({"rstd": 1 / np.sqrt(np.mean(x**2, axis=1))} if keeps else {})
+    judged("norm", kernels.norm(x, gamma, keeps), "forward", forward, keeps_rstd=keeps)
+    of_norm = {
+        "dx": slopes(lambda at: rms_norm(at, gamma), x, given_y),
+        "dgamma": slopes(lambda at: rms_norm(x, at), gamma, given_y),
+    }
+    judged("norm", kernels.norm_backward(x, gamma, given_y, splits), "backward", of_norm, splits=splits)
+    alone = {"dgate": slopes(silu, x, given_y)}
+    judged("activation", kernels.activation_backward(x, given_y), "backward", alone)
+    gated = {
+        "dgate": slopes(lambda at: silu(at) * up, x, given_y),
+        "dup": slopes(lambda at: silu(x) * at, up, given_y),
+    }
+    judged("gated_activation", kernels.activation_backward(x, given_y, up), "backward", gated)
+
+
 @given(small, st.integers(1, 3), st.integers(1, 3))
 def test_a_rotation_moves_what_it_counts(rows: int, heads: int, half: int) -> None:
     """Pairs of a head are complex numbers that are turned."""
@@ -168,6 +212,28 @@ def test_a_rotation_moves_what_it_counts(rows: int, heads: int, half: int) -> No
     np.testing.assert_allclose(run.outputs["Q"], expected, rtol=1e-9, atol=1e-12)
     cost = pointwise_cost("rotary", rows=rows, channels=flat.shape[1], others=2 * half)
     same(cost, run, {"io": 2, "kv": 2, "fp32": 4, "int64": 8}, 2)
+    # The angles of a backward pass turn the other way.
+    turned_back = kernels.rotary(run.outputs["Q"], np.concatenate([by.real, -by.imag], axis=1), "dQ")
+    lengths = np.concatenate([np.abs(by) ** 2] * 2, axis=1)
+    np.testing.assert_allclose(turned_back.outputs["dQ"], flat * np.tile(lengths, (1, heads)), rtol=1e-9, atol=1e-12)
+    call = Elementwise(rows=rows, channels=flat.shape[1], others=2 * half, direction="backward")
+    same(counted("rotary", call), turned_back, {"io": 2, "kv": 2, "fp32": 4, "int64": 8}, 2)
+
+
+def test_a_pass_and_its_gradient_are_the_sum_of_both() -> None:
+    forward, backward, both = (
+        counted("norm", Elementwise(rows=7, channels=5, direction=direction), **options)
+        for direction, options in (
+            ("forward", {"keeps_rstd": True}),
+            ("backward", {"splits": 2}),
+            ("both", {"splits": 2}),
+        )
+    )
+    assert both.hbm_bytes == forward.hbm_bytes + backward.hbm_bytes
+    with pytest.raises(InputError, match="keeps_rstd: False given; allowed: True, because the backward pass needs it"):
+        counted("norm", Elementwise(rows=7, channels=5, direction="both"), keeps_rstd=False)
+    with pytest.raises(InputError, match="splits: 8 given; allowed: up to 7, the rows"):
+        counted("norm", Elementwise(rows=7, channels=5, direction="backward"), splits=8)
 
 
 def test_the_formulas_are_those_of_a_tiled_product() -> None:

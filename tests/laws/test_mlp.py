@@ -74,7 +74,8 @@ def cases(draw: st.DrawFn) -> Case:
         gated=draw(st.booleans()),
     )
     name = draw(st.sampled_from(["split_mlp", "fused_mlp"]))
-    options = {"resident": draw(st.booleans())} if name == "fused_mlp" else {}
+    switches = ["resident"] if name == "fused_mlp" else ["separate_activation", "wrapped_columns"]
+    options = {switch: draw(st.booleans()) for switch in switches}
     return Case(name, call, {tile: draw(st.integers(1, 8)) for tile in TILES}, options)
 
 
@@ -84,6 +85,8 @@ ODD = {"block_m": 2, "block_n": 3, "block_k": 4}
 
 @given(case=cases())
 @example(Case("split_mlp", RAGGED, ODD, {}))
+@example(Case("split_mlp", RAGGED, ODD, {"separate_activation": True, "wrapped_columns": True}))
+@example(Case("split_mlp", RAGGED, ODD, {"separate_activation": False, "wrapped_columns": True}))
 @example(Case("fused_mlp", RAGGED, ODD, {"resident": False}))
 @example(Case("fused_mlp", RAGGED, ODD, {"resident": True}))
 def test_its_cost_is_what_the_kernel_counts(case: Case) -> None:
@@ -155,7 +158,7 @@ def experts_of(w: iomodel.MLP, loads: list[int]) -> iomodel.Experts:
 @fraction_of_examples(4)
 def test_tiles_of_experts_are_those_of_an_exhaustive_search(loads: list[int], case: Case, elements: int) -> None:
     experts = experts_of(case.call, loads)
-    longest = max(experts.in_features, experts.hidden_features)
+    longest = max(experts.in_features, experts.hidden_features * (1 + experts.gated))
     every = [
         iomodel.cost(case.algorithm, experts, {"block_m": m, "block_n": n, "block_k": 1}, **case.options)
         for m, n in product(range(1, max(loads) + 1), range(1, longest + 1))
@@ -184,7 +187,7 @@ def test_an_estimate_of_experts_lies_between_those_of_even_loads() -> None:
 @fraction_of_examples(4)
 def test_its_tiles_are_those_of_an_exhaustive_search(case: Case, elements: int) -> None:
     w = case.call
-    longest = max(w.in_features, w.hidden_features)
+    longest = max(w.in_features, w.hidden_features * (1 + w.gated))
     sizes = product(range(1, w.rows + 1), range(1, longest + 1))  # no smaller slice moves more, and none less
     every = [
         iomodel.cost(case.algorithm, w, {"block_m": m, "block_n": n, "block_k": 1}, **case.options) for m, n in sizes
@@ -260,7 +263,9 @@ def test_wrong_calls_are_errors_of_one_line() -> None:
 KINDS = [
     Case(name, RAGGED.model_copy(update={"gated": gated, "weight_dtype": "fp8"}), {}, options)
     for name, gated in product(("split_mlp", "fused_mlp"), (False, True))
-    for options in ([{"resident": False}, {"resident": True}] if name == "fused_mlp" else [{}])
+    for options in (
+        [{"resident": False}, {"resident": True}] if name == "fused_mlp" else [{}, {"separate_activation": True}]
+    )
 ]
 SHAPES: tuple[dict[str, int], ...] = ({}, {"rows": 9, "in_features": 3, "hidden_features": 8})
 SIZES = (

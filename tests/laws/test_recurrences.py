@@ -33,9 +33,13 @@ RAGGED = iomodel.Recurrence(
 )
 
 
+WRITTEN = {"stored_gates": True, "stored_inverse": True}
+
+
 @given(case=cases())
 @example(Case("chunked_scan", RAGGED, {"block_chunk": 3, "block_value": 2}, {"materialize": True}))
 @example(Case("chunked_scan", RAGGED, {"block_chunk": 9, "block_value": 6}, {"materialize": False}))
+@example(Case("chunked_scan", RAGGED, {"block_chunk": 3, "block_value": 2}, {"materialize": True, **WRITTEN}))
 def test_its_cost_is_what_the_kernel_counts(case: Case) -> None:
     ran = assert_counted(case)
     outputs, state = reference.naive(case.inputs)
@@ -220,6 +224,14 @@ def test_wrong_calls_are_errors_of_one_line() -> None:
         iomodel.cost_array("stepwise_scan", tokens=8, heads=4, key_heads=[2, 3], head_dim=4, block_value=1)
     with pytest.raises(iomodel.InputError, match="allowed: none, with a recurrence workload"):
         iomodel.estimate("chunked_scan", w, GPU, implementation="triton")
+    for name, allowed in (("stored_gates", "a gate per position"), ("stored_inverse", "with the delta rule")):
+        with pytest.raises(iomodel.InputError, match=f"^{name}: True given; allowed: {allowed}$"):
+            iomodel.cost(
+                "chunked_scan",
+                w.model_copy(update={"gate": "constant", "delta": False}),
+                {"block_chunk": 2, "block_value": 2},
+                **{name: True},
+            )
     with pytest.raises(iomodel.UnknownNameError, match="'block_q' is unknown"):
         iomodel.cost("stepwise_scan", w, {"block_value": 2, "block_q": 4})
 
@@ -228,7 +240,8 @@ KINDS = [
     Case(name, RAGGED.model_copy(update={"gate": gate, "delta": delta, "stateful": stateful}), {}, options)
     for name, gate, delta, stateful in product(ALGORITHMS, GATES, (False, True), (False, True))
     for options in ([{"materialize": True}, {"materialize": False}] if name == "chunked_scan" else [{}])
-]
+] + [Case("chunked_scan", RAGGED.model_copy(update={"gate": gate}), {}, {"materialize": True, **WRITTEN})
+     for gate in ("head", "channel")]  # fmt: skip
 # With chunks of one position the state is the most of what is on chip.
 TILES = (
     {"block_chunk": 1, "block_value": 5},

@@ -45,20 +45,33 @@ def _cut(start: int, stop: int, step: int) -> list[slice]:
 class Layer:
     """The operands in HBM, and the tiles of a block."""
 
-    def __init__(self, given: Inputs, loads: list[int], block: tuple[int, int, int], capacity: int | None) -> None:
+    def __init__(
+        self,
+        given: Inputs,
+        loads: list[int],
+        block: tuple[int, int, int],
+        capacity: int | None,
+        hidden: int | None = None,
+        wraps: bool = False,
+    ) -> None:
         self.machine = Machine(capacity=capacity)
         self.hbm, self.sram = self.machine.hbm, self.machine.sram
         for name, data in given.items():
             self.hbm.alloc(name, data.shape, data, "io" if name == "X" else "kv")  # weights have a width of their own
         self.m, self.n, self.k = block
         self.rows, self.width = given["X"].shape
-        self.hidden, self.gated = given["W_up"].shape[2], "W_gate" in given
+        self.hidden, self.gated = hidden or given["W_up"].shape[2], "W_gate" in given
+        self.wraps = wraps
         ends = np.cumsum([0, *loads]).tolist()
         self.tiles = [(e, rows) for e in range(len(loads)) for rows in _cut(ends[e], ends[e + 1], self.m)]
 
-    def load(self, name: str, index: tuple[int | slice, ...], full: tuple[int, int]) -> FloatArray:
-        """Load a tile into a buffer of whole size."""
+    def load(self, name: str, index: tuple[int | slice, ...], full: tuple[int, int], wraps: bool = False) -> FloatArray:
+        """Load a tile into a buffer of whole size; one that `wraps` begins again where the columns end."""
         data = self.hbm.load(name, index)
+        if wraps:
+            every = np.arange(index[-1].start, index[-1].start + full[1]) % self.hbm.arrays[name].shape[-1]
+            more = [self.hbm.load(name, (*index[:-1], slice(j, j + 1))) for j in every[data.shape[-1] :]]
+            assert data.shape[-1] + len(more) == full[1]
         part = self.sram.alloc(name, full, self.hbm.widths[name])[: data.shape[0], : data.shape[1]]
         part[:] = data
         return part
@@ -74,7 +87,7 @@ class Layer:
         for terms in _cut(0, self.width, self.k):
             part = self.load("X", (rows, terms), (self.m, self.k)) if x is None else x[:, terms]
             for name in names:
-                w = self.load(name, (expert, terms, columns), (self.k, self.n))
+                w = self.load(name, (expert, terms, columns), (self.k, self.n), wraps=self.wraps)
                 sums[name] += self.machine.matmul(part, w)
             self.sram.free(*names, *(["X"] if x is None else []))
         z = sums[names[0]]
@@ -85,27 +98,59 @@ class Layer:
 
 
 def split(
-    given: Inputs, loads: list[int], *, block_m: int, block_n: int, block_k: int, capacity: int | None = None
+    given: Inputs,
+    loads: list[int],
+    *,
+    block_m: int,
+    block_n: int,
+    block_k: int,
+    separate_activation: bool = False,
+    wrapped_columns: bool = False,
+    capacity: int | None = None,
 ) -> Run:
-    """Run two kernels, with the hidden rows in HBM between them."""
-    layer = Layer(given, loads, (block_m, block_n, block_k), capacity)
+    """Run two kernels, with the hidden rows in HBM between them; or three, with products in HBM before them too."""
+    if separate_activation and "W_gate" in given:
+        both = np.concatenate((given["W_gate"], given["W_up"]), axis=2)
+        given = {"X": given["X"], "W_gate_up": both, "W_down": given["W_down"]}
+    hidden = given["W_down"].shape[1]
+    layer = Layer(given, loads, (block_m, block_n, block_k), capacity, hidden, wrapped_columns)
     machine, hbm, sram = layer.machine, layer.hbm, layer.sram
-    hbm.alloc("H", (layer.rows, layer.hidden))
-    for expert, rows in layer.tiles:
-        for columns in _cut(0, layer.hidden, block_n):
-            hbm.store("H", (rows, columns), layer.activated(expert, rows, columns))
+
+    def product(name: str, source: str, weights: str) -> None:
+        wide, terms_of = hbm.arrays[weights].shape[2], hbm.arrays[weights].shape[1]
+        hbm.alloc(name, (layer.rows, wide))
+        for expert, rows in layer.tiles:
+            for columns in _cut(0, wide, block_n):
+                y = sram.alloc(name, (block_m, block_n), "fp32")[
+                    : rows.stop - rows.start, : columns.stop - columns.start
+                ]
+                y[:] = 0.0
+                for terms in _cut(0, terms_of, block_k):
+                    h = layer.load(source, (rows, terms), (block_m, block_k))
+                    w = layer.load(weights, (expert, terms, columns), (block_k, block_n), wraps=wrapped_columns)
+                    y += machine.matmul(h, w)
+                    sram.free(source, weights)
+                hbm.store(name, (rows, columns), y)
+                sram.free()
+
+    if separate_activation:
+        made, weights = ("GU", "W_gate_up") if "W_gate_up" in given else ("U", "W_up")
+        product(made, "X", weights)
+        hbm.alloc("H", (layer.rows, hidden))
+        for i in range(layer.rows):
+            row = layer.load(made, (slice(i, i + 1), slice(None)), (1, hbm.arrays[made].shape[1]))
+            z = row[:, :hidden]
+            activated = z / (1 + machine.exp(-z))
+            hbm.store("H", (slice(i, i + 1),), activated * row[:, hidden:] if made == "GU" else activated)
             sram.free()
-    hbm.alloc("Y", (layer.rows, layer.width))
-    for expert, rows in layer.tiles:
-        for columns in _cut(0, layer.width, block_n):
-            y = sram.alloc("Y", (block_m, block_n), "fp32")[: rows.stop - rows.start, : columns.stop - columns.start]
-            y[:] = 0.0
-            for terms in _cut(0, layer.hidden, block_k):
-                h = layer.load("H", (rows, terms), (block_m, block_k))
-                y += machine.matmul(h, layer.load("W_down", (expert, terms, columns), (block_k, block_n)))
-                sram.free("H", "W_down")
-            hbm.store("Y", (rows, columns), y)
-            sram.free()
+        hbm.free(made)
+    else:
+        hbm.alloc("H", (layer.rows, hidden))
+        for expert, rows in layer.tiles:
+            for columns in _cut(0, hidden, block_n):
+                hbm.store("H", (rows, columns), layer.activated(expert, rows, columns))
+                sram.free()
+    product("Y", "H", "W_down")
     return machine.result(Y=hbm.arrays["Y"])
 
 

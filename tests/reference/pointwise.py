@@ -7,16 +7,83 @@ from iomodel.testing.machine import FloatArray, Machine, Run
 from .linear import silu
 
 
-def norm(x: FloatArray, gamma: FloatArray) -> Run:
+def norm(x: FloatArray, gamma: FloatArray, keeps_rstd: bool = False) -> Run:
+    """Rows divided by their root mean square, which a backward pass may need (Zhang and Sennrich 2019, equation 4)."""
     machine = Machine(x=x, gamma=gamma)
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("y", x.shape)
+    if keeps_rstd:
+        hbm.alloc("rstd", (len(x),), width="fp32")
     for i in range(len(x)):
         row, weight = (sram.alloc(name, (x.shape[1],), "io") for name in ("x", "gamma"))
         row[:], weight[:] = hbm.load("x", i), hbm.load("gamma", slice(None))
-        hbm.store("y", i, row / np.sqrt(np.mean(row**2)) * weight)
+        scale = 1 / np.sqrt(np.mean(row**2))
+        if keeps_rstd:
+            kept = sram.alloc("rstd", (1,), "fp32")
+            kept[:] = scale
+            hbm.store("rstd", slice(i, i + 1), kept)
+        hbm.store("y", i, row * scale * weight)
         sram.free()
-    return machine.result(y=hbm.arrays["y"])
+    return machine.result(y=hbm.arrays["y"], rstd=hbm.arrays.get("rstd"))
+
+
+def norm_backward(x: FloatArray, gamma: FloatArray, dy: FloatArray, splits: int) -> Run:
+    """The chain rule of a row: dx = r (m - x r^2 mean(m x)) with m = dy gamma; dgamma is a sum over all rows of dy x r.
+
+    Every program adds up its rows on chip, and leaves a sum in fp32; a second kernel adds those up.
+    """
+    machine = Machine(x=x, gamma=gamma, dy=dy)
+    hbm, sram = machine.hbm, machine.sram
+    rows, channels = x.shape
+    hbm.alloc("rstd", (rows,), 1 / np.sqrt(np.mean(x**2, axis=1)), "fp32")
+    hbm.alloc("dx", x.shape)
+    hbm.alloc("dgamma_parts", (splits, channels), width="fp32")
+    each = -(-rows // splits)
+    for program in range(splits):
+        weight, total = sram.alloc("gamma", (channels,), "io"), sram.alloc("dgamma", (channels,), "fp32")
+        weight[:], total[:] = hbm.load("gamma", slice(None)), 0.0
+        for i in range(program * each, min(rows, (program + 1) * each)):
+            given, row = sram.alloc("dy", (channels,), "io"), sram.alloc("x", (channels,), "io")
+            r = sram.alloc("rstd", (1,), "fp32")
+            given[:], row[:], r[:] = hbm.load("dy", i), hbm.load("x", i), hbm.load("rstd", slice(i, i + 1))
+            total += given * row * r
+            m = given * weight
+            row[:] = r * (m - row * r**2 * np.mean(m * row))
+            hbm.store("dx", i, row)
+            sram.free("dy", "x", "rstd")
+        hbm.store("dgamma_parts", program, total)
+        sram.free()
+    hbm.alloc("dgamma", (channels,))
+    total = sram.alloc("dgamma", (channels,), "fp32")
+    total[:] = 0.0
+    for program in range(splits):
+        some = sram.alloc("dgamma_parts", (channels,), "fp32")
+        some[:] = hbm.load("dgamma_parts", program)
+        total += some
+        sram.free("dgamma_parts")
+    hbm.store("dgamma", slice(None), total)
+    sram.free()
+    return machine.result(dx=hbm.arrays["dx"], dgamma=hbm.arrays["dgamma"])
+
+
+def activation_backward(gate: FloatArray, dhidden: FloatArray, up: FloatArray | None = None) -> Run:
+    """The derivative of x sigmoid(x) from a new sigmoid; of a gated activation both factors have a gradient."""
+    machine = Machine(dhidden=dhidden, gate=gate, **({} if up is None else {"up": up}))
+    hbm, sram = machine.hbm, machine.sram
+    names = ("gate",) if up is None else ("gate", "up")
+    for name in names:
+        hbm.alloc(f"d{name}", gate.shape)
+    for i in range(len(gate)):
+        rows = {name: sram.alloc(name, (gate.shape[1],), "io") for name in ("dhidden", *names)}
+        for name, row in rows.items():
+            row[:] = hbm.load(name, i)
+        sigmoid = 1 / (1 + machine.exp(-rows["gate"]))
+        slope = sigmoid * (1 + rows["gate"] * (1 - sigmoid))
+        if up is not None:
+            hbm.store("dup", i, rows["dhidden"] * rows["gate"] * sigmoid)
+        hbm.store("dgate", i, rows["dhidden"] * slope * (1.0 if up is None else rows["up"]))
+        sram.free()
+    return machine.result(**{f"d{name}": hbm.arrays[f"d{name}"] for name in names})
 
 
 def layer_norm(x: FloatArray, gamma: FloatArray, beta: FloatArray) -> Run:
@@ -127,24 +194,24 @@ def activation(x: FloatArray) -> Run:
     return machine.result(hidden=hbm.arrays["hidden"])
 
 
-def rotary(rows: FloatArray, angles: FloatArray) -> Run:
+def rotary(rows: FloatArray, angles: FloatArray, name: str = "Q") -> Run:
     """Every head of a row is rotated in place by the row's table: cosines, then sines (Su et al. 2021, 3.4.2)."""
-    machine = Machine(Q=rows)
+    machine = Machine(**{name: rows})
     hbm, sram = machine.hbm, machine.sram
     hbm.alloc("angles", angles.shape, angles, "fp32")
     half = angles.shape[1] // 2
     for i in range(len(rows)):
         turn = sram.alloc("angles", (2 * half,), "fp32")
         turn[:] = hbm.load("angles", i)
-        row = sram.alloc("Q", (rows.shape[1],), "io")
-        row[:] = hbm.load("Q", i)
+        row = sram.alloc(name, (rows.shape[1],), "io")
+        row[:] = hbm.load(name, i)
         for head in row.reshape(-1, 2 * half):
             first, second = head[:half].copy(), head[half:].copy()
             head[:half] = first * turn[:half] - second * turn[half:]
             head[half:] = second * turn[:half] + first * turn[half:]
-        hbm.store("Q", i, row)
+        hbm.store(name, i, row)
         sram.free()
-    return machine.result(Q=hbm.arrays["Q"])
+    return machine.result(**{name: hbm.arrays[name]})
 
 
 def embedding(tokens: list[int], table: FloatArray) -> Run:

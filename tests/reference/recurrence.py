@@ -13,7 +13,7 @@ import numpy as np
 from iomodel.testing.machine import FloatArray, Machine, Run
 
 Inputs = dict[str, FloatArray]
-FP32 = ("g", "STATE")
+FP32 = ("g", "g_sums", "STATE")
 
 
 def inputs(
@@ -75,6 +75,7 @@ class Call:
         self.starts = list(range(0, self.tokens, chunk))
         self.slabs = [slice(j, min(j + slab, self.d_v)) for j in range(0, self.d_v, slab)]
         self.programs = list(np.ndindex(self.batch, self.heads))
+        self.sums = False
 
     def rows(self, start: int) -> slice:
         """Positions of a chunk."""
@@ -98,8 +99,21 @@ class Call:
             g = self.sram.alloc("g", (1,), "fp32")
             g[:] = self.hbm.load("g", slice(h, h + 1))
             return np.cumsum(np.full((rows.stop - rows.start, 1), g[0]), axis=0)
-        g = self.load("g", b, h, rows)
+        g = self.load("g_sums" if self.sums else "g", b, h, rows)
+        if self.sums:
+            return g if self.gate == "channel" else g[:, None]
         return np.cumsum(g if self.gate == "channel" else g[:, None], axis=0)
+
+    def store_sums(self) -> None:
+        """Sum the gates of each chunk in a kernel of its own; later kernels load the sums."""
+        self.hbm.alloc("g_sums", self.hbm.arrays["g"].shape, width="fp32")
+        for (b, h), start in ((program, start) for program in self.programs for start in self.starts):
+            rows = self.rows(start)
+            sums = self.log_gates(b, h, rows)
+            assert sums is not None
+            self.hbm.store("g_sums", (b, h, rows), sums if self.gate == "channel" else sums[:, 0])
+            self.sram.free()
+        self.sums = True
 
     def decayed_products(self, x: FloatArray, k: FloatArray, g: FloatArray | None) -> FloatArray:
         """Multiply x and k of a chunk: x_i^T k_j, decayed from j to i."""
@@ -118,9 +132,15 @@ class Call:
         state[:] = self.hbm.load("STATE", (b, h, slice(None), columns)) if self.stateful else 0.0
         return state
 
-    def pass_on(self, state: FloatArray, k: FloatArray, v: FloatArray, g: FloatArray | None) -> None:
-        """Take the state from before a chunk to after it."""
+    def pass_on(
+        self, state: FloatArray, k: FloatArray, v: FloatArray, g: FloatArray | None, at: tuple[int, int, int]
+    ) -> None:
+        """Take the state from before a chunk to after it; sums in HBM are looked up once more at its last position."""
         machine = self.machine
+        if self.sums and g is not None:
+            last = self.sram.alloc("last", (1, *self.hbm.arrays["g_sums"].shape[3:]), "fp32")
+            last[:] = self.hbm.load("g_sums", (*at[:2], slice(at[2], at[2] + 1)))
+            np.testing.assert_array_equal(last.reshape(1, -1), g[-1:])
         if g is None:
             state += machine.matmul(k.T, v)
             return
@@ -142,25 +162,34 @@ class Call:
         return self.machine.result(O=arrays["O"], STATE=arrays.get("STATE"))
 
 
-def _transform(call: Call) -> None:
-    """Make W and U of each chunk by the inverse of a triangle."""
+def _transform(call: Call, stored_inverse: bool) -> None:
+    """Make W and U of each chunk by the inverse of a triangle, on chip or with all inverses in HBM between."""
     machine, hbm, sram = call.machine, call.hbm, call.sram
+    if stored_inverse:
+        hbm.alloc("T_stored", (call.batch, call.heads, call.tokens, call.chunk))
+        for (b, h), start in ((program, start) for program in call.programs for start in call.starts):
+            rows = call.rows(start)
+            t, _, _ = _inverse(call, b, h, rows)
+            whole = np.zeros((len(t), call.chunk))
+            whole[:, : len(t)] = t
+            hbm.store("T_stored", (b, h, rows), whole)
+            sram.free()
     for name, width in (("W", call.d), ("U", call.d_v)):
         hbm.alloc(name, (call.batch, call.heads, call.tokens, width))
     for (b, h), start in ((program, start) for program in call.programs for start in call.starts):
         rows = call.rows(start)
         n = rows.stop - rows.start
-        k, beta, g = call.load("K", b, h, rows), call.load("beta", b, h, rows), call.log_gates(b, h, rows)
-        a = sram.alloc("A", (call.chunk, call.chunk), "fp32")[:n, :n]
-        a[:] = beta[:, None] * np.tril(call.decayed_products(k, k, g), -1)
-        t = sram.alloc("T", (call.chunk, call.chunk), "fp32")[:n, :n]
-        t[:] = 0.0
-        for i in range(n):
-            t[i] = np.eye(n)[i] - machine.matmul(a[i : i + 1], t)[0]
-        t *= beta
+        if stored_inverse:
+            k, _, g = call.load("K", b, h, rows), call.load("beta", b, h, rows), call.log_gates(b, h, rows)
+            t = sram.alloc("T", (call.chunk, call.chunk))[:n]
+            t[:] = hbm.load("T_stored", (b, h, rows))
+            t = t[:, :n]
+            decayed = k if g is None else k * machine.exp(g)
+        else:
+            t, k, g = _inverse(call, b, h, rows)
+            # Per channel the decayed keys of the products serve again; per head they are made here.
+            decayed = k if g is None else k * (np.exp(g) if call.gate == "channel" else machine.exp(g))
         w = sram.alloc("W", (call.chunk, call.d), "fp32")[:n]
-        # Per channel the decayed keys of the products serve again; per head they are made here.
-        decayed = k if g is None else k * (np.exp(g) if call.gate == "channel" else machine.exp(g))
         w[:] = machine.matmul(t, decayed)
         hbm.store("W", (b, h, rows), w)
         for columns in call.slabs:
@@ -170,6 +199,20 @@ def _transform(call: Call) -> None:
             hbm.store("U", (b, h, rows, columns), u)
             sram.free("V", "U")
         sram.free()
+
+
+def _inverse(call: Call, b: int, h: int, rows: slice) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Invert the triangle of a chunk, row by row; with its keys and its gates."""
+    n = rows.stop - rows.start
+    k, beta, g = call.load("K", b, h, rows), call.load("beta", b, h, rows), call.log_gates(b, h, rows)
+    a = call.sram.alloc("A", (call.chunk, call.chunk), "fp32")[:n, :n]
+    a[:] = beta[:, None] * np.tril(call.decayed_products(k, k, g), -1)
+    t = call.sram.alloc("T", (call.chunk, call.chunk), "fp32")[:n, :n]
+    t[:] = 0.0
+    for i in range(n):
+        t[i] = np.eye(n)[i] - call.machine.matmul(a[i : i + 1], t)[0]
+    t *= beta
+    return t, k, g
 
 
 def _values(call: Call, b: int, h: int, rows: slice, columns: slice, state: FloatArray) -> FloatArray:
@@ -202,7 +245,7 @@ def _scan(call: Call, materialize: bool) -> None:
                 hbm.store("O", (b, h, rows, columns), call.output(s, q, v, state, _from_start(call, g)))
             elif call.delta:
                 hbm.store("V_new", (b, h, rows, columns), v)
-            call.pass_on(state, k, v, g)
+            call.pass_on(state, k, v, g, (b, h, rows.stop - 1))
             sram.free(*(name for name in sram.buffers if name not in carried))
         if call.stateful:
             hbm.store("STATE", (b, h, slice(None), columns), state)
@@ -237,13 +280,24 @@ def _outputs(call: Call) -> None:
 
 
 def chunked(
-    given: Inputs, *, block_chunk: int, block_value: int, materialize: bool, capacity: int | None = None
+    given: Inputs,
+    *,
+    block_chunk: int,
+    block_value: int,
+    materialize: bool,
+    stored_gates: bool = False,
+    stored_inverse: bool = False,
+    capacity: int | None = None,
 ) -> Run:
     """Run the scan in chunks; `materialize` stores the state before each chunk for outputs in parallel."""
     call = Call(given, block_chunk, block_value, capacity)
     hbm = call.hbm
+    if stored_gates:
+        call.store_sums()
     if call.delta:
-        _transform(call)
+        _transform(call, stored_inverse)
+        if stored_inverse:
+            hbm.free("T_stored")
     if not materialize:
         hbm.alloc("O", (call.batch, call.heads, call.tokens, call.d_v))
         _scan(call, materialize=False)

@@ -74,4 +74,6 @@ def cases(draw: st.DrawFn, longest: int = 9) -> Case:
     if algorithm == "stepwise_scan":
         return Case(algorithm, call, tiles, {})
     tiles["block_chunk"] = draw(st.integers(1, longest + 1))
-    return Case(algorithm, call, tiles, {"materialize": draw(st.booleans())})
+    meaningful = {"stored_gates": call.gate in ("head", "channel"), "stored_inverse": call.delta}
+    written = {name: True for name, means in meaningful.items() if means and draw(st.booleans())}
+    return Case(algorithm, call, tiles, {"materialize": draw(st.booleans()), **written})

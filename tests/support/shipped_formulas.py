@@ -91,7 +91,9 @@ def kinds(found: Algorithm) -> Iterator[tuple[FormulaKind, bool, bool]]:
     if found.answers != "attention":
         for features in chain.from_iterable(combinations(found.features, n) for n in range(len(found.features) + 1)):
             if len({*features} & {*found.exclusive}) <= 1:
-                yield FormulaKind(features=features, operation=found.answers), False, False
+                for direction in found.directions[:2]:
+                    kind = FormulaKind(direction=direction, features=features, operation=found.answers)
+                    yield kind, False, False
         return
     for direction in found.directions:
         for name, mask in MASKS.items():

@@ -1,5 +1,7 @@
 """Compiled formulas of chunked_scan; written by `python -m tests.support.shipped_formulas`."""
-def f0(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f0():
+    return ((-1),)
+def f1(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -25,7 +27,7 @@ def f0(B, H, H_k, L, d, d_v, e, B_dv, c):
     t22 = ((t21 + t8))
     t23 = (((e*t21) + (e*t8)))
     return (t3, t5, t2, t8, t8, t4, (((3*t9) + (e*t2) + (e*t3) + (e*t10*t7))), 0, t15, t15, 0, 0, 0, (((B_dv*t17) + t12 + t16 + t18)), Maximum((((4*t16) + (d*t19) + t20)), (((4*t12) + (e*t16) + (e*t18) + (4*B_dv*c) + t20))), ((t22 + t4)), ((t22 + t5)), ((t23 + t9)), (((e*t5) + t23)))
-def f1(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f2(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (-(-(L)//(c)))
     t1 = (B*H)
     t2 = ((-(-(d_v)//(B_dv)))*t1)
@@ -45,34 +47,34 @@ def f1(B, H, H_k, L, d, d_v, e, B_dv, c):
     t16 = (B_dv*t9)
     t17 = (t1*t10)
     return (t3, 0, 0, 0, 0, (((t3*t7) + t6)), 0, t2, t3, 1, 0, (((d*t8) + t5 + t7)), (t10*t2), t12, t11, t13, t13, t1, t15, t15, t1, t14, t3, t3, 0, 0, 0, 0, (((t16*t3) + t6)), 0, t14, ((t14 + t3)), 1, 0, (((2*t7) + (4*(c)**2) + (c*t8) + t16 + t5)), t17, t12, t11, t17, t12, t11, t13, t13, t1, t15, t15, t1, t13, t13, t1)
-def f2(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f3(B, H, H_k, L, d, d_v, e, B_dv, c):
     return (d, B_dv, c, 1, 1, c, c, d, c, B_dv, d, c, B_dv, c, 1, 1)
-def f3(B, H, H_k, L, d, d_v, e):
+def f4(B, H, H_k, L, d, d_v, e):
     t0 = (2*B*L)
     t1 = (H*d_v*t0)
     t2 = (H_k*d*t0)
     return (((t1 + t2)), (((e*t1) + (e*t2))))
-def f4(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f5(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*L)
     t1 = (d*t0)
     t2 = (d_v*e)
     return ((((e*((((-(-(d_v)//(B_dv)))*t1) + t1))) + (e*t1) + (3*t0*t2) + (2*B*H*d*(-(-(L)//(c)))*t2))),)
-def f5(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f6(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (4*B_dv)
     t1 = (c*e)
     t2 = (B_dv*t1)
     t3 = (d*t1)
     return (Maximum((((d*t0) + t2 + t3)), (((2*t3) + (4*(c)**2) + (c*t0) + (B_dv*d*e) + t2))),)
-def f6(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f7(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*L*e)
     t1 = (2*d)
     return ((((t0*t1) + (3*d_v*t0) + (B*H*d_v*e*(-(-(L)//(c)))*t1))),)
-def f7(B, H, H_k, L, d, d_v, e):
+def f8(B, H, H_k, L, d, d_v, e):
     return (0,)
-def f8(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f9(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (2*c)
     return ((((c)**2 + (B_dv*d) + (B_dv*t0) + (d*t0))),)
-def f9(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f10(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -105,7 +107,7 @@ def f9(B, H, H_k, L, d, d_v, e, B_dv, c):
     t29 = ((H + t11 + t28))
     t30 = (((e*t28) + t12 + t16))
     return (t4, ((t6 + t7)), t9, t2, t11, t11, t8, (((2*t16) + (3*t15) + (e*t2) + (e*t4) + (t14*t3) + t14)), 0, t22, t22, (((((t19 + t20))*t0) + (t1*t3) + t1 + t7)), 0, 0, ((1 + (B_dv*t24) + t17 + t23 + t25)), Maximum((((4*t23) + (d*t26) + t27)), (((4*t17) + (e*t23) + (e*t25) + (4*B_dv*c) + t27))), ((t29 + t8)), ((t29 + t9)), ((t15 + t30)), (((e*t9) + t30)))
-def f10(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f11(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (-(-(L)//(c)))
     t1 = (-(-(d_v)//(B_dv)))
     t2 = (B*H)
@@ -132,12 +134,12 @@ def f10(B, H, H_k, L, d, d_v, e, B_dv, c):
     t23 = (B_dv*t14)
     t24 = (t15*t2)
     return (t4, (((c*t4) + t4)), 0, 0, 0, (((t11*t4) + t10 + t7)), 0, t3, t4, 1, 0, (((d*t12) + t11 + t13)), (t15*t3), t17, t16, t7, t5, H, t18, t18, t2, t20, t20, t2, t19, t4, t4, t22, 0, 0, 0, (((t23*t4) + t10)), 0, t19, ((t19 + t4)), 1, t22, (((2*t11) + (4*t21) + (c*t12) + t13 + t23)), t24, t17, t16, t24, t17, t16, t6, t5, H, t18, t18, t2, t20, t20, t2, t18, t18, t2)
-def f11(B, H, H_k, L, d, d_v, e):
+def f12(B, H, H_k, L, d, d_v, e):
     t0 = (2*B*L)
     t1 = (H*d_v*t0)
     t2 = (H_k*d*t0)
     return (((H + t1 + t2)), (((4*H) + (e*t1) + (e*t2))))
-def f12(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f13(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -146,22 +148,22 @@ def f12(B, H, H_k, L, d, d_v, e, B_dv, c):
     t5 = (d_v*e)
     t6 = (-(-(d_v)//(B_dv)))
     return ((((e*(((t2*t6) + t2))) + (e*t2) + (t4*t6) + (3*t1*t5) + (2*d*t3*t5) + t4)),)
-def f13(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f14(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (4*B_dv)
     t1 = (c*e)
     t2 = (d*t1)
     t3 = ((4 + (B_dv*t1)))
     return (Maximum((((d*t0) + t2 + t3)), (((2*t2) + (4*(c)**2) + (c*t0) + (B_dv*d*e) + t3))),)
-def f14(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f15(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = ((-(-(L)//(c)))*t0)
     t2 = (L*e*t0)
     t3 = (2*d)
     return ((((4*t1) + (t2*t3) + (3*d_v*t2) + (d_v*e*t1*t3))),)
-def f15(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f16(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (2*c)
     return (((1 + (c)**2 + (B_dv*d) + (B_dv*t0) + (d*t0))),)
-def f16(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f17(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -193,7 +195,7 @@ def f16(B, H, H_k, L, d, d_v, e, B_dv, c):
     t28 = ((t1 + t12 + t27))
     t29 = (((e*t12) + (e*t27) + t13))
     return (t4, t6, t8, t2, t12, t12, t7, (((3*t14) + (4*t5) + (e*t2) + (e*t4) + (e*t11*t15*t9) + t13)), 0, t20, t20, (((((t18 + t19))*t0) + (t10*t3) + t6)), 0, 0, ((c + (B_dv*t22) + t16 + t21 + t23)), Maximum((((4*t21) + (d*t24) + t26)), (((4*t16) + (B_dv*t25) + (e*t21) + (e*t23) + t26))), ((t28 + t7)), ((t28 + t8)), ((t14 + t29)), (((e*t8) + t29)))
-def f17(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f18(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (-(-(L)//(c)))
     t1 = (B*H)
     t2 = ((-(-(d_v)//(B_dv)))*t1)
@@ -219,36 +221,36 @@ def f17(B, H, H_k, L, d, d_v, e, B_dv, c):
     t22 = (e*t9)
     t23 = (t1*t12)
     return (t3, (((c*t3) + t3)), 0, 0, 0, (((t3*t4) + (t3*t8) + t7)), 0, t2, t3, 1, 0, (((4*t9) + t10 + t8)), (t12*t2), t14, t13, (t15*t2), t16, t1, t17, t17, t1, t19, t19, t1, t18, t3, t3, t21, 0, 0, 0, (((t22*t3) + t7)), 0, t18, ((t18 + t3)), 1, t21, (((2*t8) + (4*t20) + (B_dv*t4) + t10 + t22)), t23, t14, t13, t23, t14, t13, t16, t16, t1, t17, t17, t1, t19, t19, t1, t17, t17, t1)
-def f18(B, H, H_k, L, d, d_v, e):
+def f19(B, H, H_k, L, d, d_v, e):
     t0 = (B*L)
     t1 = (H*t0)
     t2 = (2*d_v*t1)
     t3 = (2*H_k*d*t0)
     return (((t1 + t2 + t3)), (((4*t1) + (e*t2) + (e*t3))))
-def f19(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f20(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*L)
     t1 = (4*t0)
     t2 = (d*t0)
     t3 = (d_v*e)
     t4 = (-(-(d_v)//(B_dv)))
     return ((((e*(((t2*t4) + t2))) + (e*t2) + (t1*t4) + (3*t0*t3) + (2*B*H*d*(-(-(L)//(c)))*t3) + t1)),)
-def f20(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f21(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B_dv*d)
     t1 = (c*e)
     t2 = (d*t1)
     t3 = (4*c)
     t4 = (((B_dv*t1) + t3))
     return (Maximum((((4*t0) + t2 + t4)), (((2*t2) + (4*(c)**2) + (B_dv*t3) + (e*t0) + t4))),)
-def f21(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f22(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (e*t1)
     t3 = (2*d)
     return ((((4*t1) + (t2*t3) + (3*d_v*t2) + (d_v*e*(-(-(L)//(c)))*t0*t3))),)
-def f22(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f23(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (2*c)
     return (((c + (c)**2 + (B_dv*d) + (B_dv*t0) + (d*t0))),)
-def f23(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f24(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -277,7 +279,7 @@ def f23(B, H, H_k, L, d, d_v, e, B_dv, c):
     t25 = ((t10 + t2 + t24))
     t26 = (((e*t10) + (e*t24) + t11))
     return (t5, t5, t7, t2, t10, t10, t6, (((3*t12) + (4*t4) + (e*t2) + (e*t5) + (d*d_v*e*t13*t8) + t11)), 0, t18, t18, (((2*t2) + (t3*t9) + t4)), 0, 0, (((2*t20) + (3*t21) + t15 + t19)), Maximum((((4*t19) + t22 + t23)), (((2*t22) + (4*t15) + (4*t20) + (e*t19) + t23))), ((t25 + t6)), ((t25 + t7)), ((t12 + t26)), (((e*t7) + t26)))
-def f24(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f25(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (-(-(L)//(c)))
     t1 = (B*H)
     t2 = ((-(-(d_v)//(B_dv)))*t1)
@@ -303,32 +305,32 @@ def f24(B, H, H_k, L, d, d_v, e, B_dv, c):
     t22 = (B_dv*t12)
     t23 = (t1*t13)
     return (t3, (((c*t4) + t4)), 0, 0, 0, (((t10*t3) + (t3*t6) + t9)), 0, t2, t3, 1, 0, (((B_dv*t5) + t10 + t11)), (t13*t2), t15, t14, (L*t2*t5), t17, t1, t18, t18, t1, t20, t20, t1, t19, t3, t3, t21, 0, 0, 0, (((t22*t3) + t9)), 0, t19, ((t19 + t3)), 1, t21, (((2*t10) + (4*(c)**2) + (4*B_dv*c) + t11 + t22)), t23, t15, t14, t23, t15, t14, t17, t17, t1, t18, t18, t1, t20, t20, t1, t18, t18, t1)
-def f25(B, H, H_k, L, d, d_v, e):
+def f26(B, H, H_k, L, d, d_v, e):
     t0 = (B*H*L)
     t1 = (d*t0)
     t2 = (2*d_v*t0)
     t3 = (2*B*H_k*L*d)
     return (((t1 + t2 + t3)), (((4*t1) + (e*t2) + (e*t3))))
-def f26(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f27(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*L)
     t1 = (d*t0)
     t2 = (d_v*e)
     t3 = ((-(-(d_v)//(B_dv)))*t1)
     return ((((4*t1) + (4*t3) + (e*((t1 + t3))) + (e*t1) + (3*t0*t2) + (2*B*H*d*(-(-(L)//(c)))*t2))),)
-def f27(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f28(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (4*d)
     t1 = (c*e)
     t2 = (d*t1)
     t3 = (((B_dv*t1) + (c*t0)))
     return (Maximum((((B_dv*t0) + t2 + t3)), (((2*t2) + (4*(c)**2) + (4*B_dv*c) + (B_dv*d*e) + t3))),)
-def f28(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f29(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*L)
     t1 = (d*t0)
     t2 = (2*e)
     return ((((4*t1) + (t1*t2) + (3*d_v*e*t0) + (B*H*d*d_v*(-(-(L)//(c)))*t2))),)
-def f29(B, H, H_k, L, d, d_v, e, B_dv, c):
-    return ((((c)**2 + (B_dv*d) + (2*B_dv*c) + (3*c*d))),)
 def f30(B, H, H_k, L, d, d_v, e, B_dv, c):
+    return ((((c)**2 + (B_dv*d) + (2*B_dv*c) + (3*c*d))),)
+def f31(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -367,7 +369,7 @@ def f30(B, H, H_k, L, d, d_v, e, B_dv, c):
     t35 = (((e*t2) + t34))
     t36 = (((e*t32) + (e*t9)))
     return (t5, t1, t6, t4, t6, t2, t6, t9, t2, t6, t9, t6, t6, (((e*t11) + (e*t3) + (e*t4) + (e*t5) + (e*t12*t8) + t10)), 0, t18, t18, 0, 0, 0, Maximum(((c + (2*t15) + t20)), ((t15 + t20 + t21))), Maximum((((4*t21) + t25)), (((4*t15) + (e*t21) + t25 + t27)), (((8*t15) + (d*t26) + t22 + t23 + t24 + t27))), ((t28 + t31)), ((t31 + t33)), ((t30 + t33)), (((e*t28) + t35)), ((t35 + t36)), ((t34 + t36)))
-def f31(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f32(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = ((-(-(L)//(c)))*t0)
     t2 = (-(-(d_v)//(B_dv)))
@@ -395,23 +397,23 @@ def f31(B, H, H_k, L, d, d_v, e, B_dv, c):
     t24 = (d*d_v*e*t1)
     t25 = (e*t21)
     return (t1, t1, t1, t3, 0, 0, 0, 0, t6, 0, t1, t7, 1, 0, (((8*t11) + (d*t8) + t10 + t4 + t5 + t9)), t14, t17, t15, t13, t13, t0, t18, t18, t0, t14, t14, t0, t18, t18, t0, t3, t3, 0, 0, 0, 0, (((t19*t3) + t6)), 0, t20, t3, 1, 0, (((4*t21) + t22)), t23, t17, t15, t23, t14, t0, t18, t18, t0, t24, t24, t0, t18, t18, t0, t1, t3, t3, 0, 0, 0, 0, (((t25*t3) + t6)), 0, t1, t7, 1, 0, (((4*t11) + t22 + t25 + t9)), t14, t17, t15, t14, t17, t15, t18, t18, t0, t24, t24, t0, t18, t18, t0)
-def f32(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f33(B, H, H_k, L, d, d_v, e, B_dv, c):
     return (c, c, d, c, c, c, c, d, c, c, B_dv, c, 1, 1, c, B_dv, d, d, B_dv, c, 1, 1, c, c, d, c, B_dv, d, c, B_dv, c, 1, 1)
-def f33(B, H, H_k, L, d, d_v, e):
+def f34(B, H, H_k, L, d, d_v, e):
     t0 = (B*L)
     t1 = (H*t0)
     t2 = (2*d_v)
     t3 = (2*H_k*d*t0)
     t4 = (e*t1)
     return ((((t1*t2) + t1 + t3)), (((e*t3) + (t2*t4) + t4)))
-def f34(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f35(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*L)
     t1 = (e*t0)
     t2 = (d*t1)
     t3 = (-(-(d_v)//(B_dv)))
     t4 = (d*t0)
     return ((((2*t2) + (e*(((2*t4) + (t3*t4)))) + (t2*t3) + (6*d_v*t1) + (2*B*H*d*d_v*e*(-(-(L)//(c)))) + t1)),)
-def f35(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f36(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (4*B_dv)
     t1 = (c*e)
     t2 = (B_dv*t1)
@@ -420,16 +422,16 @@ def f35(B, H, H_k, L, d, d_v, e, B_dv, c):
     t5 = (c)**2
     t6 = (c*t0)
     return (Maximum((((d*t0) + t4)), (((4*t5) + (B_dv*d*e) + t4 + t6)), (((8*t5) + (4*c*d) + t1 + t2 + t3 + t6))),)
-def f36(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f37(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*e)
     t1 = (L*t0)
     return ((((4*d*t1) + (6*d_v*t1) + (2*d*d_v*(-(-(L)//(c)))*t0) + t1)),)
-def f37(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f38(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (c)**2
     t1 = (2*c)
     t2 = (((B_dv*t1) + (d*t1)))
     return (Maximum(((c + (2*t0) + t2)), (((B_dv*d) + t0 + t2))),)
-def f38(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f39(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (d*t0)
     t2 = (d_v*t1)
@@ -457,7 +459,7 @@ def f38(B, H, H_k, L, d, d_v, e, B_dv, c):
     t24 = ((t2 + t23 + t8))
     t25 = (((e*t23) + t10 + t11))
     return (t2, t4, t6, t3, t8, t8, t2, t5, (((2*t10) + (3*t9) + (8*t2) + (e*t3) + (e*t4))), 0, t17, t17, 0, 0, 0, (((B_dv*t19) + t13 + t18 + t20)), Maximum((((4*t18) + (d*t21) + t22)), (((4*t13) + (e*t18) + (e*t20) + (4*B_dv*c) + t22))), ((t24 + t5)), ((t24 + t6)), ((t25 + t9)), (((e*t6) + t25)))
-def f39(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f40(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (-(-(L)//(c)))
     t1 = (B*H)
     t2 = ((-(-(d_v)//(B_dv)))*t1)
@@ -479,24 +481,24 @@ def f39(B, H, H_k, L, d, d_v, e, B_dv, c):
     t18 = (B_dv*t11)
     t19 = (t1*t12)
     return (t3, 0, 0, 0, 0, (((t3*t7) + t6)), 0, t2, t3, 1, 0, (((d*t8) + t5 + t7)), t10, t10, t1, (t12*t2), t14, t13, t15, t15, t1, t17, t17, t1, t10, t10, t1, t16, t3, t3, 0, 0, 0, 0, (((t18*t3) + t6)), 0, t16, ((t16 + t3)), 1, 0, (((2*t7) + (4*(c)**2) + (c*t8) + t18 + t5)), t19, t14, t13, t19, t14, t13, t15, t15, t1, t17, t17, t1, t15, t15, t1)
-def f40(B, H, H_k, L, d, d_v, e):
+def f41(B, H, H_k, L, d, d_v, e):
     t0 = (2*B*L)
     t1 = (H*d_v)
     t2 = (t0*t1)
     t3 = (B*d*t1)
     t4 = (H_k*d*t0)
     return ((((2*t3) + t2 + t4)), (((8*t3) + (e*t2) + (e*t4))))
-def f41(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f42(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*d)
     t1 = (d_v*t0)
     t2 = (L*t0)
     return ((((8*t1) + (e*((((-(-(d_v)//(B_dv)))*t2) + t2))) + (e*t2) + (2*e*(-(-(L)//(c)))*t1) + (3*B*H*L*d_v*e))),)
-def f42(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f43(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*d)
     t1 = (d_v*t0)
     t2 = (L*e)
     return ((((8*t1) + (2*t0*t2) + (2*e*(-(-(L)//(c)))*t1) + (3*B*H*d_v*t2))),)
-def f43(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f44(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -541,7 +543,7 @@ def f43(B, H, H_k, L, d, d_v, e, B_dv, c):
     t41 = (((e*t2) + t40))
     t42 = (((e*t13) + (e*t38)))
     return (t6, t1, ((t10 + t9)), t11, t5, t11, t2, t11, t13, t2, t11, t13, t11, t11, (((8*t8) + (e*t15) + (e*t3) + (e*t5) + (e*t6) + (e*t12*t9) + (t17*t4*t7) + t14)), 0, t24, t24, (((2*t1) + (((t22 + t23))*t20) + (t1*t4) + t10)), 0, 0, Maximum(((c + (2*t21) + t26)), ((t21 + t26 + t27))), Maximum((((4*t27) + t31)), (((4*t21) + (e*t27) + t31 + t33)), (((8*t21) + (d*t32) + t28 + t29 + t30 + t33))), ((t34 + t37)), ((t37 + t39)), ((t36 + t39)), (((e*t34) + t41)), ((t41 + t42)), ((t40 + t42)))
-def f44(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f45(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = ((-(-(L)//(c)))*t0)
     t2 = (-(-(d_v)//(B_dv)))
@@ -574,14 +576,14 @@ def f44(B, H, H_k, L, d, d_v, e, B_dv, c):
     t29 = (d*d_v*e*t1)
     t30 = (e*t26)
     return (t1, t1, t1, t3, t5, 0, 0, 0, t8, 0, t1, t9, 1, t5, (((8*t4) + (d*t10) + t11 + t12 + t13 + t6)), t16, t19, t17, t15, t15, t0, t20, t21, H, t22, t22, t0, t16, t16, t0, t22, t22, t0, t3, t3, (((c*t3) + t3)), 0, 0, 0, (((t24*t3) + t23 + t8)), 0, t25, t3, 1, 0, (((4*t26) + t27)), t28, t19, t17, t23, t21, H, t28, t16, t0, t22, t22, t0, t29, t29, t0, t22, t22, t0, t1, t3, t3, t5, 0, 0, 0, (((t3*t30) + t8)), 0, t1, t9, 1, t5, (((4*t4) + t11 + t27 + t30)), t16, t19, t17, t16, t19, t17, t20, t21, H, t22, t22, t0, t29, t29, t0, t22, t22, t0)
-def f45(B, H, H_k, L, d, d_v, e):
+def f46(B, H, H_k, L, d, d_v, e):
     t0 = (B*L)
     t1 = (H*t0)
     t2 = (2*d_v)
     t3 = (2*H_k*d*t0)
     t4 = (e*t1)
     return (((H + (t1*t2) + t1 + t3)), (((4*H) + (e*t3) + (t2*t4) + t4)))
-def f46(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f47(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (e*t1)
@@ -590,7 +592,7 @@ def f46(B, H, H_k, L, d, d_v, e, B_dv, c):
     t5 = (-(-(d_v)//(B_dv)))
     t6 = (d*t1)
     return ((((2*t4) + (8*t3) + (e*(((2*t6) + (t5*t6)))) + (t4*t5) + (4*t3*t5) + (6*d_v*t2) + (2*d*d_v*e*t3) + t2)),)
-def f47(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f48(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (4*B_dv)
     t1 = (c*e)
     t2 = (d*t1)
@@ -599,17 +601,17 @@ def f47(B, H, H_k, L, d, d_v, e, B_dv, c):
     t5 = (c)**2
     t6 = (c*t0)
     return (Maximum((((d*t0) + t4)), (((4*t5) + (B_dv*d*e) + t4 + t6)), (((8*t5) + (4*c*d) + t1 + t2 + t3 + t6))),)
-def f48(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f49(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*e*t0)
     t2 = ((-(-(L)//(c)))*t0)
     return ((((8*t2) + (4*d*t1) + (6*d_v*t1) + (2*d*d_v*e*t2) + t1)),)
-def f49(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f50(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (c)**2
     t1 = (2*c)
     t2 = ((1 + (B_dv*t1) + (d*t1)))
     return (Maximum(((c + (2*t0) + t2)), (((B_dv*d) + t0 + t2))),)
-def f50(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f51(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (d*d_v)
     t2 = (t0*t1)
@@ -644,7 +646,7 @@ def f50(B, H, H_k, L, d, d_v, e, B_dv, c):
     t31 = ((H + t12 + t2 + t30))
     t32 = (((e*t30) + t13 + t17 + t18))
     return (t2, t6, ((t8 + t9)), t11, t4, t12, t12, t2, t10, (((2*t17) + (3*t16) + (8*t2) + (e*t4) + (e*t6) + (t15*t5) + t15)), 0, t24, t24, (((((t21 + t22))*t0) + (t3*t5) + t3 + t9)), 0, 0, ((1 + (B_dv*t26) + t19 + t25 + t27)), Maximum((((4*t25) + (d*t28) + t29)), (((4*t19) + (e*t25) + (e*t27) + (4*B_dv*c) + t29))), ((t10 + t31)), ((t11 + t31)), ((t16 + t32)), (((e*t11) + t32)))
-def f51(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f52(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (-(-(L)//(c)))
     t1 = (B*H)
     t2 = ((-(-(d_v)//(B_dv)))*t1)
@@ -671,14 +673,14 @@ def f51(B, H, H_k, L, d, d_v, e, B_dv, c):
     t23 = (B_dv*t13)
     t24 = (t1*t14)
     return (t3, (((c*t3) + t3)), 0, 0, 0, (((t3*t8) + t4 + t7)), 0, t2, t3, 1, 0, (((d*t9) + t10 + t8)), t12, t12, t1, (t14*t2), t16, t15, t4, t17, H, t18, t18, t1, t20, t20, t1, t12, t12, t1, t19, t3, t3, t22, 0, 0, 0, (((t23*t3) + t7)), 0, t19, ((t19 + t3)), 1, t22, (((2*t8) + (4*t21) + (c*t9) + t10 + t23)), t24, t16, t15, t24, t16, t15, (4*t19), t17, H, t18, t18, t1, t20, t20, t1, t18, t18, t1)
-def f52(B, H, H_k, L, d, d_v, e):
+def f53(B, H, H_k, L, d, d_v, e):
     t0 = (2*B*L)
     t1 = (H*d_v)
     t2 = (t0*t1)
     t3 = (B*d*t1)
     t4 = (H_k*d*t0)
     return (((H + (2*t3) + t2 + t4)), (((4*H) + (8*t3) + (e*t2) + (e*t4))))
-def f53(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f54(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (d*t0)
     t2 = (d_v*t1)
@@ -687,13 +689,13 @@ def f53(B, H, H_k, L, d, d_v, e, B_dv, c):
     t5 = (4*t0*t4)
     t6 = (-(-(d_v)//(B_dv)))
     return ((((8*t2) + (e*(((t3*t6) + t3))) + (e*t3) + (t5*t6) + (2*e*t2*t4) + (3*L*d_v*e*t0) + t5)),)
-def f54(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f55(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (d*t0)
     t2 = ((-(-(L)//(c)))*t0)
     t3 = (L*e)
     return ((((4*t2) + (2*t1*t3) + (8*d_v*t1) + (3*d_v*t0*t3) + (2*d*d_v*e*t2))),)
-def f55(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f56(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (2*t1)
@@ -737,7 +739,7 @@ def f55(B, H, H_k, L, d, d_v, e, B_dv, c):
     t40 = (((e*t10) + t39))
     t41 = (((e*t14) + (e*t37)))
     return (t7, t1, t8, t9, t6, t9, t10, t9, t14, t10, t9, t14, t9, t9, (((4*t5) + (8*t1) + (e*t16) + (e*t3) + (e*t6) + (e*t7) + (e*t11*t13*t17) + t15)), 0, t23, t23, (((((t21 + t22))*t17) + (t12*t4) + t8)), 0, 0, Maximum(((c + t20 + t24 + t27)), (((2*t20) + t25 + t27))), Maximum((((4*t24) + t31)), (((4*t20) + (e*t24) + t31 + t32)), (((8*t20) + (d*t28) + (d*t29) + t29 + t30 + t32))), ((t33 + t36)), ((t36 + t38)), ((t35 + t38)), (((e*t33) + t40)), ((t40 + t41)), ((t39 + t41)))
-def f56(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f57(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = ((-(-(L)//(c)))*t0)
     t2 = (-(-(d_v)//(B_dv)))
@@ -769,13 +771,13 @@ def f56(B, H, H_k, L, d, d_v, e, B_dv, c):
     t28 = (d_v*t1*t18)
     t29 = (e*t25)
     return (t1, t1, t1, t3, t5, 0, 0, 0, t8, 0, t1, t9, 1, t5, (((8*t4) + (d*t10) + t11 + t12 + t13 + t6)), t16, t20, t17, t15, t15, t0, t21, t21, t0, t22, t22, t0, t16, t16, t0, t22, t22, t0, t3, t3, (((c*t3) + t3)), 0, 0, 0, (((t10*t3) + (t23*t3) + t8)), 0, t24, t3, 1, 0, (((4*t25) + t26)), t27, t20, t17, (4*L*t24), t21, t0, t27, t16, t0, t22, t22, t0, t28, t28, t0, t22, t22, t0, t1, t3, t3, t5, 0, 0, 0, (((t29*t3) + t8)), 0, t1, t9, 1, t5, (((4*t4) + t11 + t26 + t29)), t16, t20, t17, t16, t20, t17, t21, t21, t0, t22, t22, t0, t28, t28, t0, t22, t22, t0)
-def f57(B, H, H_k, L, d, d_v, e):
+def f58(B, H, H_k, L, d, d_v, e):
     t0 = (B*H*L)
     t1 = (2*t0)
     t2 = (d_v*t1)
     t3 = (2*B*H_k*L*d)
     return (((t1 + t2 + t3)), (((4*t0) + (e*t0) + (e*t2) + (e*t3))))
-def f58(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f59(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (e*t1)
@@ -783,7 +785,7 @@ def f58(B, H, H_k, L, d, d_v, e, B_dv, c):
     t4 = (-(-(d_v)//(B_dv)))
     t5 = (d*t1)
     return ((((2*t3) + (8*t1) + (e*(((2*t5) + (t4*t5)))) + (t3*t4) + (4*t1*t4) + (6*d_v*t2) + (2*d*d_v*e*(-(-(L)//(c)))*t0) + t2)),)
-def f59(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f60(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B_dv*d)
     t1 = (c*e)
     t2 = (d*t1)
@@ -793,17 +795,17 @@ def f59(B, H, H_k, L, d, d_v, e, B_dv, c):
     t6 = (c)**2
     t7 = (B_dv*t3)
     return (Maximum((((4*t0) + t5)), (((4*t6) + (e*t0) + t5 + t7)), (((8*t6) + (d*t3) + t1 + t2 + t4 + t7))),)
-def f60(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f61(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (e*t1)
     return ((((8*t1) + (4*d*t2) + (6*d_v*t2) + (2*d*d_v*e*(-(-(L)//(c)))*t0) + t2)),)
-def f61(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f62(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (c)**2
     t1 = (2*c)
     t2 = (((B_dv*t1) + (d*t1)))
     return (Maximum(((c + (B_dv*d) + t0 + t2)), (((2*t0) + t1 + t2))),)
-def f62(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f63(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (d*d_v)
     t2 = (t0*t1)
@@ -836,7 +838,7 @@ def f62(B, H, H_k, L, d, d_v, e, B_dv, c):
     t29 = ((t12 + t2 + t28 + t3))
     t30 = (((4*t2) + (e*t28) + t13 + t15))
     return (t2, t6, t8, t10, t4, t12, t12, t2, t9, (((2*t15) + (3*t14) + (4*t7) + (8*t2) + (e*t4) + (e*t6) + t13)), 0, t21, t21, (((((t18 + t19))*t0) + (t0*t11*t5) + t8)), 0, 0, ((c + (B_dv*t23) + t16 + t22 + t24)), Maximum((((4*t22) + (d*t25) + t27)), (((4*t16) + (B_dv*t26) + (e*t22) + (e*t24) + t27))), ((t29 + t9)), ((t10 + t29)), ((t14 + t30)), (((e*t10) + t30)))
-def f63(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f64(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (-(-(L)//(c)))
     t1 = (B*H)
     t2 = ((-(-(d_v)//(B_dv)))*t1)
@@ -864,7 +866,7 @@ def f63(B, H, H_k, L, d, d_v, e, B_dv, c):
     t24 = (e*t9)
     t25 = (t1*t15)
     return (t3, (((c*t3) + t3)), 0, 0, 0, (((t3*t4) + (t3*t8) + t7)), 0, t2, t3, 1, 0, (((4*t9) + t10 + t8)), t13, t13, t1, (t15*t2), t17, t16, (4*L*t2), t18, t1, t19, t19, t1, t21, t21, t1, t13, t13, t1, t20, t3, t3, t23, 0, 0, 0, (((t24*t3) + t7)), 0, t20, ((t20 + t3)), 1, t23, (((2*t8) + (4*t22) + (B_dv*t4) + t10 + t24)), t25, t17, t16, t25, t17, t16, t18, t18, t1, t19, t19, t1, t21, t21, t1, t19, t19, t1)
-def f64(B, H, H_k, L, d, d_v, e):
+def f65(B, H, H_k, L, d, d_v, e):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (2*d_v)
@@ -872,20 +874,20 @@ def f64(B, H, H_k, L, d, d_v, e):
     t4 = (d*t0)
     t5 = (2*B*H_k*L*d)
     return ((((t2*t4) + t1 + t3 + t5)), (((4*t1) + (e*t3) + (e*t5) + (8*d_v*t4))))
-def f65(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f66(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*L)
     t1 = (4*t0)
     t2 = (B*H*d*d_v)
     t3 = (d*t0)
     t4 = (-(-(d_v)//(B_dv)))
     return ((((8*t2) + (e*(((t3*t4) + t3))) + (e*t3) + (t1*t4) + (2*e*(-(-(L)//(c)))*t2) + (3*d_v*e*t0) + t1)),)
-def f66(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f67(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*d_v*t0)
     t3 = (e*t1)
     return ((((4*t1) + (8*t2) + (2*d*t3) + (3*d_v*t3) + (2*e*(-(-(L)//(c)))*t2))),)
-def f67(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f68(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -926,7 +928,7 @@ def f67(B, H, H_k, L, d, d_v, e, B_dv, c):
     t37 = (((e*t2) + t36))
     t38 = (((e*t10) + (e*t34)))
     return (t6, t1, t6, t7, t5, t7, t2, t7, t10, t2, t7, t10, t7, t7, (((4*t5) + (8*t2) + (e*t12) + (e*t3) + (e*t5) + (e*t6) + (d*d_v*e*t13*t8) + t11)), 0, t19, t19, (((t4*t9) + t20 + t5)), 0, 0, Maximum(((c + (2*t16) + t23)), ((t16 + t23 + t24))), Maximum((((4*t24) + t28)), (((8*t16) + (8*t22) + t25 + t26 + t27 + t29)), (((4*t16) + (e*t24) + t28 + t29))), ((t30 + t33)), ((t33 + t35)), ((t2 + t32 + t35)), (((e*t30) + t37)), ((t37 + t38)), ((t36 + t38)))
-def f68(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f69(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = ((-(-(L)//(c)))*t0)
     t2 = (-(-(d_v)//(B_dv)))
@@ -959,7 +961,7 @@ def f68(B, H, H_k, L, d, d_v, e, B_dv, c):
     t29 = (d_v*t1*t14)
     t30 = (B_dv*t14)
     return (t1, t1, t1, t3, t5, 0, 0, 0, t8, 0, t1, t9, 1, t5, (((8*t13) + (8*t4) + t11 + t12 + t6 + t7)), t16, t19, t17, t20, t20, t0, t22, t22, t0, t23, t23, t0, t16, t16, t0, t23, t23, t0, t3, t3, (((d*t3) + (t3*t4))), 0, 0, 0, (((t24*t3) + (t25*t3) + t8)), 0, t26, t3, 1, 0, (((d*t10) + t27)), t28, t19, t17, (L*t21*t26), t22, t0, t28, t16, t0, t23, t23, t0, t29, t29, t0, t23, t23, t0, t1, t3, t3, t5, 0, 0, 0, (((t3*t30) + t8)), 0, t1, t9, 1, t5, (((4*t13) + t11 + t27 + t30)), t16, t19, t17, t16, t19, t17, t22, t22, t0, t23, t23, t0, t29, t29, t0, t23, t23, t0)
-def f69(B, H, H_k, L, d, d_v, e):
+def f70(B, H, H_k, L, d, d_v, e):
     t0 = (B*L)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -967,7 +969,7 @@ def f69(B, H, H_k, L, d, d_v, e):
     t4 = (2*H_k*d*t0)
     t5 = (e*t1)
     return ((((t1*t3) + t1 + t2 + t4)), (((4*t2) + (e*t4) + (t3*t5) + t5)))
-def f70(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f71(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*L)
     t1 = (e*t0)
     t2 = (d*t0)
@@ -975,7 +977,7 @@ def f70(B, H, H_k, L, d, d_v, e, B_dv, c):
     t4 = (-(-(d_v)//(B_dv)))
     t5 = (t2*t4)
     return ((((2*t3) + (4*t5) + (8*t2) + (e*(((2*t2) + t5))) + (t3*t4) + (6*d_v*t1) + (2*B*H*d*d_v*e*(-(-(L)//(c)))) + t1)),)
-def f71(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f72(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (4*d)
     t1 = (c*e)
     t2 = (B_dv*t1)
@@ -984,15 +986,15 @@ def f71(B, H, H_k, L, d, d_v, e, B_dv, c):
     t5 = (4*B_dv*c)
     t6 = (c)**2
     return (Maximum((((B_dv*t0) + t4)), (((8*t6) + (8*c*d) + t1 + t2 + t3 + t5)), (((4*t6) + (B_dv*d*e) + t4 + t5))),)
-def f72(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f73(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*L)
     t1 = (e*t0)
     return ((((4*d*t1) + (6*d_v*t1) + (8*d*t0) + (2*B*H*d*d_v*e*(-(-(L)//(c)))) + t1)),)
-def f73(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f74(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (c)**2
     t1 = (((2*B_dv*c) + (3*c*d)))
     return (Maximum(((c + (2*t0) + t1)), (((B_dv*d) + t0 + t1))),)
-def f74(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f75(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (d*t0)
     t2 = (d_v*t1)
@@ -1023,7 +1025,7 @@ def f74(B, H, H_k, L, d, d_v, e, B_dv, c):
     t27 = ((t10 + t2 + t26 + t3))
     t28 = (((e*t26) + t11 + t13 + t14))
     return (t2, t6, t6, t8, t3, t10, t10, t2, t7, (((2*t13) + (3*t12) + (4*t5) + (8*t2) + (e*t3) + (e*t6) + t11)), 0, t20, t20, (((2*t3) + (t1*t4*t9) + t5)), 0, 0, (((2*t22) + (3*t23) + t16 + t21)), Maximum((((4*t21) + t24 + t25)), (((2*t24) + (4*t16) + (4*t22) + (e*t21) + t25))), ((t27 + t7)), ((t27 + t8)), ((t12 + t28)), (((e*t8) + t28)))
-def f75(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f76(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (-(-(L)//(c)))
     t1 = (B*H)
     t2 = ((-(-(d_v)//(B_dv)))*t1)
@@ -1050,7 +1052,7 @@ def f75(B, H, H_k, L, d, d_v, e, B_dv, c):
     t23 = (B_dv*t14)
     t24 = (t1*t15)
     return (t3, (((c*t4) + t4)), 0, 0, 0, (((t10*t3) + (t3*t6) + t9)), 0, t2, t3, 1, 0, (((B_dv*t5) + t10 + t11)), t13, t13, t1, (t15*t2), t17, t16, (L*t2*t5), t18, t1, t19, t19, t1, t21, t21, t1, t13, t13, t1, t20, t3, t3, t22, 0, 0, 0, (((t23*t3) + t9)), 0, t20, ((t20 + t3)), 1, t22, (((2*t10) + (4*(c)**2) + (4*B_dv*c) + t11 + t23)), t24, t17, t16, t24, t17, t16, t18, t18, t1, t19, t19, t1, t21, t21, t1, t19, t19, t1)
-def f76(B, H, H_k, L, d, d_v, e):
+def f77(B, H, H_k, L, d, d_v, e):
     t0 = (B*H*L)
     t1 = (d*t0)
     t2 = (2*d_v)
@@ -1059,19 +1061,19 @@ def f76(B, H, H_k, L, d, d_v, e):
     t5 = (H*t4)
     t6 = (2*H_k*L*t4)
     return ((((t2*t5) + t1 + t3 + t6)), (((4*t1) + (e*t3) + (e*t6) + (8*d_v*t5))))
-def f77(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f78(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*d)
     t1 = (L*t0)
     t2 = (d_v*t0)
     t3 = ((-(-(d_v)//(B_dv)))*t1)
     return ((((4*t1) + (4*t3) + (8*t2) + (e*((t1 + t3))) + (e*t1) + (2*e*(-(-(L)//(c)))*t2) + (3*B*H*L*d_v*e))),)
-def f78(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f79(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H*d)
     t1 = (L*t0)
     t2 = (d_v*t0)
     t3 = (2*e)
     return ((((4*t1) + (8*t2) + (t1*t3) + ((-(-(L)//(c)))*t2*t3) + (3*B*H*L*d_v*e))),)
-def f79(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f80(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -1110,7 +1112,7 @@ def f79(B, H, H_k, L, d, d_v, e, B_dv, c):
     t35 = (((e*t2) + t34))
     t36 = (((e*t32) + t12))
     return (t5, t1, t6, t7, t4, t6, t2, t6, t9, t2, t6, t9, t6, t7, t6, (((2*t12) + (8*t7) + (e*t11) + (e*t3) + (e*t4) + (e*t5) + t10)), 0, t18, t18, 0, 0, 0, Maximum(((c + (2*t15) + t20)), ((t15 + t20 + t21))), Maximum((((4*t21) + t25)), (((4*t15) + (e*t21) + t25 + t27)), (((8*t15) + (d*t26) + t22 + t23 + t24 + t27))), ((t28 + t31)), ((t31 + t33)), ((t30 + t33)), (((e*t28) + t35)), ((t35 + t36)), ((t34 + t36)))
-def f80(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f81(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = ((-(-(L)//(c)))*t0)
     t2 = (-(-(d_v)//(B_dv)))
@@ -1140,7 +1142,7 @@ def f80(B, H, H_k, L, d, d_v, e, B_dv, c):
     t26 = (e*t1*t23)
     t27 = (e*t21)
     return (t1, t1, t1, t3, 0, 0, 0, 0, t6, 0, t1, t7, 1, 0, (((8*t11) + (d*t8) + t10 + t4 + t5 + t9)), t14, t17, t15, t13, t13, t0, t18, t18, t0, t14, t14, t0, t18, t18, t0, t3, t3, 0, 0, 0, 0, (((t19*t3) + t6)), 0, t20, t3, 1, 0, (((4*t21) + t22)), t24, t24, t0, t25, t17, t15, t25, t14, t0, t18, t18, t0, t26, t26, t0, t18, t18, t0, t24, t24, t0, t1, t3, t3, 0, 0, 0, 0, (((t27*t3) + t6)), 0, t1, t7, 1, 0, (((4*t11) + t22 + t27 + t9)), t14, t17, t15, t14, t17, t15, t18, t18, t0, t26, t26, t0, t18, t18, t0)
-def f81(B, H, H_k, L, d, d_v, e):
+def f82(B, H, H_k, L, d, d_v, e):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (2*d_v)
@@ -1148,7 +1150,7 @@ def f81(B, H, H_k, L, d, d_v, e):
     t4 = (2*B*H_k*L*d)
     t5 = (e*t1)
     return ((((t1*t2) + (t2*t3) + t1 + t4)), (((e*t4) + (t2*t5) + (8*d_v*t3) + t5)))
-def f82(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f83(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (e*t1)
@@ -1157,13 +1159,13 @@ def f82(B, H, H_k, L, d, d_v, e, B_dv, c):
     t5 = (-(-(d_v)//(B_dv)))
     t6 = (d*t1)
     return ((((2*t4) + (8*t3) + (e*(((2*t6) + (t5*t6)))) + (t4*t5) + (6*d_v*t2) + (2*e*(-(-(L)//(c)))*t3) + t2)),)
-def f83(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f84(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = (L*t1)
     t3 = (d*d_v)
     return ((((4*d*t2) + (6*d_v*t2) + (8*t0*t3) + (2*(-(-(L)//(c)))*t1*t3) + t2)),)
-def f84(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f85(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -1209,7 +1211,7 @@ def f84(B, H, H_k, L, d, d_v, e, B_dv, c):
     t42 = (((e*t2) + t41))
     t43 = (((e*t14) + (e*t39)))
     return (t6, t1, ((t10 + t9)), t11, t13, t5, t11, t2, t11, t14, t2, t11, t14, t11, t13, t11, (((8*t13) + (8*t8) + (e*t16) + (e*t3) + (e*t5) + (e*t6) + (e*t12*t9) + (t18*t4*t7) + t15)), 0, t25, t25, (((2*t1) + (((t23 + t24))*t21) + (t1*t4) + t10)), 0, 0, Maximum(((c + (2*t22) + t27)), ((t22 + t27 + t28))), Maximum((((4*t28) + t32)), (((4*t22) + (e*t28) + t32 + t34)), (((8*t22) + (d*t33) + t29 + t30 + t31 + t34))), ((t35 + t38)), ((t38 + t40)), ((t37 + t40)), (((e*t35) + t42)), ((t42 + t43)), ((t41 + t43)))
-def f85(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f86(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = ((-(-(L)//(c)))*t0)
     t2 = (-(-(d_v)//(B_dv)))
@@ -1244,7 +1246,7 @@ def f85(B, H, H_k, L, d, d_v, e, B_dv, c):
     t31 = (e*t1*t28)
     t32 = (e*t26)
     return (t1, t1, t1, t3, t5, 0, 0, 0, t8, 0, t1, t9, 1, t5, (((8*t4) + (d*t10) + t11 + t12 + t13 + t6)), t16, t19, t17, t15, t15, t0, t20, t21, H, t22, t22, t0, t16, t16, t0, t22, t22, t0, t3, t3, (((c*t3) + t3)), 0, 0, 0, (((t24*t3) + t23 + t8)), 0, t25, t3, 1, 0, (((4*t26) + t27)), t29, t29, t0, t30, t19, t17, t23, t21, H, t30, t16, t0, t22, t22, t0, t31, t31, t0, t22, t22, t0, t29, t29, t0, t1, t3, t3, t5, 0, 0, 0, (((t3*t32) + t8)), 0, t1, t9, 1, t5, (((4*t4) + t11 + t27 + t32)), t16, t19, t17, t16, t19, t17, t20, t21, H, t22, t22, t0, t31, t31, t0, t22, t22, t0)
-def f86(B, H, H_k, L, d, d_v, e):
+def f87(B, H, H_k, L, d, d_v, e):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (2*d_v)
@@ -1252,7 +1254,7 @@ def f86(B, H, H_k, L, d, d_v, e):
     t4 = (2*B*H_k*L*d)
     t5 = (e*t1)
     return (((H + (t1*t2) + (t2*t3) + t1 + t4)), (((4*H) + (e*t4) + (t2*t5) + (8*d_v*t3) + t5)))
-def f87(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f88(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (e*t1)
@@ -1262,7 +1264,7 @@ def f87(B, H, H_k, L, d, d_v, e, B_dv, c):
     t6 = (-(-(d_v)//(B_dv)))
     t7 = (d*t1)
     return ((((2*t5) + (8*t4) + (e*(((2*t7) + (t6*t7)))) + (t5*t6) + (4*t4*t6) + (6*d_v*t2) + (8*t0*t3) + (2*e*t3*t4) + t2)),)
-def f88(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f89(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = (L*t1)
@@ -1270,7 +1272,7 @@ def f88(B, H, H_k, L, d, d_v, e, B_dv, c):
     t4 = (d*d_v)
     t5 = (-(-(L)//(c)))
     return ((((t3*t4) + (t3*t5) + (4*d*t2) + (6*d_v*t2) + (2*t1*t4*t5) + t2)),)
-def f89(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f90(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (2*t1)
@@ -1314,7 +1316,7 @@ def f89(B, H, H_k, L, d, d_v, e, B_dv, c):
     t40 = (((e*t11) + t39))
     t41 = (((e*t37) + t16))
     return (t7, t1, t8, t9, t10, t6, t9, t11, t9, t13, t11, t9, t13, t9, t10, t9, (((2*t16) + (4*t5) + (8*t1) + (8*t10) + (e*t15) + (e*t3) + (e*t6) + (e*t7) + t14)), 0, t23, t23, (((((t21 + t22))*t19) + (t0*t12*t4) + t8)), 0, 0, Maximum(((c + t20 + t24 + t27)), (((2*t20) + t25 + t27))), Maximum((((4*t24) + t31)), (((4*t20) + (e*t24) + t31 + t32)), (((8*t20) + (d*t28) + (d*t29) + t29 + t30 + t32))), ((t33 + t36)), ((t36 + t38)), ((t35 + t38)), (((e*t33) + t40)), ((t40 + t41)), ((t39 + t41)))
-def f90(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f91(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = ((-(-(L)//(c)))*t0)
     t2 = (-(-(d_v)//(B_dv)))
@@ -1347,7 +1349,7 @@ def f90(B, H, H_k, L, d, d_v, e, B_dv, c):
     t29 = (d_v*t1*t18)
     t30 = (e*t25)
     return (t1, t1, t1, t3, t5, 0, 0, 0, t8, 0, t1, t9, 1, t5, (((8*t4) + (d*t10) + t11 + t12 + t13 + t6)), t16, t20, t17, t15, t15, t0, t21, t21, t0, t22, t22, t0, t16, t16, t0, t22, t22, t0, t3, t3, (((c*t3) + t3)), 0, 0, 0, (((t10*t3) + (t23*t3) + t8)), 0, t24, t3, 1, 0, (((4*t25) + t26)), t27, t27, t0, t28, t20, t17, (4*L*t24), t21, t0, t28, t16, t0, t22, t22, t0, t29, t29, t0, t22, t22, t0, t27, t27, t0, t1, t3, t3, t5, 0, 0, 0, (((t3*t30) + t8)), 0, t1, t9, 1, t5, (((4*t4) + t11 + t26 + t30)), t16, t20, t17, t16, t20, t17, t21, t21, t0, t22, t22, t0, t29, t29, t0, t22, t22, t0)
-def f91(B, H, H_k, L, d, d_v, e):
+def f92(B, H, H_k, L, d, d_v, e):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (2*t1)
@@ -1356,7 +1358,7 @@ def f91(B, H, H_k, L, d, d_v, e):
     t5 = (d_v*t0)
     t6 = (B*H_k*L*t4)
     return ((((t4*t5) + t2 + t3 + t6)), (((4*t1) + (e*t1) + (e*t3) + (e*t6) + (8*d*t5))))
-def f92(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f93(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (e*t1)
@@ -1365,13 +1367,13 @@ def f92(B, H, H_k, L, d, d_v, e, B_dv, c):
     t5 = (-(-(d_v)//(B_dv)))
     t6 = (d*t1)
     return ((((2*t4) + (8*t1) + (8*t3) + (e*(((2*t6) + (t5*t6)))) + (t4*t5) + (4*t1*t5) + (6*d_v*t2) + (2*e*(-(-(L)//(c)))*t3) + t2)),)
-def f93(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f94(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (e*t1)
     t3 = (d*d_v*t0)
     return ((((8*t1) + (8*t3) + (4*d*t2) + (6*d_v*t2) + (2*e*(-(-(L)//(c)))*t3) + t2)),)
-def f94(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f95(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -1413,7 +1415,7 @@ def f94(B, H, H_k, L, d, d_v, e, B_dv, c):
     t38 = (((e*t2) + t37))
     t39 = (((e*t35) + t14))
     return (t6, t1, t6, t7, t9, t5, t7, t2, t7, t11, t2, t7, t11, t7, t9, t7, (((2*t14) + (4*t5) + (8*t2) + (8*t9) + (e*t13) + (e*t3) + (e*t5) + (e*t6) + t12)), 0, t20, t20, (((t10*t4*t8) + t21 + t5)), 0, 0, Maximum(((c + (2*t17) + t24)), ((t17 + t24 + t25))), Maximum((((4*t25) + t29)), (((8*t17) + (8*t23) + t26 + t27 + t28 + t30)), (((4*t17) + (e*t25) + t29 + t30))), ((t31 + t34)), ((t34 + t36)), ((t2 + t33 + t36)), (((e*t31) + t38)), ((t38 + t39)), ((t37 + t39)))
-def f95(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f96(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = ((-(-(L)//(c)))*t0)
     t2 = (-(-(d_v)//(B_dv)))
@@ -1447,7 +1449,7 @@ def f95(B, H, H_k, L, d, d_v, e, B_dv, c):
     t30 = (d_v*t1*t14)
     t31 = (B_dv*t14)
     return (t1, t1, t1, t3, t5, 0, 0, 0, t8, 0, t1, t9, 1, t5, (((8*t13) + (8*t4) + t11 + t12 + t6 + t7)), t16, t19, t17, t20, t20, t0, t22, t22, t0, t23, t23, t0, t16, t16, t0, t23, t23, t0, t3, t3, (((d*t3) + (t3*t4))), 0, 0, 0, (((t24*t3) + (t25*t3) + t8)), 0, t26, t3, 1, 0, (((d*t10) + t27)), t28, t28, t0, t29, t19, t17, (L*t21*t26), t22, t0, t29, t16, t0, t23, t23, t0, t30, t30, t0, t23, t23, t0, t28, t28, t0, t1, t3, t3, t5, 0, 0, 0, (((t3*t31) + t8)), 0, t1, t9, 1, t5, (((4*t13) + t11 + t27 + t31)), t16, t19, t17, t16, t19, t17, t22, t22, t0, t23, t23, t0, t30, t30, t0, t23, t23, t0)
-def f96(B, H, H_k, L, d, d_v, e):
+def f97(B, H, H_k, L, d, d_v, e):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (d*t1)
@@ -1456,7 +1458,7 @@ def f96(B, H, H_k, L, d, d_v, e):
     t5 = (2*B*H_k*L*d)
     t6 = (e*t1)
     return ((((t1*t3) + (t3*t4) + t1 + t2 + t5)), (((4*t2) + (e*t5) + (t3*t6) + (8*d_v*t4) + t6)))
-def f97(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f98(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (e*t1)
@@ -1466,7 +1468,7 @@ def f97(B, H, H_k, L, d, d_v, e, B_dv, c):
     t6 = (-(-(d_v)//(B_dv)))
     t7 = (t3*t6)
     return ((((2*t5) + (4*t7) + (8*t3) + (8*t4) + (e*(((2*t3) + t7))) + (t5*t6) + (6*d_v*t2) + (2*e*(-(-(L)//(c)))*t4) + t2)),)
-def f98(B, H, H_k, L, d, d_v, e, B_dv, c):
+def f99(B, H, H_k, L, d, d_v, e, B_dv, c):
     t0 = (B*H)
     t1 = (L*t0)
     t2 = (e*t1)
@@ -1474,85 +1476,85 @@ def f98(B, H, H_k, L, d, d_v, e, B_dv, c):
     t4 = (d_v*t0)
     return ((((t1*t3) + (t3*t4) + (4*d*t2) + (6*d_v*t2) + (2*d*e*(-(-(L)//(c)))*t4) + t2)),)
 RECORDS = {
-    'requirements ()': (),
-    'quantities (00000 (forward, (), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'V', 'Q', 'STATES', ), ('STATES', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f0, 19), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('K', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f1, 50), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f2, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (), recurrence), ((materialize, True)))': ('!Formulas', ("#", f3, 2), (), (), ()),
-    'parts (00000 (forward, (), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f4, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f5, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f6, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f4, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f4, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f8, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f6, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f4, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (constant_decay), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f9, 20), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (constant_decay), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f10, 56), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f2, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (constant_decay), recurrence), ((materialize, True)))': ('!Formulas', ("#", f11, 2), (), (), ()),
-    'parts (00000 (forward, (constant_decay), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f12, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f13, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f14, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f12, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (constant_decay), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f12, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f15, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f14, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f12, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (head_decay), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f16, 20), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (head_decay), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f17, 56), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f2, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (head_decay), recurrence), ((materialize, True)))': ('!Formulas', ("#", f18, 2), (), (), ()),
-    'parts (00000 (forward, (head_decay), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f19, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f20, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f21, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f19, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (head_decay), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f19, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f22, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f21, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f19, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (channel_decay), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f23, 20), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (channel_decay), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f24, 56), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f2, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (channel_decay), recurrence), ((materialize, True)))': ('!Formulas', ("#", f25, 2), (), (), ()),
-    'parts (00000 (forward, (channel_decay), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f26, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f27, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f28, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f26, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (channel_decay), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f26, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f29, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f28, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f26, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (delta), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'V', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f30, 28), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (delta), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('K', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f31, 87), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f32, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (delta), recurrence), ((materialize, True)))': ('!Formulas', ("#", f33, 2), (), (), ()),
-    'parts (00000 (forward, (delta), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f34, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f35, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f36, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f34, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (delta), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f34, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f37, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f36, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f34, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('STATE', 'K', 'V', 'Q', 'STATES', ), ('STATES', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f38, 21), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f39, 56), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f2, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f40, 2), (), (), ()),
-    'parts (00000 (forward, (stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f41, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f5, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f42, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f41, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f41, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f8, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f42, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f41, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (constant_decay, delta), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f43, 29), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (constant_decay, delta), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f44, 96), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f32, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (constant_decay, delta), recurrence), ((materialize, True)))': ('!Formulas', ("#", f45, 2), (), (), ()),
-    'parts (00000 (forward, (constant_decay, delta), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f46, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f47, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f48, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f46, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (constant_decay, delta), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f46, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f49, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f48, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f46, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (constant_decay, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('STATE', 'K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f50, 22), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (constant_decay, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f51, 62), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f2, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (constant_decay, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f52, 2), (), (), ()),
-    'parts (00000 (forward, (constant_decay, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f53, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f13, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f54, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f53, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (constant_decay, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f53, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f15, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f54, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f53, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (head_decay, delta), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f55, 29), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (head_decay, delta), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f56, 96), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f32, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (head_decay, delta), recurrence), ((materialize, True)))': ('!Formulas', ("#", f57, 2), (), (), ()),
-    'parts (00000 (forward, (head_decay, delta), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f58, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f59, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f60, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f58, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (head_decay, delta), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f58, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f61, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f60, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f58, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (head_decay, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('STATE', 'K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f62, 22), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (head_decay, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f63, 62), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f2, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (head_decay, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f64, 2), (), (), ()),
-    'parts (00000 (forward, (head_decay, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f65, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f20, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f66, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f65, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (head_decay, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f65, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f22, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f66, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f65, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (channel_decay, delta), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f67, 29), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (channel_decay, delta), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f68, 96), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f32, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (channel_decay, delta), recurrence), ((materialize, True)))': ('!Formulas', ("#", f69, 2), (), (), ()),
-    'parts (00000 (forward, (channel_decay, delta), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f70, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f71, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f72, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f70, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (channel_decay, delta), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f70, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f73, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f72, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f70, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (channel_decay, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('STATE', 'K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f74, 22), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (channel_decay, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f75, 62), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f2, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (channel_decay, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f76, 2), (), (), ()),
-    'parts (00000 (forward, (channel_decay, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f77, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f27, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f78, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f77, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (channel_decay, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f77, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f29, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f78, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f77, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (delta, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'V', 'STATE', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f79, 30), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (delta, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f80, 93), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f32, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (delta, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f81, 2), (), (), ()),
-    'parts (00000 (forward, (delta, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f82, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f35, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f83, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f82, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (delta, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f82, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f37, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f83, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f82, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (constant_decay, delta, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'STATE', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f84, 31), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (constant_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f85, 102), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f32, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (constant_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f86, 2), (), (), ()),
-    'parts (00000 (forward, (constant_decay, delta, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f87, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f47, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f88, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f87, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (constant_decay, delta, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f87, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f49, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f88, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f87, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (head_decay, delta, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'STATE', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f89, 31), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (head_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f90, 102), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f32, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (head_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f91, 2), (), (), ()),
-    'parts (00000 (forward, (head_decay, delta, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f92, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f59, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f93, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f92, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (head_decay, delta, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f92, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f61, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f93, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f92, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'quantities (00000 (forward, (channel_decay, delta, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'STATE', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f94, 31), (), (), ('block_value', 'block_chunk', )), None),
-    'demands (00000 (forward, (channel_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f95, 102), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f32, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
-    'compulsory (00000 (forward, (channel_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f96, 2), (), (), ()),
-    'parts (00000 (forward, (channel_decay, delta, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f97, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f71, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f98, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f97, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
-    'parts (00000 (forward, (channel_decay, delta, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f97, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f73, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f98, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f97, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f7, 1), (), (), ())),
+    'requirements ()': (('!CompiledRequirement', 'stored_gates', 'a gate per position', (('stored_gates', True, ), ('head_decay', False, ), ('channel_decay', False, ), ), (), ("#", f0, 1), None), ('!CompiledRequirement', 'stored_inverse', 'with the delta rule', (('stored_inverse', True, ), ('delta', False, ), ), (), ("#", f0, 1), None), ),
+    'quantities (00000 (forward, (), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'V', 'Q', 'STATES', ), ('STATES', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f1, 19), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('K', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f2, 50), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f3, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (), recurrence), ((materialize, True)))': ('!Formulas', ("#", f4, 2), (), (), ()),
+    'parts (00000 (forward, (), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f5, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f6, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f7, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f5, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f5, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f9, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f7, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f5, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (constant_decay), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f10, 20), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (constant_decay), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f11, 56), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f3, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (constant_decay), recurrence), ((materialize, True)))': ('!Formulas', ("#", f12, 2), (), (), ()),
+    'parts (00000 (forward, (constant_decay), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f13, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f14, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f15, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f13, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (constant_decay), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f13, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f16, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f15, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f13, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (head_decay), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f17, 20), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (head_decay), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f18, 56), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f3, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (head_decay), recurrence), ((materialize, True)))': ('!Formulas', ("#", f19, 2), (), (), ()),
+    'parts (00000 (forward, (head_decay), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f20, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f21, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f22, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f20, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (head_decay), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f20, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f23, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f22, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f20, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (channel_decay), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f24, 20), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (channel_decay), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f25, 56), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f3, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (channel_decay), recurrence), ((materialize, True)))': ('!Formulas', ("#", f26, 2), (), (), ()),
+    'parts (00000 (forward, (channel_decay), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f27, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f28, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f29, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f27, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (channel_decay), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f27, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f30, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f29, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f27, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (delta), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'V', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f31, 28), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (delta), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('K', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f32, 87), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f33, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (delta), recurrence), ((materialize, True)))': ('!Formulas', ("#", f34, 2), (), (), ()),
+    'parts (00000 (forward, (delta), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f35, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f36, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f37, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f35, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (delta), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f35, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f38, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f37, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f35, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('STATE', 'K', 'V', 'Q', 'STATES', ), ('STATES', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f39, 21), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f40, 56), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f3, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f41, 2), (), (), ()),
+    'parts (00000 (forward, (stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f42, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f6, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f43, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f42, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f42, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f9, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f43, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f42, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (constant_decay, delta), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f44, 29), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (constant_decay, delta), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f45, 96), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f33, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (constant_decay, delta), recurrence), ((materialize, True)))': ('!Formulas', ("#", f46, 2), (), (), ()),
+    'parts (00000 (forward, (constant_decay, delta), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f47, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f48, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f49, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f47, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (constant_decay, delta), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f47, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f50, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f49, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f47, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (constant_decay, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('STATE', 'K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f51, 22), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (constant_decay, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f52, 62), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f3, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (constant_decay, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f53, 2), (), (), ()),
+    'parts (00000 (forward, (constant_decay, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f54, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f14, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f55, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f54, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (constant_decay, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f54, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f16, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f55, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f54, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (head_decay, delta), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f56, 29), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (head_decay, delta), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f57, 96), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f33, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (head_decay, delta), recurrence), ((materialize, True)))': ('!Formulas', ("#", f58, 2), (), (), ()),
+    'parts (00000 (forward, (head_decay, delta), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f59, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f60, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f61, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f59, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (head_decay, delta), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f59, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f62, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f61, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f59, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (head_decay, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('STATE', 'K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f63, 22), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (head_decay, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f64, 62), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f3, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (head_decay, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f65, 2), (), (), ()),
+    'parts (00000 (forward, (head_decay, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f66, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f21, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f67, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f66, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (head_decay, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f66, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f23, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f67, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f66, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (channel_decay, delta), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f68, 29), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (channel_decay, delta), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f69, 96), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f33, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (channel_decay, delta), recurrence), ((materialize, True)))': ('!Formulas', ("#", f70, 2), (), (), ()),
+    'parts (00000 (forward, (channel_decay, delta), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f71, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f72, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f73, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f71, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (channel_decay, delta), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f71, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f74, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f73, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f71, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (channel_decay, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('STATE', 'K', 'g', 'V', 'Q', 'STATES', ), ('STATES', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 2, ('!Formulas', ("#", f75, 22), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (channel_decay, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'states', (('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f76, 62), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f3, 16), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (channel_decay, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f77, 2), (), (), ()),
+    'parts (00000 (forward, (channel_decay, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f78, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f28, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f79, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f78, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (channel_decay, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f78, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f30, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f79, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f78, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (delta, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'V', 'STATE', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f80, 30), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (delta, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f81, 93), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f33, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (delta, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f82, 2), (), (), ()),
+    'parts (00000 (forward, (delta, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f83, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f36, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f84, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f83, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (delta, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f83, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f38, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f84, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f83, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (constant_decay, delta, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'STATE', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f85, 31), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (constant_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f86, 102), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f33, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (constant_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f87, 2), (), (), ()),
+    'parts (00000 (forward, (constant_decay, delta, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f88, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f48, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f89, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f88, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (constant_decay, delta, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f88, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f50, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f89, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f88, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (head_decay, delta, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'STATE', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f90, 31), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (head_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f91, 102), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f33, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (head_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f92, 2), (), (), ()),
+    'parts (00000 (forward, (head_decay, delta, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f93, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f60, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f94, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f93, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (head_decay, delta, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f93, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f62, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f94, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f93, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'quantities (00000 (forward, (channel_decay, delta, stateful), recurrence), ((materialize, True)))': ('!CompiledQuantities', ('K', 'beta', 'g', 'V', 'STATE', 'W', 'U', 'Q', 'V_new', 'STATES', ), ('W', 'U', 'STATES', 'V_new', 'STATE', 'O', ), ('block_value', 'block_chunk', ), (), 3, ('!Formulas', ("#", f95, 31), (), (), ('block_value', 'block_chunk', )), None),
+    'demands (00000 (forward, (channel_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Demands', (('!FoldedKernel', 'W = T K, U = T V', (('position', 'other', 'depth', ), ('position', 'other', 'inner', ), ('position', 'depth', 'other', ), ('position', 'value', 'other', ), ), (('K', False, False, ), ('beta', False, False, ), ('g', False, False, ), ('V', False, False, ), ('W', False, False, ), ('U', False, False, ), ), None, False), ('!FoldedKernel', 'states', (('position', 'value', 'depth', ), ('depth', 'value', 'position', ), ), (('STATE', False, False, ), ('K', False, False, ), ('g', False, False, ), ('W', False, False, ), ('U', False, False, ), ('STATES', False, False, ), ('V_new', False, False, ), ('STATE', False, False, ), ), None, False), ('!FoldedKernel', 'outputs', (('position', 'other', 'depth', ), ('position', 'value', 'depth', ), ('position', 'value', 'other', ), ), (('Q', False, False, ), ('K', False, False, ), ('g', False, False, ), ('V_new', False, False, ), ('STATES', False, False, ), ('O', False, False, ), ), None, False), ), ('!Formulas', ("#", f96, 102), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f33, 33), (), (), ('block_value', 'block_chunk', )), (), ('block_value', 'block_chunk', )),
+    'compulsory (00000 (forward, (channel_decay, delta, stateful), recurrence), ((materialize, True)))': ('!Formulas', ("#", f97, 2), (), (), ()),
+    'parts (00000 (forward, (channel_decay, delta, stateful), recurrence), ((materialize, True)), B)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f98, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f72, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f99, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f98, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
+    'parts (00000 (forward, (channel_decay, delta, stateful), recurrence), ((materialize, True)), elements)': ('!Parts', (('!PartFormulas', ('block_value', 'block_chunk', ), (('!CutAxis', 'block_value', 'value_dim', None, False), ('!CutAxis', 'block_chunk', 'tokens', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f98, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f74, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f99, 1), (), (), ('block_value', 'block_chunk', )), ('!Formulas', ("#", f98, 1), (), (), ('block_value', 'block_chunk', ))), ), ('!Formulas', ("#", f8, 1), (), (), ())),
 }

@@ -22,4 +22,7 @@ RECORDS = {
     'quantities (00000 (forward, (), elementwise), ())': ('!CompiledQuantities', ('angles', 'Q', ), ('Q', ), (), (), 1, ('!Formulas', ("#", f0, 14), (), (), ()), None),
     'demands (00000 (forward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'rotate Q and K', (), (('angles', False, False, ), ('Q', False, False, ), ('Q', False, False, ), ), None, False), ), ('!Formulas', ("#", f1, 20), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
     'compulsory (00000 (forward, (), elementwise), ())': ('!Formulas', ("#", f3, 2), (), (), ()),
+    'quantities (00000 (backward, (), elementwise), ())': ('!CompiledQuantities', ('angles', 'dQ', ), ('dQ', ), (), (), 1, ('!Formulas', ("#", f0, 14), (), (), ()), None),
+    'demands (00000 (backward, (), elementwise), ())': ('!Demands', (('!FoldedKernel', 'rotate dQ and dK back', (), (('angles', False, False, ), ('dQ', False, False, ), ('dQ', False, False, ), ), None, False), ), ('!Formulas', ("#", f1, 20), (), (), ()), ('!Formulas', ("#", f2, 2), (), (), ()), (), ()),
+    'compulsory (00000 (backward, (), elementwise), ())': ('!Formulas', ("#", f3, 2), (), (), ()),
 }
