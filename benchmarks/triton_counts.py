@@ -3,10 +3,11 @@
     pip install torch triton==3.9.0
     python benchmarks/triton_counts.py SOURCES tests/measured/triton/counts.jsonl
 
-SOURCES is a folder with `triton-cpu`, `fla`, `lightllm`, `sglang` and `vllm`: each a checkout of the commit, or an
-unpacked wheel of the version, that `triton_count_cases.py` names. FlexAttention's templates are those of the installed
-PyTorch. The kernels run on the CPU in Triton's interpreter, on tensors of a few hundred rows; none of their code is
-kept.
+SOURCES is a folder with `triton-cpu`, `fla`, `liger`, `lightllm`, `sglang` and `vllm`, each a checkout of the commit or
+an unpacked wheel of the version that the file of the cases names. FlexAttention's templates are those of the installed
+PyTorch. The cases of attention are in `triton_count_cases.py`; `--cases triton_count_fused` counts those of other
+layers, for `tests/measured/triton/fused_counts.jsonl`. The kernels run on the CPU in Triton's interpreter, on tensors
+of a few hundred rows; none of their code is kept.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -72,14 +74,16 @@ def main() -> None:
     parser.add_argument("sources", type=Path)
     parser.add_argument("record", type=Path)
     parser.add_argument("--only", default="", help="cases whose name begins with this")
+    parser.add_argument("--cases", default="triton_count_cases", help="module beside this one with the cases")
     given = parser.parse_args()
     without_a_gpu()
     torch.manual_seed(0)
     import triton_count_cases
 
+    import_module(given.cases)
     rows = []
     for case in triton_count_cases.CASES:
-        if not case.name.startswith(given.only):
+        if case.run.__module__ != given.cases or not case.name.startswith(given.only):
             continue
         with launches() as counts, torch.no_grad() if not case.backward else torch.enable_grad():
             case.run(given.sources.resolve())
