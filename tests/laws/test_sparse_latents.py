@@ -124,3 +124,32 @@ def test_it_refuses_what_it_does_not_have() -> None:
         InputError, match="q_len: 5 given; allowed: up to kv_len = 4, for a query sees a key of its own"
     ):
         iomodel.cost("dsa", later, ONES, top_k=2)
+
+
+MEGATRON = {4096: (280.9, 274.9), 32_768: (503.6, 289.6), 131_072: (1267.0, 316.9), 262_144: (2284.9, 352.5)}
+"""FLOPs of training GLM-5.2 per token [GFLOP], by length: attention to all positions, and with the indexer and its top
+2,048. NVIDIA/Megatron-LM, pull request 6148, 30 July 2026."""
+GLM: dict[str, Any] = {"heads": 64, "head_dim": 256, "value_dim": 256, "mask": "causal"}
+INDEXER = {"index_heads": 32, "index_dim": 128, "top_k": 2048}
+LAYERS, INDEXERS = 78 + 1, 19 + 3
+"""Layers with the one of multi-token prediction; those with an indexer: `topk_freq=4`, `skip_offset=3`."""
+
+
+def test_its_flops_grow_with_the_length_as_those_of_megatron() -> None:
+    """What does not depend on the length, weights and projections, is the same at all lengths to the published digits.
+
+    A gradient pass has twice the FLOPs of a forward pass. Megatron counts the products of the indexer without the
+    weighting of its heads, one in 129.
+    """
+    rest: list[tuple[float, float]] = []
+    for n, (dense, sparse) in MEGATRON.items():
+        w = iomodel.Attention(q_len=n, kv_len=n, kv_heads=1, **GLM)
+        exact = iomodel.cost("flash2", w, {"block_q": 1, "block_kv": 1}).flops
+        alone = iomodel.cost("dsa", w.model_copy(update={"heads": 1}), ONES, **INDEXER).flops
+        core = (iomodel.cost("dsa", w, ONES, **INDEXER).flops - alone) * 64 // 63
+        indexer = (iomodel.cost("dsa", w, ONES, **INDEXER).flops - core) * 128 // 129
+        per_token = [3 * flops / n / 1e9 for flops in (LAYERS * exact, LAYERS * core + INDEXERS * indexer)]
+        rest.append((dense - per_token[0], sparse - per_token[1]))
+    for column in zip(*rest, strict=True):
+        assert max(column) - min(column) <= 0.1  # the last digit of two figures
+    assert rest[-1][1] > rest[-1][0]  # the projections of the indexer
