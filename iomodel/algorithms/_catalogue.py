@@ -346,6 +346,31 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "executions": {},
         "kernels": (),
     },
+    "merge_states": {
+        "module": "elementwise",
+        "name": "merge_states",
+        "title": "O, LSE of two sets of keys",
+        "cite": "kernels of serving engines, as in vLLM (Kwon et al. "
+        "2023, arXiv:2309.06180), csrc/; backward passes as "
+        "in Liger-Kernel (Hsu et al. 2024, "
+        "arXiv:2410.10989), section 3",
+        "answers": "elementwise",
+        "features": (),
+        "exclusive": (),
+        "options": {},
+        "saved": {},
+        "classes": frozenset(),
+        "without": {},
+        "tiled_by": None,
+        "approximates": "",
+        "masks": (),
+        "as_written": (),
+        "taken": {"forward": ()},
+        "written_in": {"forward": ()},
+        "residencies": {},
+        "executions": {},
+        "kernels": (),
+    },
     "combine_experts": {
         "module": "elementwise",
         "name": "combine_experts",

@@ -128,6 +128,16 @@ def _combine() -> list[Statement]:
     return [Load(weights), Hold(y, "fp32"), Loop(other, ONE, [Load(every)]), Store(y)]
 
 
+outputs, others_o, merged = _rows("O_a"), _rows("O_b"), _rows("O")
+lse_a, lse_b, lse = (Tensor(name, (row,), "fp32", per="call") for name in ("LSE_a", "LSE_b", "LSE"))
+
+
+def _merge() -> list[Statement]:
+    """Declare the mean of outputs over disjoint keys by their log-sum-exps (Ye et al., arXiv:2501.01005, 2.2)."""
+    loads: list[Statement] = [Load(lse_a), Load(lse_b), Load(outputs), Load(others_o)]
+    return [*loads, Exp(row), Exp(row), Store(merged, held=outputs), Store(lse, held=lse_a)]
+
+
 BODIES: dict[str, tuple[str, Callable[[], list[Statement]]]] = {
     "add_norm": ("residual += x; y = norm(residual) * gamma", _add_norm),
     "layer_norm": ("y = layer_norm(x) * gamma + beta", _layer_norm),
@@ -138,6 +148,7 @@ BODIES: dict[str, tuple[str, Callable[[], list[Statement]]]] = {
     "gated_activation": ("act(gate) * up", _gated),
     "activation": ("act(x)", _activation),
     "embedding": ("look up embeddings", _embed),
+    "merge_states": ("O, LSE of two sets of keys", _merge),
     "combine_experts": ("add up the experts of a token", _combine),
 }
 

@@ -169,6 +169,14 @@ def test_elementwise_kernels_move_what_they_count(rows: int, channels: int, othe
         np.testing.assert_array_equal(found[slots], given_rows)
     table = DRAW((3 * rows, channels))
     judged("embedding", kernels.embedding(slots, table), x=table[slots])
+    a, b = DRAW((2, rows))
+    weights = np.exp(np.stack([a, b]))
+    judged(
+        "merge_states",
+        kernels.merge_states(x, a, y, b),
+        O=np.einsum("kr,krc->rc", weights / weights.sum(0), np.stack([x, y])),
+        LSE=np.log(weights.sum(0)),
+    )
     every, shares = DRAW((rows, others, channels)), DRAW((rows, others))
     judged("combine_experts", kernels.combine_experts(every, shares), y=np.einsum("te,tec->tc", shares, every))
 

@@ -161,6 +161,27 @@ def append(slots: list[int], places: int, **news: FloatArray) -> Run:
     return machine.result(**{name: hbm.arrays[f"{name}_cache"] for name in news})
 
 
+def merge_states(o_a: FloatArray, lse_a: FloatArray, o_b: FloatArray, lse_b: FloatArray) -> Run:
+    """Rows of attention over two sets of keys become those over both: a mean by the sums of exponentials."""
+    machine = Machine(O_a=o_a, O_b=o_b)
+    hbm, sram = machine.hbm, machine.sram
+    rows, channels = o_a.shape
+    for name, values in (("LSE_a", lse_a), ("LSE_b", lse_b), ("LSE", None)):
+        hbm.alloc(name, (rows,), values, "fp32")
+    hbm.alloc("O", o_a.shape)
+    for i in range(rows):
+        a, b = (sram.alloc(name, (1,), "fp32") for name in ("LSE_a", "LSE_b"))
+        x, y = (sram.alloc(name, (channels,), "io") for name in ("O_a", "O_b"))
+        a[:], b[:] = hbm.load("LSE_a", slice(i, i + 1)), hbm.load("LSE_b", slice(i, i + 1))
+        x[:], y[:] = hbm.load("O_a", i), hbm.load("O_b", i)
+        top = np.maximum(a, b)
+        of_a, of_b = machine.exp(a - top), machine.exp(b - top)
+        hbm.store("O", i, (of_a * x + of_b * y) / (of_a + of_b))
+        hbm.store("LSE", slice(i, i + 1), top + np.log(of_a + of_b))
+        sram.free()
+    return machine.result(O=hbm.arrays["O"], LSE=hbm.arrays["LSE"])
+
+
 def combine_experts(outputs: FloatArray, weights: FloatArray) -> Run:
     machine = Machine(outputs=outputs)
     hbm, sram = machine.hbm, machine.sram

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,6 +79,52 @@ class BlockMask(Tabulated):
     if TYPE_CHECKING:
 
         def __init__(self, blocks: ArrayLike, block_q: int, block_kv: int) -> None: ...
+
+    @classmethod
+    def tree(cls, parents: Sequence[int], cached: int = 0) -> BlockMask:
+        """Build the mask of a tree of drafted tokens, verified in one call behind a cache.
+
+        A drafted token sees all cached keys, itself, and its ancestors.
+
+        Parameters
+        ----------
+        parents : sequence of int
+            For each drafted token the place of an earlier one that it continues, or -1 if it continues the cache.
+        cached : int
+            Keys before the tree [positions].
+
+        Returns
+        -------
+        BlockMask
+            For a call with q_len = len(parents) and kv_len = cached + len(parents).
+
+        Raises
+        ------
+        InputError
+            There is no token, a parent is no earlier token, or `cached` is negative.
+
+        Examples
+        --------
+        >>> BlockMask.tree([-1, 0, 0, 2], cached=1).blocks.astype(int).tolist()
+        [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 0, 1, 0], [1, 1, 0, 1, 1]]
+
+        References
+        ----------
+        Miao et al., SpecInfer, arXiv:2305.09781, section 4.2 (tree attention).
+        """
+        before = as_integer("cached", cached, least=0)
+        if not isinstance(parents, Sequence | np.ndarray) or isinstance(parents, str | bytes) or not len(parents):
+            raise InputError(f"parents: {shown(parents)} given; allowed: the parent of each token, such as [-1, 0, 0]")
+        table = np.zeros((len(parents), before + len(parents)), dtype=bool)
+        table[:, :before] = True
+        for i, given in enumerate(parents):
+            parent = as_integer(f"parent {i}", given, least=-1)
+            if parent >= i:
+                raise InputError(f"parents: {parent} given for token {i}; allowed: -1, or an earlier token")
+            if parent >= 0:
+                table[i] |= table[parent]
+            table[i, before + i] = True
+        return cls(table, block_q=1, block_kv=1)
 
     def check(self, q_len: int, kv_len: int) -> None:
         """Raise InputError unless the table has one row per block of queries and one column per block of keys."""
