@@ -35,7 +35,7 @@ class CutAxis:
     length : str
         The field of the call that holds the length; empty if `formula` gives the length.
     formula : Formulas or None
-        The length, if no field of the call holds it.
+        The length, if no field of the call holds it; if the tile cuts several axes, the longest one, then each.
     packed : bool
         True if the rows of a group are packed along the axis.
     """
@@ -150,7 +150,10 @@ class BoundCall:
         if axis.formula is None:
             longest = numbers[axis.length]
         else:
-            longest = max(1, axis.formula.scalars(w.longest, self.numbers, ())[0])
+            longest, *each = (max(1, value) for value in axis.formula.scalars(w.longest, self.numbers, ()))
+            if each:
+                parts = (axis.formula.scalars(part, self.numbers, ()) for part in w.sequences)
+                return sorted({max(1, length) * rows for lengths in parts for length in lengths}, reverse=True)
         return sorted({length * rows for length in many.get(axis.length, [longest])}, reverse=True)
 
     def total(self, formula: Formulas) -> Callable[[int, int], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Integer
+from sympy import Integer, Max
 
 from iomodel.counting import folds as counts
 from iomodel.counting.bound_call import CutAxis
@@ -34,7 +34,8 @@ def compiled_parts(
         cuts = []
         for symbol, axis in part.axes.items():
             name, packed = NAME_OF.get(axis.length, ""), bool(view.rows(axis) != axis.length)
-            formula = None if name in LENGTHS else compile_formulas([axis.length], numbers, (), kind.operation)
+            cut = (axis.length, *axis.length.args) if isinstance(axis.length, Max) else (axis.length,)
+            formula = None if name in LENGTHS else compile_formulas(cut, numbers, (), kind.operation)
             cuts.append(CutAxis(NAME_OF[symbol], name if formula is None else "", formula, packed))
         return tuple(cuts)
 
