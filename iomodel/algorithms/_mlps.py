@@ -29,3 +29,13 @@ H = Tensor("H", (group, row, hidden), per="call")
 Y = Tensor("Y", (group, row, column), per="call")
 Y_acc = Tensor("Y_acc", (group, row, column), "fp32", per="call")
 """Sums of Y over slabs of hidden columns."""
+
+dY = Tensor("dY", (group, row, column), per="call")
+dH = Tensor("dH", (group, row, hidden), per="call")
+dX = Tensor("dX", (group, row, term), per="call")
+dGU = Tensor("dGU", (group, row, joined), per="call")
+dU = Tensor("dU", (group, row, hidden), per="call")
+dW_gate_up = Tensor("dW_gate_up", (group, term, joined), per="call")
+dW_up = Tensor("dW_up", (group, term, hidden), per="call")
+dW_down = Tensor("dW_down", (group, hidden, column), per="call")
+"""Gradients, in the type of X."""

@@ -3,7 +3,8 @@
 The first kernel multiplies one tile of X with both W_gate and W_up and applies SwiGLU (Shazeer 2020, arXiv:2002.05202,
 equation 6) before it stores; the second is a product. Grouped kernels run the MLPs of several experts, each on its own
 rows (Gale et al. 2022, MegaBlocks, arXiv:2211.15841, section 4). With `separate_activation` the first kernel stores the
-products with the joined matrix of gate and up, and a kernel between the two applies the activation.
+products with the joined matrix of gate and up, and a kernel between the two applies the activation. A backward pass
+starts from those products: the hidden rows are made again with their gradients, by the derivative of the activation.
 """
 
 from collections.abc import Iterator
@@ -21,6 +22,14 @@ from iomodel.algorithms._mlps import (
     X,
     Y,
     column,
+    dGU,
+    dH,
+    dU,
+    dW_down,
+    dW_gate_up,
+    dW_up,
+    dX,
+    dY,
     group,
     hidden,
     joined,
@@ -83,6 +92,30 @@ def declare(gated: bool, separate_activation: bool, wrapped_columns: bool) -> It
     ])  # fmt: skip
 
 
+def backward(gated: bool) -> Iterator[Kernel]:
+    """Declare the gradients of the hidden rows, of the products before the activation, of X and of the weights."""
+    made, slopes, weights, of_weights, wide = (
+        (GU, dGU, W_gate_up, dW_gate_up, joined) if gated else (U, dU, W_up, dW_up, hidden)
+    )
+
+    def product(result: Tensor, m: Axis, n: Axis, k: Axis, left: Tensor, right: Tensor) -> Kernel:
+        inner = Loop(k, B_k, [Load(left), Load(right), MatMul(m, n, k)])
+        tiles = Loop(m, B_m, [Loop(n, B_n, [Hold(result, "fp32"), inner, Store(result)])])
+        return Kernel(result.name, [Loop(group, ONE, [tiles])], per="call")
+
+    yield product(dH, row, hidden, column, dY, W_down)
+    yield Kernel(f"{slopes.name}, H", per="call", body=[
+        Loop(group, ONE, [
+            Loop(row, ONE, [
+                Load(dH), Load(made), Exp(row, hidden), Store(H, held=dH), Store(slopes, held=made),
+            ]),
+        ]),
+    ])  # fmt: skip
+    yield product(dW_down, hidden, column, row, H, dY)
+    yield product(dX, row, term, wide, slopes, weights)
+    yield product(of_weights, term, wide, row, X, slopes)
+
+
 ALGORITHM = Algorithm(
     name="split_mlp",
     title="MLP in two kernels",
@@ -90,6 +123,8 @@ ALGORITHM = Algorithm(
     "Narayanan, Young and Zaharia, MegaBlocks, arXiv:2211.15841 (2022), section 4",
     answers="mlp",
     declare=declare,
+    backward=backward,
+    saved={"separate_activation": True},
     options={"separate_activation": False},
     features=("gated",),
     as_written=("wrapped_columns",),

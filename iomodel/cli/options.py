@@ -72,7 +72,6 @@ MEANINGS = {
     "carry": "load the state from HBM and store it there",
     "resident": "keep whole rows of X and of the sums on chip",
     "materialize": "store the state before each chunk, and compute outputs in a kernel of their own",
-    "keeps_rstd": "store one over the root mean square of each row, for a backward pass",
     "adds_dw": "add to the dW of earlier rows",
     "separate_activation": "store the products with gate and up, and apply the activation in a kernel of its own",
     "fixed": "use the fixed pattern instead of the strided one",
@@ -211,7 +210,8 @@ OF_MLP = [
     option("loads", "Rows of each expert in place of --rows, such as 100,1,30.", "MLP", LENGTHS),
 ]
 OF_LOSS = [
-    option("vocab_size", "Words of a vocabulary; with it, a cross-entropy in place of a layer.", "Cross-entropy")
+    option("vocab_size", "Words of a vocabulary; with it, a cross-entropy in place of a layer.", "Cross-entropy"),
+    switch("gradients", "Make dX and dW with the losses.", "Cross-entropy"),
 ]
 RECURRENT = [
     option("tokens", "Positions of a sequence; with --head-dim, a recurrence in place of attention.", "Recurrence"),
@@ -225,6 +225,7 @@ WORKLOAD = [*SHAPE, DIRECTION, *MASK, *SWITCHES, *VALUED, *LAYER, *OF_MLP, *OF_L
 OF_LAYER = [
     switch("gated", "A linear layer or an MLP makes two products of one X.", "Features"),
     switch("scaled", "A linear layer has scales of W.", "Features"),
+    switch("gradients", "A cross-entropy makes dX and dW too.", "Features"),
 ]
 OF_RECURRENCE = [
     switch("constant_decay", "A recurrence decays by a constant per head.", "Features"),

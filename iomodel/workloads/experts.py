@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 import numpy as np
 from pydantic import Field
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
-from iomodel.workloads.call import ELEMENT_SIZE, DType, Switch
+from iomodel.workloads.call import ELEMENT_SIZE, Direction, DType, Switch
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 from iomodel.workloads.mlp import MLP
 from iomodel.workloads.varlen import Lengths
@@ -28,7 +28,7 @@ class Experts(Mixed):
     ----------
     loads : sequence of int
         Rows of each expert that has any: its tokens [rows]. A shared expert has all tokens.
-    in_features, hidden_features, dtype, weight_dtype, gated :
+    in_features, hidden_features, dtype, weight_dtype, gated, direction :
         As for :class:`MLP`, common to all experts.
 
     Raises
@@ -59,6 +59,7 @@ class Experts(Mixed):
         default_factory=lambda data: data["dtype"]
     )
     gated: Switch = True
+    direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
 
     @cached_property
     def sequences(self) -> tuple[MLP, ...]:
@@ -92,18 +93,13 @@ class Experts(Mixed):
 
     @property
     def flops(self) -> int:
-        """FLOPs, 2 per row and weight [FLOP]."""
+        """FLOPs, 2 per row and weight in a forward pass, twice as many in a backward pass [FLOP]."""
         return sum(call.flops for call in self.sequences)
 
     @property
     def features(self) -> tuple[str, ...]:
         """Features that change the nest: "gated"."""
         return self.longest.features
-
-    @property
-    def direction(self) -> str:
-        """Direction of the pass: "forward"."""
-        return "forward"
 
     @property
     def element_size(self) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, get_args
 
 from pydantic import Field
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
-from iomodel.workloads.call import ELEMENT_SIZE, DType, Switch
+from iomodel.workloads.call import ELEMENT_SIZE, Direction, DType, Switch
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 from iomodel.workloads.workload import Shape, one_of
 
@@ -31,6 +31,9 @@ class MLP(Shape):
         on, with the share of a small scale. They are converted on chip.
     gated : bool
         True for three matrices, False for two.
+    direction : {"forward", "backward", "both"}
+        The pass: Y; the gradients of X and of the weights, from the products before the activation; or one after the
+        other.
 
     Raises
     ------
@@ -59,6 +62,7 @@ class MLP(Shape):
         default_factory=lambda data: data["dtype"]
     )
     gated: Switch = True
+    direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
 
     @property
     def parameters(self) -> int:
@@ -67,18 +71,13 @@ class MLP(Shape):
 
     @property
     def flops(self) -> int:
-        """FLOPs, 2 per row and weight [FLOP]."""
-        return 2 * self.rows * self.parameters
+        """FLOPs, 2 per row and weight in a forward pass, twice as many in a backward pass [FLOP]."""
+        return {"forward": 2, "backward": 4, "both": 6}[self.direction] * self.rows * self.parameters
 
     @property
     def features(self) -> tuple[str, ...]:
         """Features that change the nest: "gated"."""
         return ("gated",) if self.gated else ()
-
-    @property
-    def direction(self) -> str:
-        """Direction of the pass: "forward"."""
-        return "forward"
 
     @property
     def element_size(self) -> int:

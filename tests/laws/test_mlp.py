@@ -101,6 +101,35 @@ def test_its_cost_is_what_the_kernel_counts(case: Case) -> None:
     assert cost.hbm_bytes == -(-moved // 32)
 
 
+@given(case=cases(), unequal=st.booleans())
+@example(case=Case("split_mlp", RAGGED, ODD, {}), unequal=True)
+def test_its_gradients_cost_what_the_kernel_counts(case: Case, unequal: bool) -> None:
+    w, loads = case.call, case.loads
+    if unequal:
+        loads = [1 + (rows + i) % 5 for i, rows in enumerate(loads)]
+    data = reference.inputs(len(loads), w.in_features, w.hidden_features, loads, w.gated)
+    dy = np.random.default_rng(1).standard_normal(data["X"].shape)
+    ran = reference.backward(data, loads, dy, **case.tiles)
+    for name, expected in reference.naive_backward(data, loads, dy).items():
+        np.testing.assert_allclose(ran.outputs[name], expected, rtol=1e-9, atol=1e-9)
+    call: Any = experts_of(w, loads) if unequal else w
+    call = call.model_copy(update={"direction": "backward"})
+    cost = iomodel.cost("split_mlp", call, case.tiles)
+    assert {name: n for name, n in cost.reads.items() if n} == +ran.reads
+    assert {name: n for name, n in cost.writes.items() if n} == +ran.writes
+    assert (cost.flops, cost.exps, cost.atomics) == (ran.flops, ran.exps, ran.atomics)
+    assert cost.flops == call.flops
+    assert (cost.footprint_elements, cost.peak_hbm_elements) == (ran.sram_peak, ran.hbm_peak)
+    forward = iomodel.cost(
+        "split_mlp", call.model_copy(update={"direction": "forward"}), case.tiles, separate_activation=True
+    )
+    both = iomodel.cost("split_mlp", call.model_copy(update={"direction": "both"}), case.tiles)
+    assert both.flops == forward.flops + cost.flops
+    assert both.hbm_reads == forward.hbm_reads + cost.hbm_reads
+    with pytest.raises(iomodel.InputError, match=r"^direction: 'backward' given; allowed: forward"):
+        iomodel.cost("fused_mlp", call, case.tiles)
+
+
 @given(case=cases())
 @fraction_of_examples(4)
 def test_the_kernel_runs_at_its_footprint_and_not_below(case: Case) -> None:
@@ -203,6 +232,23 @@ def test_its_tiles_are_those_of_an_exhaustive_search(case: Case, elements: int) 
     assert found.certificate.lower_bound.bytes <= moved[0]
     many = iomodel.solve_many(case.algorithm, sram_elements=[elements], **w.to_dict(), **case.options)
     assert many.hbm_bytes.tolist() == [moved[0]]
+
+
+@given(case=cases(), elements=st.integers(1, 120), direction=st.sampled_from(["backward", "both"]))
+@fraction_of_examples(8)
+def test_tiles_of_gradients_are_those_of_an_exhaustive_search(case: Case, elements: int, direction: str) -> None:
+    w = case.call.model_copy(update={"direction": direction})
+    longest = max(w.in_features, w.hidden_features * (1 + w.gated))
+    sizes = product(range(1, max(w.rows, longest) + 1), range(1, longest + 1))
+    every = [iomodel.cost("split_mlp", w, {"block_m": m, "block_n": n, "block_k": 1}) for m, n in sizes]
+    moved = [cost.hbm_bytes for cost in every if cost.footprint_elements <= elements]
+    if not moved:
+        with pytest.raises(iomodel.InfeasibleError):
+            iomodel.solve("split_mlp", w, sram_elements=elements)
+        return
+    assert iomodel.solve("split_mlp", w, sram_elements=elements).cost.hbm_bytes == min(moved)
+    many = iomodel.solve_many("split_mlp", sram_elements=[elements], **w.to_dict())
+    assert many.hbm_bytes.tolist() == [min(moved)]
 
 
 @given(case=cases(), rows=st.lists(st.integers(1, 40), min_size=1, max_size=3))

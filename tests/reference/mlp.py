@@ -154,6 +154,114 @@ def split(
     return machine.result(Y=hbm.arrays["Y"])
 
 
+def naive_backward(given: Inputs, loads: list[int], dy: FloatArray) -> dict[str, FloatArray]:
+    """Follow the chain rule, expert after expert, with the derivative of x sigmoid(x)."""
+    parts: dict[str, list[FloatArray]] = {}
+    ends = np.cumsum([0, *loads])
+    for e in range(len(loads)):
+        rows = slice(ends[e], ends[e + 1])
+        x, slope = given["X"][rows], dy[rows]
+        up = x @ given["W_up"][e]
+        z = x @ given["W_gate"][e] if "W_gate" in given else up
+        sigmoid = 1 / (1 + np.exp(-z))
+        of_z = sigmoid * (1 + z * (1 - sigmoid))
+        dh = slope @ given["W_down"][e].T
+        if "W_gate" in given:
+            made = np.concatenate((dh * up * of_z, dh * z * sigmoid), axis=1)
+            weights = np.concatenate((given["W_gate"][e], given["W_up"][e]), axis=1)
+            hidden = z * sigmoid * up
+        else:
+            made, weights, hidden = dh * of_z, given["W_up"][e], z * sigmoid
+        for name, part in (("dX", made @ weights.T), ("dW", x.T @ made), ("dW_down", hidden.T @ slope)):
+            parts.setdefault(name, []).append(part)
+    return {name: np.concatenate(part) if name == "dX" else np.stack(part) for name, part in parts.items()}
+
+
+def backward(
+    given: Inputs,
+    loads: list[int],
+    dy: FloatArray,
+    *,
+    block_m: int,
+    block_n: int,
+    block_k: int,
+    capacity: int | None = None,
+) -> Run:
+    """Run five kernels from the products before the activation, which a forward pass has left in HBM."""
+    gated = "W_gate" in given
+    ends = np.cumsum([0, *loads])
+    weights = np.concatenate((given["W_gate"], given["W_up"]), axis=2) if gated else given["W_up"]
+    saved = np.concatenate([given["X"][ends[e] : ends[e + 1]] @ weights[e] for e in range(len(loads))])
+    made, name = ("GU", "W_gate_up") if gated else ("U", "W_up")
+    machine = Machine(dY=dy, X=given["X"], capacity=capacity)
+    hbm, sram = machine.hbm, machine.sram
+    for weight, data in (("W_down", given["W_down"]), (name, weights)):
+        hbm.alloc(weight, data.shape, data, "kv")
+    hbm.alloc(made, saved.shape, saved)
+    hidden = given["W_down"].shape[1]
+    spans = [slice(ends[e], ends[e + 1]) for e in range(len(loads))]
+
+    def tile(source: str, index: tuple[slice | int, ...], full: tuple[int, int]) -> FloatArray:
+        data = hbm.load(source, index)
+        part = sram.alloc(source, full, hbm.widths[source])[: data.shape[0], : data.shape[1]]
+        part[:] = data
+        return part
+
+    def by_rows(result: str, left: str, right: str) -> None:
+        """Multiply rows by the transpose of the weights of their expert."""
+        out, terms_of = hbm.arrays[right].shape[1], hbm.arrays[right].shape[2]
+        hbm.alloc(result, (ends[-1], out))
+        for e, span in enumerate(spans):
+            for rows in _cut(span.start, span.stop, block_m):
+                for columns in _cut(0, out, block_n):
+                    shape = rows.stop - rows.start, columns.stop - columns.start
+                    y = sram.alloc(result, (block_m, block_n), "fp32")[: shape[0], : shape[1]]
+                    y[:] = 0.0
+                    for terms in _cut(0, terms_of, block_k):
+                        a = tile(left, (rows, terms), (block_m, block_k))
+                        y += machine.matmul(a, tile(right, (e, columns, terms), (block_n, block_k)).T)
+                        sram.free(left, right)
+                    hbm.store(result, (rows, columns), y)
+                    sram.free()
+
+    def by_columns(result: str, left: str, right: str) -> None:
+        """Multiply the transposed rows of an expert by others of its rows."""
+        high, wide = hbm.arrays[left].shape[1], hbm.arrays[right].shape[1]
+        hbm.alloc(result, (len(loads), high, wide))
+        for e, span in enumerate(spans):
+            for m in _cut(0, high, block_m):
+                for n in _cut(0, wide, block_n):
+                    y = sram.alloc(result, (block_m, block_n), "fp32")[: m.stop - m.start, : n.stop - n.start]
+                    y[:] = 0.0
+                    for rows in _cut(span.start, span.stop, block_k):
+                        a = tile(left, (rows, m), (block_k, block_m))
+                        y += machine.matmul(a.T, tile(right, (rows, n), (block_k, block_n)))
+                        sram.free(left, right)
+                    hbm.store(result, (e, m, n), y)
+                    sram.free()
+
+    by_rows("dH", "dY", "W_down")
+    hbm.alloc("H", (ends[-1], hidden))
+    hbm.alloc(f"d{made}", saved.shape)
+    for i in range(ends[-1]):
+        slope = tile("dH", (slice(i, i + 1), slice(None)), (1, hidden))
+        row = tile(made, (slice(i, i + 1), slice(None)), (1, saved.shape[1]))
+        z = row[:, :hidden]
+        sigmoid = 1 / (1 + machine.exp(-z))
+        of_z = sigmoid * (1 + z * (1 - sigmoid))
+        up = row[:, hidden:] if gated else 1.0
+        hbm.store("H", (slice(i, i + 1),), z * sigmoid * up)
+        both = np.concatenate((slope * up * of_z, slope * z * sigmoid), axis=1) if gated else slope * of_z
+        hbm.store(f"d{made}", (slice(i, i + 1),), both)
+        sram.free()
+    hbm.free("dH")
+    by_columns("dW_down", "H", "dY")
+    hbm.free("H")
+    by_rows("dX", f"d{made}", name)
+    by_columns(f"d{name}", "X", f"d{made}")
+    return machine.result(dX=hbm.arrays["dX"], dW=hbm.arrays[f"d{name}"], dW_down=hbm.arrays["dW_down"])
+
+
 def fused(
     given: Inputs,
     loads: list[int],

@@ -44,7 +44,7 @@ def f3(g, T, C_in, C_h, e, b_w):
     t1 = (T*t0)
     return ((((C_h*t0) + t1)), (((e*t1) + (-(-((C_h*C_in*b_w*g))//(16))))))
 def f4(g, T, C_in, C_h, e, b_w):
-    return (Maximum(C_h, C_in),)
+    return (Maximum(C_h, C_in), C_h, C_in)
 def f5(g, T, C_in, C_h, e, b_w, B_m, B_n):
     t0 = (C_h*g)
     t1 = (T*e)
@@ -65,6 +65,104 @@ def f9(g, T, C_in, C_h, e, b_w):
 def f10(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
     return ((((B_k*B_m) + (B_k*B_n) + (B_m*B_n))),)
 def f11(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
+    t0 = (C_in*g)
+    t1 = (T*t0)
+    t2 = ((-(-(C_h)//(B_n)))*t1)
+    t3 = ((((-(-(C_h)//(B_m)))*t1) + t2))
+    t4 = (C_h*g)
+    t5 = (C_in*t4)
+    t6 = ((-(-(T)//(B_m)))*t5)
+    t7 = (T*t4)
+    t8 = ((-(-(C_in)//(B_n)))*t7)
+    t9 = ((((-(-(C_in)//(B_m)))*t7) + t8))
+    t10 = (e*t1)
+    t11 = (2*C_h)
+    t12 = (e*t11)
+    t13 = (t0*t12)
+    t14 = (8*C_in*t7)
+    t15 = (B_k*B_m)
+    t16 = (B_k*B_n)
+    t17 = (B_m*B_n)
+    t18 = (((4*t17) + (e*t15)))
+    t19 = (T*g)
+    t20 = (t11*t19)
+    t21 = (2*t1)
+    t22 = (((t0*t11) + t21))
+    t23 = (4*t7)
+    t24 = (3*t5)
+    t25 = (3*t7)
+    t26 = (((3*t1) + t20))
+    t27 = (t12*t19)
+    t28 = (-(-((b_w*t5))//(16)))
+    t29 = (((2*t10) + t28))
+    t30 = (e*t5)
+    t31 = (((3*t10) + t27 + t28))
+    return (t3, t6, t7, t7, t8, t9, t6, t2, t7, t7, t7, t5, t1, t5, (((e*t2) + (e*t3) + (e*t8) + (e*t9) + (5*e*t7) + (-(-((b_w*t6))//(16))) + t10 + t13)), 0, t14, t14, t7, 0, 0, Maximum(t11, ((t15 + t16 + t17))), (-(-(Maximum(t12, (((e*t16) + t18)), ((t18 + Ratio((b_w*t16), 32)))))//(1))), ((t20 + t22)), ((t22 + t23)), ((t21 + t24 + t25)), ((t24 + t26)), (((4*t5) + t26)), ((t27 + t29)), (((e*t23) + t29)), (((e*t25) + t29 + t30)), ((t30 + t31)), ((t13 + t31)))
+def f12(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
+    t0 = (-(-(C_h)//(B_n)))
+    t1 = (g*(-(-(T)//(B_m))))
+    t2 = (t0*t1)
+    t3 = ((-(-(C_in)//(B_k)))*t2)
+    t4 = (B_k*e)
+    t5 = (B_m*t4)
+    t6 = (B_k*B_n*b_w)
+    t7 = (((4*B_m*B_n) + t5))
+    t8 = (((-(-(t6)//(32))) + t7))
+    t9 = (T*g)
+    t10 = (C_in*e*t9)
+    t11 = (t0*t10)
+    t12 = (C_h*b_w)
+    t13 = (-(-((C_in*t1*t12))//(32)))
+    t14 = (C_in*g)
+    t15 = (-(-((t12*t14))//(32)))
+    t16 = (C_h*t9)
+    t17 = (e*t16)
+    t18 = (C_h*e)
+    t19 = (-(-(T)//(B_k)))
+    t20 = (-(-(C_h)//(B_m)))
+    t21 = (-(-(C_in)//(B_n)))
+    t22 = (g*t20*t21)
+    t23 = (t19*t22)
+    t24 = (B_n*t4)
+    t25 = ((t24 + t7))
+    t26 = (t17*t21)
+    t27 = (t14*t18)
+    t28 = (t1*t21)
+    t29 = ((-(-(C_h)//(B_k)))*t28)
+    t30 = (-(-(C_in)//(B_m)))
+    t31 = (g*t0*t30)
+    t32 = (t19*t31)
+    return (t3, 0, 0, 0, 0, (((t3*t5) + (-(-((t3*t6))//(32))))), 0, t2, t3, 1, 0, t8, t11, t10, 1, t13, t15, 1, t17, t17, 1, t16, 0, 0, 0, 0, 0, t9, 0, 1, 0, (2*t18), t17, t17, 1, t17, t17, 1, t17, t17, 1, t17, t17, 1, t23, 0, 0, 0, 0, (((t23*t24) + (t23*t5))), 0, t22, t23, 1, 0, t25, t26, t17, 1, (t10*t20), t10, 1, t27, t27, 1, t29, 0, 0, 0, 0, (((t29*t5) + (-(-((t29*t6))//(32))))), 0, t28, t29, 1, 0, t8, t26, t17, 1, t13, t15, 1, t10, t10, 1, t32, 0, 0, 0, 0, (((t24*t32) + (t32*t5))), 0, t31, t32, 1, 0, t25, t11, t10, 1, (t17*t30), t17, 1, t27, t27, 1)
+def f13(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
+    return (B_m, B_n, B_k, 1, 1, 1, 1, B_m, B_n, B_k, 1, 1, B_m, B_n, B_k, 1, 1, B_m, B_n, B_k, 1, 1)
+def f14(g, T, C_in, C_h, e, b_w):
+    t0 = (T*g)
+    t1 = (C_h*t0)
+    t2 = (C_h*C_in*g)
+    t3 = (3*C_in*t0)
+    return ((((4*t2) + t1 + t3)), (((e*t1) + (e*t3) + (2*e*t2) + (-(-((b_w*t2))//(16))))))
+def f15(g, T, C_in, C_h, e, b_w):
+    return (Maximum(C_h, C_in, T), C_h, C_in, T)
+def f16(g, T, C_in, C_h, e, b_w, B_m, B_n):
+    t0 = (T*g)
+    t1 = (C_h*t0)
+    t2 = (C_in*t0)
+    t3 = (C_h*C_in*g)
+    t4 = ((-(-(C_in)//(B_n)))*t1)
+    t5 = ((-(-(C_h)//(B_n)))*t2)
+    return ((((e*((((-(-(C_h)//(B_m)))*t2) + t5))) + (e*((((-(-(C_in)//(B_m)))*t1) + t4))) + (e*t1) + (e*t2) + (e*t4) + (e*t5) + (2*e*t3) + (-(-((b_w*(-(-(T)//(B_m)))*t3))//(16))))),)
+def f17(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
+    t0 = (B_k*e)
+    t1 = (((B_m*t0) + (4*B_m*B_n)))
+    return ((-(-(Maximum((((B_n*t0) + t1)), ((t1 + Ratio((B_k*B_n*b_w), 32)))))//(1))),)
+def f18(g, T, C_in, C_h, e, b_w, B_m, B_n):
+    t0 = (T*e*g)
+    return ((((C_h*t0) + (C_in*t0) + (2*C_h*C_in*e*g))),)
+def f19(g, T, C_in, C_h, e, b_w):
+    return ((2*C_h*e),)
+def f20(g, T, C_in, C_h, e, b_w):
+    return ((2*C_h),)
+def f21(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
     t0 = (T*g)
     t1 = (C_in*t0)
     t2 = ((-(-(C_h)//(B_n)))*t1)
@@ -81,7 +179,7 @@ def f11(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
     t13 = ((t12 + t5))
     t14 = (((-(-((b_w*t12))//(32))) + t7))
     return (t2, t4, t4, t6, t4, t5, t1, (((e*t2) + (e*t6) + (-(-((3*b_w*t4))//(32))) + t7 + t8)), 0, t9, t9, t5, 0, 0, (((B_k*t11) + (B_m*t11) + t10)), (((e*t10) + (8*B_m*B_n) + (-(-((B_k*B_n*b_w))//(16))))), ((t1 + t13)), (((2*t1) + t13)), ((t14 + t8)), (((2*t8) + t14)))
-def f12(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
+def f22(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
     t0 = (-(-(C_h)//(B_n)))
     t1 = (g*(-(-(T)//(B_m))))
     t2 = (t0*t1)
@@ -101,38 +199,157 @@ def f12(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
     t16 = (t1*t15)
     t17 = ((-(-(C_h)//(B_k)))*t16)
     return (t3, t3, t5, 0, 0, 0, (((t3*t6) + (-(-((t3*t7))//(16))))), 0, t2, t3, 1, t5, (((8*t4) + (-(-(t7)//(16))) + t6)), (t0*t10), t10, 1, t12, t13, 1, t12, t13, 1, t14, t14, 1, t17, 0, 0, 0, 0, (((t17*t6) + (-(-((t17*t7))//(32))))), 0, t16, t17, 1, 0, (((4*t4) + (-(-(t7)//(32))) + t6)), (t14*t15), t14, 1, t12, t13, 1, t10, t10, 1)
-def f13(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
+def f23(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
     return (B_m, B_n, B_k, B_m, B_n, B_k, 1, 1, B_m, B_n, B_k, 1, 1)
-def f14(g, T, C_in, C_h, e, b_w):
+def f24(g, T, C_in, C_h, e, b_w):
     t0 = (C_in*g)
     t1 = (3*C_h*t0)
     t2 = (2*T*t0)
     return (((t1 + t2)), (((e*t2) + (-(-((b_w*t1))//(32))))))
-def f15(g, T, C_in, C_h, e, b_w, B_m, B_n):
+def f25(g, T, C_in, C_h, e, b_w, B_m, B_n):
     t0 = (C_h*g)
     t1 = (T*e)
     t2 = (t0*t1)
     t3 = (C_in*g*t1)
     return (((((-(-(C_h)//(B_n)))*t3) + ((-(-(C_in)//(B_n)))*t2) + (-(-((3*C_in*b_w*(-(-(T)//(B_m)))*t0))//(32))) + t2 + t3)),)
-def f16(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
+def f26(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
     return ((((8*B_m*B_n) + (B_k*B_m*e) + (-(-((B_k*B_n*b_w))//(16))))),)
-def f17(g, T, C_in, C_h, e, b_w, B_m, B_n):
+def f27(g, T, C_in, C_h, e, b_w, B_m, B_n):
     t0 = (C_h*g)
     t1 = (T*e)
     return ((((t0*t1) + (C_in*g*t1) + (-(-((3*C_in*b_w*(-(-(T)//(B_m)))*t0))//(32))))),)
-def f18(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
+def f28(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
     t0 = (2*B_n)
     return ((((B_k*B_m) + (B_k*t0) + (B_m*t0))),)
+def f29(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
+    t0 = (T*g)
+    t1 = (C_in*t0)
+    t2 = ((((-(-(C_h)//(B_m)))*t1) + ((-(-(C_h)//(B_n)))*t1)))
+    t3 = (-(-(T)//(B_m)))
+    t4 = (C_h*g)
+    t5 = (C_in*t4)
+    t6 = (T*t4)
+    t7 = (2*C_h)
+    t8 = (t0*t7)
+    t9 = (-(-(C_in)//(B_n)))
+    t10 = (t6*t9)
+    t11 = ((((-(-(C_in)//(B_m)))*t8) + (t8*t9)))
+    t12 = (C_in*g)
+    t13 = (t12*t7)
+    t14 = ((-(-(t7)//(B_n)))*t1)
+    t15 = (e*t1)
+    t16 = (3*C_h)
+    t17 = (e*t16)
+    t18 = (t12*t17)
+    t19 = (t12*t16)
+    t20 = (b_w*t19)
+    t21 = (12*C_in*t6)
+    t22 = (B_k*B_m)
+    t23 = (B_k*B_n)
+    t24 = (B_m*B_n)
+    t25 = (((4*t24) + (e*t22)))
+    t26 = (2*t1)
+    t27 = ((t19 + t26))
+    t28 = (6*t6)
+    t29 = (4*t5)
+    t30 = (5*t6)
+    t31 = (4*t6)
+    t32 = (((3*t1) + t31))
+    t33 = (-(-(t20)//(32)))
+    t34 = (((2*t15) + t33))
+    t35 = (e*t5)
+    t36 = (((3*t15) + (e*t31) + t33))
+    return (t2, (t3*t5), t6, t8, t10, t11, (t13*t3), t14, t6, t6, t8, t5, t1, t13, (((e*t10) + (e*t11) + (e*t14) + (e*t2) + (7*e*t6) + (-(-((t20*t3))//(32))) + t15 + t18)), 0, t21, t21, t6, 0, 0, Maximum(t16, ((t22 + t23 + t24))), (-(-(Maximum(t17, (((e*t23) + t25)), ((t25 + Ratio((b_w*t23), 32)))))//(1))), (((t0*t16) + t27)), ((t27 + t28)), ((t26 + t29 + t30)), ((t29 + t32)), (((6*t5) + t32)), (((t0*t17) + t34)), (((e*t28) + t34)), (((e*t30) + t34 + t35)), ((t35 + t36)), ((t18 + t36)))
+def f30(g, T, C_in, C_h, e, b_w, B_m, B_n, B_k):
+    t0 = (-(-(C_h)//(B_n)))
+    t1 = (g*(-(-(T)//(B_m))))
+    t2 = (t0*t1)
+    t3 = ((-(-(C_in)//(B_k)))*t2)
+    t4 = (B_k*e)
+    t5 = (B_m*t4)
+    t6 = (B_k*B_n*b_w)
+    t7 = (((4*B_m*B_n) + t5))
+    t8 = (((-(-(t6)//(32))) + t7))
+    t9 = (T*g)
+    t10 = (e*t9)
+    t11 = (C_in*t10)
+    t12 = (C_h*b_w)
+    t13 = (C_in*t1*t12)
+    t14 = (C_in*g)
+    t15 = (t12*t14)
+    t16 = (C_h*t9)
+    t17 = (e*t16)
+    t18 = (C_h*e)
+    t19 = (2*C_h)
+    t20 = (t10*t19)
+    t21 = (-(-(T)//(B_k)))
+    t22 = (-(-(C_h)//(B_m)))
+    t23 = (-(-(C_in)//(B_n)))
+    t24 = (g*t22*t23)
+    t25 = (t21*t24)
+    t26 = (B_n*t4)
+    t27 = ((t26 + t7))
+    t28 = (t14*t18)
+    t29 = (t1*t23)
+    t30 = ((-(-(t19)//(B_k)))*t29)
+    t31 = (-(-(C_in)//(B_m)))
+    t32 = (-(-(t19)//(B_n)))
+    t33 = (g*t31*t32)
+    t34 = (t21*t33)
+    t35 = (e*t14*t19)
+    return (t3, 0, 0, 0, 0, (((t3*t5) + (-(-((t3*t6))//(32))))), 0, t2, t3, 1, 0, t8, (t0*t11), t11, 1, (-(-(t13)//(32))), (-(-(t15)//(32))), 1, t17, t17, 1, t16, 0, 0, 0, 0, 0, t9, 0, 1, 0, (3*t18), t17, t17, 1, t20, t20, 1, t17, t17, 1, t20, t20, 1, t25, 0, 0, 0, 0, (((t25*t26) + (t25*t5))), 0, t24, t25, 1, 0, t27, (t17*t23), t17, 1, (t11*t22), t11, 1, t28, t28, 1, t30, 0, 0, 0, 0, (((t30*t5) + (-(-((t30*t6))//(32))))), 0, t29, t30, 1, 0, t8, (t20*t23), t20, 1, (-(-(t13)//(16))), (-(-(t15)//(16))), 1, t11, t11, 1, t34, 0, 0, 0, 0, (((t26*t34) + (t34*t5))), 0, t33, t34, 1, 0, t27, (t11*t32), t11, 1, (t20*t31), t20, 1, t35, t35, 1)
+def f31(g, T, C_in, C_h, e, b_w):
+    t0 = (C_h*g)
+    t1 = (T*g)
+    t2 = (2*C_h*t1)
+    t3 = (3*C_in)
+    t4 = (t1*t3)
+    t5 = (t0*t3)
+    return ((((6*C_in*t0) + t2 + t4)), (((e*t2) + (e*t4) + (e*t5) + (-(-((b_w*t5))//(32))))))
+def f32(g, T, C_in, C_h, e, b_w):
+    t0 = (2*C_h)
+    return (Maximum(C_in, t0), C_in, t0)
+def f33(g, T, C_in, C_h, e, b_w):
+    t0 = (2*C_h)
+    return (Maximum(C_in, T, t0), C_in, T, t0)
+def f34(g, T, C_in, C_h, e, b_w, B_m, B_n):
+    t0 = (T*g)
+    t1 = (C_h*e)
+    t2 = (t0*t1)
+    t3 = (C_in*t0)
+    t4 = (e*t3)
+    t5 = (3*C_in*g)
+    t6 = (-(-(C_in)//(B_n)))
+    t7 = (2*C_h)
+    t8 = (t0*t7)
+    return ((((e*((((-(-(C_h)//(B_m)))*t3) + ((-(-(C_h)//(B_n)))*t3)))) + (e*((((-(-(C_in)//(B_m)))*t8) + (t6*t8)))) + ((-(-(t7)//(B_n)))*t4) + (t1*t5) + (t2*t6) + (-(-((C_h*b_w*(-(-(T)//(B_m)))*t5))//(32))) + t2 + t4)),)
+def f35(g, T, C_in, C_h, e, b_w, B_m, B_n):
+    t0 = (T*e*g)
+    return ((((C_h*t0) + (C_in*t0) + (3*C_h*C_in*e*g))),)
+def f36(g, T, C_in, C_h, e, b_w):
+    return ((3*C_h*e),)
+def f37(g, T, C_in, C_h, e, b_w):
+    return ((3*C_h),)
 RECORDS = {
     'requirements ()': (),
     'quantities (00000 (forward, (), mlp), ((separate_activation, False)))': ('!CompiledQuantities', ('X', 'W_up', 'H', 'W_down', ), ('H', 'Y', ), ('block_m', 'block_n', 'block_k', ), (), 2, ('!Formulas', ("#", f0, 19), (), (), ('block_m', 'block_n', 'block_k', )), None),
     'demands (00000 (forward, (), mlp), ((separate_activation, False)))': ('!Demands', (('!FoldedKernel', 'H = act(X W_up)', (('row', 'hidden', 'term', ), ), (('X', False, False, ), ('W_up', False, False, ), ('H', False, False, ), ), None, False), ('!FoldedKernel', 'Y = H W_down', (('row', 'column', 'hidden', ), ), (('H', False, False, ), ('W_down', False, False, ), ('Y', False, False, ), ), None, False), ), ('!Formulas', ("#", f1, 42), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f2, 10), (), (), ('block_m', 'block_n', 'block_k', )), (), ('block_m', 'block_n', 'block_k', )),
     'compulsory (00000 (forward, (), mlp), ((separate_activation, False)))': ('!Formulas', ("#", f3, 2), (), (), ()),
-    'parts (00000 (forward, (), mlp), ((separate_activation, False)), B)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', 'rows', None, False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f4, 1), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f4, 1), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f5, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f6, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f7, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f8, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f9, 1), (), (), ())),
-    'parts (00000 (forward, (), mlp), ((separate_activation, False)), elements)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', 'rows', None, False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f4, 1), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f4, 1), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f5, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f10, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f7, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f8, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f9, 1), (), (), ())),
-    'quantities (00000 (forward, (gated), mlp), ((separate_activation, False)))': ('!CompiledQuantities', ('X', 'W_gate', 'W_up', 'H', 'W_down', ), ('H', 'Y', ), ('block_m', 'block_n', 'block_k', ), (), 2, ('!Formulas', ("#", f11, 20), (), (), ('block_m', 'block_n', 'block_k', )), None),
-    'demands (00000 (forward, (gated), mlp), ((separate_activation, False)))': ('!Demands', (('!FoldedKernel', 'H = act(X W_gate) * (X W_up)', (('row', 'hidden', 'term', ), ('row', 'hidden', 'term', ), ), (('X', False, False, ), ('W_gate', False, False, ), ('W_up', False, False, ), ('H', False, False, ), ), None, False), ('!FoldedKernel', 'Y = H W_down', (('row', 'column', 'hidden', ), ), (('H', False, False, ), ('W_down', False, False, ), ('Y', False, False, ), ), None, False), ), ('!Formulas', ("#", f12, 46), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f13, 13), (), (), ('block_m', 'block_n', 'block_k', )), (), ('block_m', 'block_n', 'block_k', )),
-    'compulsory (00000 (forward, (gated), mlp), ((separate_activation, False)))': ('!Formulas', ("#", f14, 2), (), (), ()),
-    'parts (00000 (forward, (gated), mlp), ((separate_activation, False)), B)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', 'rows', None, False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f4, 1), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f4, 1), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f15, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f16, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f7, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f17, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f9, 1), (), (), ())),
-    'parts (00000 (forward, (gated), mlp), ((separate_activation, False)), elements)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', 'rows', None, False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f4, 1), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f4, 1), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f15, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f18, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f7, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f17, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f9, 1), (), (), ())),
+    'parts (00000 (forward, (), mlp), ((separate_activation, False)), B)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', 'rows', None, False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f4, 3), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f4, 3), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f5, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f6, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f7, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f8, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f9, 1), (), (), ())),
+    'parts (00000 (forward, (), mlp), ((separate_activation, False)), elements)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', 'rows', None, False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f4, 3), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f4, 3), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f5, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f10, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f7, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f8, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f9, 1), (), (), ())),
+    'quantities (00000 (backward, (), mlp), ())': ('!CompiledQuantities', ('dY', 'W_down', 'dH', 'U', 'H', 'dU', 'W_up', 'X', ), ('dH', 'H', 'dU', 'dW_down', 'dX', 'dW_up', ), ('block_m', 'block_n', 'block_k', ), (), 5, ('!Formulas', ("#", f11, 33), (), (), ('block_m', 'block_n', 'block_k', )), None),
+    'demands (00000 (backward, (), mlp), ())': ('!Demands', (('!FoldedKernel', 'dH', (('row', 'hidden', 'column', ), ), (('dY', False, False, ), ('W_down', False, False, ), ('dH', False, False, ), ), None, False), ('!FoldedKernel', 'dU, H', (), (('dH', False, False, ), ('U', False, False, ), ('H', False, False, ), ('dU', False, False, ), ), None, False), ('!FoldedKernel', 'dW_down', (('hidden', 'column', 'row', ), ), (('H', False, False, ), ('dY', False, False, ), ('dW_down', False, False, ), ), None, False), ('!FoldedKernel', 'dX', (('row', 'term', 'hidden', ), ), (('dU', False, False, ), ('W_up', False, False, ), ('dX', False, False, ), ), None, False), ('!FoldedKernel', 'dW_up', (('term', 'hidden', 'row', ), ), (('X', False, False, ), ('dU', False, False, ), ('dW_up', False, False, ), ), None, False), ), ('!Formulas', ("#", f12, 107), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f13, 22), (), (), ('block_m', 'block_n', 'block_k', )), (), ('block_m', 'block_n', 'block_k', )),
+    'compulsory (00000 (backward, (), mlp), ((separate_activation, False)))': ('!Formulas', ("#", f14, 2), (), (), ()),
+    'parts (00000 (backward, (), mlp), (), B)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', '', ('!Formulas', ("#", f15, 4), (), (), ()), False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f4, 3), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f15, 4), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f16, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f17, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f18, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f18, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f19, 1), (), (), ())),
+    'parts (00000 (backward, (), mlp), (), elements)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', '', ('!Formulas', ("#", f15, 4), (), (), ()), False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f4, 3), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f15, 4), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f16, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f10, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f18, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f18, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f20, 1), (), (), ())),
+    'quantities (00000 (forward, (gated), mlp), ((separate_activation, False)))': ('!CompiledQuantities', ('X', 'W_gate', 'W_up', 'H', 'W_down', ), ('H', 'Y', ), ('block_m', 'block_n', 'block_k', ), (), 2, ('!Formulas', ("#", f21, 20), (), (), ('block_m', 'block_n', 'block_k', )), None),
+    'demands (00000 (forward, (gated), mlp), ((separate_activation, False)))': ('!Demands', (('!FoldedKernel', 'H = act(X W_gate) * (X W_up)', (('row', 'hidden', 'term', ), ('row', 'hidden', 'term', ), ), (('X', False, False, ), ('W_gate', False, False, ), ('W_up', False, False, ), ('H', False, False, ), ), None, False), ('!FoldedKernel', 'Y = H W_down', (('row', 'column', 'hidden', ), ), (('H', False, False, ), ('W_down', False, False, ), ('Y', False, False, ), ), None, False), ), ('!Formulas', ("#", f22, 46), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f23, 13), (), (), ('block_m', 'block_n', 'block_k', )), (), ('block_m', 'block_n', 'block_k', )),
+    'compulsory (00000 (forward, (gated), mlp), ((separate_activation, False)))': ('!Formulas', ("#", f24, 2), (), (), ()),
+    'parts (00000 (forward, (gated), mlp), ((separate_activation, False)), B)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', 'rows', None, False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f4, 3), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f4, 3), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f25, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f26, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f7, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f27, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f9, 1), (), (), ())),
+    'parts (00000 (forward, (gated), mlp), ((separate_activation, False)), elements)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', 'rows', None, False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f4, 3), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f4, 3), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f25, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f28, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f7, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f27, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f9, 1), (), (), ())),
+    'quantities (00000 (backward, (gated), mlp), ())': ('!CompiledQuantities', ('dY', 'W_down', 'dH', 'GU', 'H', 'dGU', 'W_gate_up', 'X', ), ('dH', 'H', 'dGU', 'dW_down', 'dX', 'dW_gate_up', ), ('block_m', 'block_n', 'block_k', ), (), 5, ('!Formulas', ("#", f29, 33), (), (), ('block_m', 'block_n', 'block_k', )), None),
+    'demands (00000 (backward, (gated), mlp), ())': ('!Demands', (('!FoldedKernel', 'dH', (('row', 'hidden', 'column', ), ), (('dY', False, False, ), ('W_down', False, False, ), ('dH', False, False, ), ), None, False), ('!FoldedKernel', 'dGU, H', (), (('dH', False, False, ), ('GU', False, False, ), ('H', False, False, ), ('dGU', False, False, ), ), None, False), ('!FoldedKernel', 'dW_down', (('hidden', 'column', 'row', ), ), (('H', False, False, ), ('dY', False, False, ), ('dW_down', False, False, ), ), None, False), ('!FoldedKernel', 'dX', (('row', 'term', 'joined', ), ), (('dGU', False, False, ), ('W_gate_up', False, False, ), ('dX', False, False, ), ), None, False), ('!FoldedKernel', 'dW_gate_up', (('term', 'joined', 'row', ), ), (('X', False, False, ), ('dGU', False, False, ), ('dW_gate_up', False, False, ), ), None, False), ), ('!Formulas', ("#", f30, 107), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f13, 22), (), (), ('block_m', 'block_n', 'block_k', )), (), ('block_m', 'block_n', 'block_k', )),
+    'compulsory (00000 (backward, (gated), mlp), ((separate_activation, False)))': ('!Formulas', ("#", f31, 2), (), (), ()),
+    'parts (00000 (backward, (gated), mlp), (), B)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', '', ('!Formulas', ("#", f15, 4), (), (), ()), False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f32, 3), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f33, 4), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f34, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f17, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f35, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f35, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f36, 1), (), (), ())),
+    'parts (00000 (backward, (gated), mlp), (), elements)': ('!Parts', (('!PartFormulas', ('block_m', 'block_n', ), (('!CutAxis', 'block_m', '', ('!Formulas', ("#", f15, 4), (), (), ()), False), ('!CutAxis', 'block_n', '', ('!Formulas', ("#", f32, 3), (), (), ()), False), ('!CutAxis', 'block_k', '', ('!Formulas', ("#", f33, 4), (), (), ()), False), ), False, False, False, True, ('block_k', ), ('!Formulas', ("#", f34, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f10, 1), (), (), ('block_m', 'block_n', 'block_k', )), ('!Formulas', ("#", f35, 1), (), (), ('block_m', 'block_n', )), ('!Formulas', ("#", f35, 1), (), (), ('block_m', 'block_n', ))), ), ('!Formulas', ("#", f37, 1), (), (), ())),
 }
