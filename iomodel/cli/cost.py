@@ -12,6 +12,7 @@ from iomodel.cli.masks import mask as typed_mask
 from iomodel.cli.options import ALGORITHM, KIND, OF_LAYER, OF_RECURRENCE, TILE, WORKLOAD, Algorithm, Json
 from iomodel.cli.output import emit
 from iomodel.cli.signature import with_options
+from iomodel.errors import InputError
 from iomodel.nests.feature_names import FEATURE_NAMES
 
 TILE_NAMES = [parameter.name for parameter in TILE]
@@ -45,6 +46,9 @@ def formula(
             "--leading", help="Tiles of least traffic and its leading term in N, d and M.", rich_help_panel="Output"
         ),
     ] = False,
+    aligned: Annotated[
+        bool, typer.Option("--aligned", help="Write terms one under another.", rich_help_panel="Output")
+    ] = False,
     json: Json = False,
     **arguments: Any,
 ) -> None:
@@ -56,7 +60,10 @@ def formula(
     from iomodel.counting.expressions import expressions
     from iomodel.counting.expressions_text import readable
     from iomodel.counting.optimum import optimum
+    from iomodel.counting.stacked_terms import stacked
 
+    if aligned and (json or latex):
+        raise InputError(f"aligned: given with {'latex' if latex else 'json'}; allowed: for formulas as text")
     direction = arguments["direction"] or "forward"
     chosen = {
         **values.options(arguments, list_algorithms()),
@@ -64,11 +71,15 @@ def formula(
     }
     if leading:
         best = optimum(algorithm, typed_mask(arguments), direction, **chosen)
-        emit(best.latex() if latex else best if json else str(best), json and not latex)
+        emit(
+            best.latex() if latex else best if json else stacked(str(best)) if aligned else str(best),
+            json and not latex,
+        )
         return
     formulas = expressions(algorithm, typed_mask(arguments), direction, **chosen)
     formulas = formulas.square() if square else formulas
     if json:
         emit({**formulas.to_dict(), "latex": formulas.latex()} if latex else formulas, as_json=True)
     else:
-        emit(formulas.latex() if latex else readable(formulas))
+        text = formulas.latex() if latex else readable(formulas)
+        emit(stacked(text) if aligned else text)

@@ -19,6 +19,7 @@ from iomodel.cli.app import main
 from iomodel.cli.masks import BELONGS, MASKS
 from iomodel.cli.options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
 from iomodel.counting.expressions_text import readable, shared
+from iomodel.counting.stacked_terms import stacked
 from iomodel.nests.alphabet import (
     ALPHABET,
     ATTENTION_TILES,
@@ -368,6 +369,14 @@ def test_formulas_of_a_square_call_and_their_leading_term(answer):
     assert e.hbm_bytes.subs({**point, iomodel.nests.symbols.N: 37}).doit() == counted.hbm_bytes
 
 
+@pytest.mark.parametrize("options", ["", " --leading"])
+def test_aligned_formulas_differ_in_white_space_alone(answer, options):
+    for line in ("formula flash2 --mask causal", "formula flash2 --direction backward"):
+        plain, aligned = answer(line + options), answer(f"{line}{options} --aligned")
+        assert "".join(aligned.split()) == "".join(plain.split())
+        assert len(aligned.splitlines()) > len(plain.splitlines())
+
+
 SHOWN = [
     (name, mask)
     for name in iomodel.list_algorithms()
@@ -396,7 +405,19 @@ def readable_is_exact(formulas, longest=600):
         values[name] = number(part, values, named)
     for text, expr in zip(answers, exact, strict=True):
         assert number(text, values, named) == number(expr, point, plain) >= 0
+        broken = stacked(f"name = {text}")
+        assert "".join(broken.split()) == "".join(f"name = {text}".split())
+        assert continued(broken.splitlines())
     assert max(len(str(text)) for text in [*answers, *definitions.values()]) < longest
+
+
+def continued(lines):
+    """Check that each line after the first starts with a sign, or follows a comma, right of the name."""
+    pairs = list(zip(lines, lines[1:], strict=False))
+    return all(
+        line.startswith("       ") and (line.lstrip()[:2] in ("+ ", "- ") or above.endswith(","))
+        for above, line in pairs
+    )
 
 
 def test_readable_names_every_letter_it_uses():
@@ -479,6 +500,8 @@ BAD = {
     "formula flash4": "algorithm: 'flash4' is unknown; did you mean 'flash",
     "formula flash2 --direction up": "direction: 'up' is unknown; allowed: forward",
     "formula tiled_query --direction backward": "direction: 'backward' given; allowed: forward, because tiled_query",
+    "formula flash2 --aligned --json": "aligned: given with json; allowed: for formulas as text",
+    "formula flash2 --aligned --latex": "aligned: given with latex; allowed: for formulas as text",
     "formula small_cache --bias": "bias: given; allowed: not with small_cache",
     "formula flash2 --page-size 4": "No such option: --page-size",
     "formula split_kv --splits 0": "splits: 0 given; allowed: an integer from 1",
