@@ -9,6 +9,7 @@ from iomodel.plots.canvas import save
 from iomodel.plots.crossover import crossover
 from iomodel.plots.feasible import feasible_tiles
 from iomodel.plots.pareto import pareto
+from iomodel.plots.parity import parity
 from iomodel.plots.roofline import Point, roofline
 from iomodel.plots.roofs import Roofs, roofs
 from iomodel.plots.staircase import staircase
@@ -22,6 +23,7 @@ __all__ = [
     "crossover",
     "feasible_tiles",
     "pareto",
+    "parity",
     "roofline",
     "roofs",
     "save",

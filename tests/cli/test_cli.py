@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from runpy import run_path
 
@@ -413,7 +414,7 @@ def readable_is_exact(formulas, longest=600):
 
 def continued(lines):
     """Check that each line after the first starts with a sign, or follows a comma, right of the name."""
-    pairs = list(zip(lines, lines[1:], strict=False))
+    pairs = list(pairwise(lines))
     return all(
         line.startswith("       ") and (line.lstrip()[:2] in ("+ ", "- ") or above.endswith(","))
         for above, line in pairs
