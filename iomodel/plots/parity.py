@@ -145,7 +145,7 @@ def _numbers(name: str, values: object) -> np.ndarray[Any, Any]:
 
 def _labels(name: str, values: object, count: int) -> list[str]:
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-        raise InputError(f"{name}: {shown(values)} given; allowed: a list of names, one per row")
+        raise InputError(f"{name}: {shown(values)} given; allowed: a list of {count} names, one per row")
     wrong = next((value for value in values if not isinstance(value, str)), None)
     if wrong is not None or len(values) != count:
         given = f"{len(values)} names" if wrong is None else shown(wrong)
