@@ -7,7 +7,9 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 ROOT = str(DOCS.parent)
 sys.path[:0] = [ROOT, str(DOCS / "_ext")]  # autodoc; our own extensions
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))  # notebook kernels
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [ROOT, str(DOCS / "_ext"), os.environ.get("PYTHONPATH")])
+)  # notebook kernels
 
 project = "iomodel"
 author = "iomodel contributors"

@@ -8,6 +8,7 @@ from iomodel.plots.breakdown import breakdown
 from iomodel.plots.canvas import save
 from iomodel.plots.crossover import crossover
 from iomodel.plots.feasible import feasible_tiles
+from iomodel.plots.moves import moves
 from iomodel.plots.pareto import pareto
 from iomodel.plots.parity import parity
 from iomodel.plots.roofline import Point, roofline
@@ -22,6 +23,7 @@ __all__ = [
     "breakdown",
     "crossover",
     "feasible_tiles",
+    "moves",
     "pareto",
     "parity",
     "roofline",

@@ -3,6 +3,7 @@
 import importlib
 import re
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
@@ -115,6 +116,16 @@ def test_every_algorithm_has_a_page(name: str) -> None:
     text = read(f"algorithms/{name}.md")
     identifiers = set(re.findall(r"arXiv:\d{4}\.\d{4,5}", iomodel.algorithms.algorithm(name).cite))
     assert identifiers <= set(re.findall(r"arXiv:\d{4}\.\d{4,5}", text)), "the page cites the source"
+
+
+@pytest.mark.parametrize("name", WITH_PAGES)
+def test_the_page_of_an_algorithm_draws_its_moves(name: str) -> None:
+    drawings = run_path(str(DOCS / "_ext" / "drawings.py"))
+    if f'drawings.moves("{name}")' in read(f"algorithms/{name}.md"):
+        assert 4 < drawings["trace"](name).count < 10_000
+    else:
+        with pytest.raises(iomodel.InputError, match="cuts no call into pieces"):
+            drawings["trace"](name)
 
 
 def test_every_page_of_the_algorithms_is_of_an_algorithm() -> None:

@@ -1,0 +1,48 @@
+"""The drawings on the pages of the algorithms: small calls whose schedules can be seen, and shipped tiles on a chip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import iomodel
+from iomodel import plots
+from iomodel.algorithms import algorithm
+from iomodel.counting.bound_call import BoundCall
+
+TILE = 16
+"""Rows of every tile of a drawing."""
+CALLS: dict[str, Any] = {
+    "attention": iomodel.Attention(q_len=64, head_dim=16),
+    "linear": iomodel.Linear(rows=64, in_features=64, out_features=64),
+    "mlp": iomodel.MLP(rows=32, in_features=32, hidden_features=64, gated=True),
+    "recurrence": iomodel.Recurrence(tokens=64, heads=1, head_dim=16, value_dim=16, delta=True, gate="head"),
+    "cross_entropy": iomodel.CrossEntropy(rows=32, in_features=32, vocab_size=64),
+}
+"""The call of each kind of workload: four tiles along its longest axis."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "dsa": {"index_heads": 2, "index_dim": 8, "top_k": 16},
+    "linformer": {"projected": 16},
+    "loki": {"rank": 8, "top_k": 16},
+    "nsa": {"compress_block": 8, "compress_stride": 8, "select_block": 8, "selected": 2, "local": 16},
+    "performer": {"features": 16},
+    "routing_transformer": {"clusters": 4},
+    "sparse_transformer": {"stride": 16, "summary": 4},
+    "split_kv": {"splits": 2},
+}
+"""Options that suit so short a call."""
+
+
+def trace(name: str, direction: str | None = None) -> iomodel.studies.trace.trace.Trace:
+    """Trace the small call of an algorithm."""
+    declaration, options = algorithm(name), OPTIONS.get(name, {})
+    call = CALLS[declaration.answers]
+    if declaration.answers == "attention":
+        mask = (declaration.masks or ("full",))[0]
+        call = call.model_copy(update={"direction": direction or declaration.directions[0], "mask": mask})
+    tiles = dict.fromkeys(BoundCall.bind(name, call, options, tiled=True).tiles, TILE)
+    return iomodel.trace(name, call, tiles=tiles, **options)
+
+
+def moves(name: str, direction: str | None = None) -> Any:
+    """Draw the moves of the small call of an algorithm."""
+    return plots.moves(trace(name, direction))
