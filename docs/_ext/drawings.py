@@ -46,3 +46,8 @@ def trace(name: str, direction: str | None = None) -> iomodel.studies.trace.trac
 def moves(name: str, direction: str | None = None) -> Any:
     """Draw the moves of the small call of an algorithm."""
     return plots.moves(trace(name, direction))
+
+
+def on_chip(name: str, device: str) -> Any:
+    """Draw the shipped tile of an algorithm for rows of 128 elements."""
+    return plots.on_chip(name, iomodel.Attention(heads=32, q_len=8192, head_dim=128, mask="causal"), device)

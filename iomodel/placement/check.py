@@ -142,12 +142,20 @@ def check(
     sizes = bound.sizes(launch_sizes)
     if not chosen.residency:
         return _textbook(algorithm, call, device, bound.at(sizes), implementation is None)
-    candidates = placements(bound.algorithm, call, device, chosen, dict(bound.structure), bound.kind)
-    launches = [(placement, launch) for placement in candidates for launch in _launches(placement, launch_sizes)]
-    if not launches:
-        given: dict[str, Any] = {name: launch_sizes[name] for name in ("warps", "stages") if name in launch_sizes}
-        raise refused_launch(given, [launch for placement in candidates for launch in placement.launches()])
+    launches = launches_at(bound, call, device, chosen, launch_sizes)
     return min((checked(*launch, algorithm, call, sizes) for launch in launches), key=excess)
+
+
+def launches_at(
+    bound: BoundCall, call: Attention, device: Hardware, implementation: Implementation, sizes: Mapping[str, Any]
+) -> list[tuple[Placement, Launch]]:
+    """List the launches of an implementation with the given warps and stages; InputError if there are none."""
+    candidates = placements(bound.algorithm, call, device, implementation, dict(bound.structure), bound.kind)
+    launches = [(placement, launch) for placement in candidates for launch in _launches(placement, sizes)]
+    if not launches:
+        given: dict[str, Any] = {name: sizes[name] for name in ("warps", "stages") if name in sizes}
+        raise refused_launch(given, [launch for placement in candidates for launch in placement.launches()])
+    return launches
 
 
 def _textbook(algorithm: AlgorithmLike, call: Attention, device: Hardware, cost: Cost, assumed: bool) -> Check:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,24 @@ def compiled_placement(
     algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...], residency: Residency
 ) -> PlacementFormulas:
     """Compile the bytes that a residency takes in shared memory, tensor memory and registers."""
+    names, sizes = tile_sizes(algorithm, kind, options)
+
+    def held(phase: Sequence[Fragment]) -> Expr:
+        return Add(*(fragment_bytes(part, sizes) for part in phase))
+
+    inputs = (*names, "stages", "warps")
+    memories = [
+        ceiling(Add(*(stored_bytes(part, sizes) for part in parts))) for parts in (residency.shared, residency.tensor)
+    ]
+    shared = compile_formulas(memories, (), inputs)
+    registers = compile_formulas([ceiling(Max(Integer(0), *map(held, residency.phases)))], (), inputs)
+    return PlacementFormulas(shared, registers, names)
+
+
+def tile_sizes(
+    algorithm: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...]
+) -> tuple[tuple[str, str], dict[str, Expr]]:
+    """Return the names of the two tiles of an algorithm, and the size of each buffer [elements]."""
     chosen = dict(options)
     nest = declared(algorithm, replace(kind, features=()), chosen)
     sizes = on_chip(nest, View(kind.mask, chosen["packed"]))
@@ -33,21 +51,19 @@ def compiled_placement(
     )
     if len(tiles) != 2:
         raise DeclarationError(f"{algorithm}: a residency is of a kernel with two tiles; found {tiles}")
-    names = (NAME_OF[tiles[0]], NAME_OF[tiles[1]])
+    return (NAME_OF[tiles[0]], NAME_OF[tiles[1]]), sizes
 
-    def stored(part: Shared | Reused) -> Expr:
-        if isinstance(part, Reused):
-            return Max(*(Add(*map(stored, group)) for group in part.groups))
-        return part.copies * sizes[part.tensor.name] * in_bytes(part.dtype or part.tensor.dtype)
 
-    def held(phase: Sequence[Fragment]) -> Expr:
-        return Add(*(part.share * sizes[part.tensor.name] * in_bytes(part.dtype) for part in phase))
+def stored_bytes(part: Shared | Reused, sizes: Mapping[str, Expr]) -> Expr:
+    """Weigh a part of shared or tensor memory; the largest of groups that use it in turn counts [B]."""
+    if isinstance(part, Reused):
+        return Max(*(Add(*(stored_bytes(tile, sizes) for tile in group)) for group in part.groups))
+    return part.copies * sizes[part.tensor.name] * in_bytes(part.dtype or part.tensor.dtype)
 
-    inputs = (*names, "stages", "warps")
-    memories = [ceiling(Add(*map(stored, tiles))) for tiles in (residency.shared, residency.tensor)]
-    shared = compile_formulas(memories, (), inputs)
-    registers = compile_formulas([ceiling(Max(Integer(0), *map(held, residency.phases)))], (), inputs)
-    return PlacementFormulas(shared, registers, names)
+
+def fragment_bytes(part: Fragment, sizes: Mapping[str, Expr]) -> Expr:
+    """Weigh a tile in the registers of all computing warps [B]."""
+    return part.share * sizes[part.tensor.name] * in_bytes(part.dtype)
 
 
 def on_chip(nest: Nest, view: View) -> dict[str, Expr]:

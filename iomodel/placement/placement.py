@@ -179,12 +179,23 @@ class Placement:
 
         If the warps pad tiles, the layout with the least padding is taken.
         """
-        sizes = [(query, key)]
-        if self.residency.padded:
-            steps = map(self._steps, self.layouts(warps))
-            sizes = [(-(-query // rows) * rows, -(-key // columns) * columns) for rows, columns in steps]
-        held = smaller(*(self._at(self.registers, (*size, 1, warps))[0] for size in sizes))
+        held = smaller(
+            *(self._at(self.registers, (*size, 1, warps))[0] for size in self._padded_tiles(query, key, warps))
+        )
         return -(-held // (4 * self.device.warp * warps)) + self.residency.overhead
+
+    def held_rows(self, query: int, key: int, warps: int) -> tuple[int, int]:
+        """Return the tile that registers hold: with the padding of the layout that pads least [rows]."""
+        return min(
+            self._padded_tiles(query, key, warps), key=lambda size: self._at(self.registers, (*size, 1, warps))[0]
+        )
+
+    def _padded_tiles(self, query: Any, key: Any, warps: int) -> list[tuple[Any, Any]]:
+        """List the tile as each layout of the warps pads it; the tile alone where warps pad none."""
+        if not self.residency.padded:
+            return [(query, key)]
+        steps = map(self._steps, self.layouts(warps))
+        return [(-(-query // rows) * rows, -(-key // columns) * columns) for rows, columns in steps]
 
     def blocks(self, shared: int, registers: int, warps: int, columns: int = 0) -> tuple[int, str]:
         """Compute the concurrent blocks per SM, and the resource that limits them."""

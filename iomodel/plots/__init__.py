@@ -9,6 +9,7 @@ from iomodel.plots.canvas import save
 from iomodel.plots.crossover import crossover
 from iomodel.plots.feasible import feasible_tiles
 from iomodel.plots.moves import moves
+from iomodel.plots.on_chip import on_chip
 from iomodel.plots.pareto import pareto
 from iomodel.plots.parity import parity
 from iomodel.plots.roofline import Point, roofline
@@ -24,6 +25,7 @@ __all__ = [
     "crossover",
     "feasible_tiles",
     "moves",
+    "on_chip",
     "pareto",
     "parity",
     "roofline",

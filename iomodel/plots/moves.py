@@ -25,7 +25,7 @@ LANE, GAP = 1.0, 0.35
 """Height of the lane of a tensor, and the gap to the next."""
 LETTERS = 110
 """Letters of a kernel's title that fit in the width of the axes."""
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "read": {"facecolor": COLOURS[0], "edgecolor": COLOURS[0]},
     "write": {"facecolor": "white", "edgecolor": COLOURS[1], "hatch": "//////"},
     "read and write": {"facecolor": "#F3D9E7", "edgecolor": COLOURS[3], "hatch": "xxxxx"},
@@ -152,7 +152,7 @@ def _lane(axes: Any, top: float, boxes: Sequence[Move], total: int) -> None:
         corners = np.stack([np.stack([left, upper], 1), np.stack([right, upper], 1),
                             np.stack([right, lower], 1), np.stack([left, lower], 1)], 1)  # fmt: skip
         thin = 0.3 if len(own) > 200 or (right - left).mean() < total / 300 else 0.7
-        axes.add_collection(PolyCollection(corners, linewidth=thin, zorder=2, gid=f"{kind} {own[0].tensor}", **style))
+        axes.add_collection(PolyCollection(list(corners), linewidth=thin, zorder=2, gid=f"{kind} {own[0].tensor}", **style))
 
 
 def _times(events: Sequence[Event], tensor: str, size: int) -> str:

@@ -1,0 +1,147 @@
+"""Drawing of a thread block on chip: the buffers in shared memory, registers and tensor memory, to scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from iomodel.algorithms import AlgorithmLike
+from iomodel.devices.device import Hardware
+from iomodel.nests.implementation import Implementation
+from iomodel.placement.contents import Contents, Part, contents
+from iomodel.placement.limits import COLUMN
+from iomodel.plots import words
+from iomodel.plots.canvas import COLOURS, GREY, figure, subtitle
+from iomodel.workloads.attention import Attention
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+OTHER, FREE = "#B8B8B8", "#F7F7F7"
+LETTER = 0.011
+"""Width of a letter, as a share of a bar [-]."""
+
+
+class Bar(NamedTuple):
+    """One memory: its title, its contents, its use and its limit, and the text of a size."""
+
+    title: str
+    parts: Sequence[Part]
+    used: float
+    limit: float
+    unit: str
+
+
+def on_chip(
+    algorithm: AlgorithmLike,
+    workload: Attention,
+    hardware: Hardware | str,
+    tiles: Mapping[str, int] | None = None,
+    implementation: str | Implementation | None = None,
+    **options: Any,
+) -> Figure:
+    """Draw the buffers of a thread block in shared memory, registers and tensor memory, each to scale.
+
+    Parameters
+    ----------
+    algorithm : str or Algorithm
+        An algorithm with kernels for the call.
+    workload : Attention
+        The attention call.
+    hardware : Hardware or str
+        The device.
+    tiles : mapping of tile name to int, optional
+        As for :func:`iomodel.check`; by default the tile that the kernels ship.
+    implementation : str or Implementation, optional
+        The kernels, by default the first that run the call there.
+    **options
+        Options of the algorithm.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A bar for each memory, as long as its limit; the registers of a thread have a bar for each phase of the inner
+        loop. Buffers that use the same storage in turn share a box.
+
+    Raises
+    ------
+    UnknownNameError, InputError, SpecError
+        As for :func:`iomodel.check`; no tile is given and none is shipped; the kernels have no layout; matplotlib is
+        missing.
+
+    Examples
+    --------
+    >>> import iomodel
+    >>> from iomodel import plots
+    >>> picture = plots.on_chip("flash2", iomodel.Attention(q_len=4096, head_dim=128), "h100-sxm5")  # doctest: +SKIP
+    """
+    held = contents(algorithm, workload, hardware, tiles, implementation, **options)
+    bars = _bars(held)
+    check = held.check
+    picture = figure(f"{check.algorithm}: {words.tiles(check.tiles)} on {check.device}", 8.4, 1.3 + 0.62 * len(bars))
+    axes = picture.add_subplot()
+    axes.set_facecolor("white")
+    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    names = dict.fromkeys(part.name for bar in bars for part in bar.parts if part.name != "other")
+    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
+    for row, bar in enumerate(bars):
+        _draw(axes, row, bar, colours)
+    axes.set(xlim=(0, 1), ylim=(len(bars) - 0.4, -0.5))
+    axes.set_yticks(range(len(bars)), [bar.title for bar in bars], fontsize=9)
+    axes.tick_params(length=0, labelbottom=False)
+    subtitle(axes, f"{words.call(check.workload)}; {check.residency}")
+    return picture
+
+
+def _bars(held: Contents) -> list[Bar]:
+    """List the memories with contents."""
+    use = held.check.resources
+    shared = use["shared memory"]
+    bars = [Bar("shared memory\nof a block", held.shared, shared.used, shared.limit, "B")]
+    registers = use["registers"]
+    for number, phase in enumerate(held.registers, 1):
+        title = "registers\nof a thread" + (f", phase {number}" if len(held.registers) > 1 else "")
+        parts = [*phase, Part("other", held.overhead)]
+        bars.append(Bar(title, parts, sum(part.size for part in parts), registers.limit, ""))
+    if "tensor memory" in use:
+        columns = [Part(part.name, part.size / COLUMN, part.instead) for part in held.tensor]
+        tensor = use["tensor memory"]
+        bars.append(Bar("tensor memory\nof an SM", columns, tensor.used, tensor.limit, "columns"))
+    return bars
+
+
+def _size(value: float, unit: str) -> str:
+    return words.memory(value) if unit == "B" else f"{value:,.4g} {unit}".strip()
+
+
+def _draw(axes: Any, row: int, bar: Bar, colours: Mapping[str, str]) -> None:
+    """Draw the limit as a frame, and the buffers from the left; a use beyond the limit extends the scale."""
+    scale = max(bar.limit, bar.used)
+    axes.barh(row, bar.limit / scale, height=0.62, facecolor=FREE, edgecolor=GREY, linewidth=0.8, zorder=1,
+              gid=f"limit {row}")  # fmt: skip
+    left = 0.0
+    for part in bar.parts:
+        width = part.size / scale
+        colour = colours.get(part.name, OTHER)
+        axes.barh(row, width, left=left, height=0.62, facecolor=colour, edgecolor="white", linewidth=1.0, zorder=2,
+                  hatch="" if part.name in colours else "////", gid=f"part {row} {part.name}")  # fmt: skip
+        lines = ["/".join((part.name, *part.instead)), _size(part.size, bar.unit)]
+        style = {"ha": "center", "parse_math": False, "zorder": 3}
+        if width > LETTER * max(map(len, lines)):
+            axes.annotate(
+                "\n".join(lines), (left + width / 2, row), va="center", fontsize=8, color=_ink(colour), **style
+            )
+        elif width:
+            axes.annotate(" ".join(lines), (left + width / 2, row + 0.33), va="top", fontsize=7, color=GREY, **style)
+        left += width
+    over = bar.used > bar.limit
+    used = _size(bar.used, "B") if bar.unit == "B" else f"{bar.used:,.4g}"
+    text = f"{used} of {_size(bar.limit, bar.unit)}" + (", too much" if over else "")
+    axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), xytext=(8, 0), textcoords="offset points",
+                  va="center", fontsize=8.5, color=GREY, fontweight="bold" if over else "normal")  # fmt: skip
+
+
+def _ink(colour: str) -> str:
+    """Choose black or white letters for a ground."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "white"
