@@ -152,7 +152,9 @@ def _lane(axes: Any, top: float, boxes: Sequence[Move], total: int) -> None:
         corners = np.stack([np.stack([left, upper], 1), np.stack([right, upper], 1),
                             np.stack([right, lower], 1), np.stack([left, lower], 1)], 1)  # fmt: skip
         thin = 0.3 if len(own) > 200 or (right - left).mean() < total / 300 else 0.7
-        axes.add_collection(PolyCollection(list(corners), linewidth=thin, zorder=2, gid=f"{kind} {own[0].tensor}", **style))
+        axes.add_collection(
+            PolyCollection(list(corners), linewidth=thin, zorder=2, gid=f"{kind} {own[0].tensor}", **style)
+        )
 
 
 def _times(events: Sequence[Event], tensor: str, size: int) -> str:

@@ -83,7 +83,7 @@ def on_chip(
     axes.set_facecolor("white")
     axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
     names = dict.fromkeys(part.name for bar in bars for part in bar.parts if part.name != "other")
-    colours = {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
+    colours = {name: _tint(COLOURS[place % len(COLOURS)]) for place, name in enumerate(names)}
     for row, bar in enumerate(bars):
         _draw(axes, row, bar, colours)
     axes.set(xlim=(0, 1), ylim=(len(bars) - 0.4, -0.5))
@@ -141,7 +141,13 @@ def _draw(axes: Any, row: int, bar: Bar, colours: Mapping[str, str]) -> None:
                   va="center", fontsize=8.5, color=GREY, fontweight="bold" if over else "normal")  # fmt: skip
 
 
+def _tint(colour: str) -> str:
+    """Mix a colour with as much white, so that dark letters are legible on it."""
+    return "#" + "".join(f"{(int(colour[place : place + 2], 16) + 255) // 2:02X}" for place in (1, 3, 5))
+
+
 def _ink(colour: str) -> str:
-    """Choose black or white letters for a ground."""
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
-    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "white"
+    """Choose the ink for a light ground: a dark shade of it."""
+    parts = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    hue = [part - min(parts) for part in parts]
+    return "#" + "".join(f"{66 * part // max(1, max(hue)):02X}" for part in hue)

@@ -1,0 +1,51 @@
+"""A dark twin of every drawn picture: black and grey ink becomes white, the paper transparent, colours stay."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from sphinx.application import Sphinx
+
+IMAGE = re.compile(r'<img (?P<before>[^>]*)src="(?P<folder>[^"]*_images/)(?P<name>[\w-]+)\.png"(?P<after>[^>]*)>')
+TWIN = '<img {before}class="only-light" src="{folder}{name}.png"{after}><img {before}class="only-dark" src="{folder}{name}-dark.png"{after}>'
+GREY, COLOUR = 0.06, 0.22
+"""Saturation up to which ink is turned to white, and from which it is kept [-]."""
+
+
+def darkened(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Take the white paper out of a picture, and turn black and grey ink to white; RGB in, RGBA out, from 0 to 1."""
+    least = pixels.min(axis=-1, keepdims=True)
+    opaque = np.maximum(1 - least, 1e-6)
+    kept = np.clip(((pixels.max(axis=-1, keepdims=True) - least) / opaque - GREY) / (COLOUR - GREY), 0, 1)
+    alpha = np.maximum(np.minimum(1, (1 + kept) * (1 - least)), 1e-6)  # a light colour stays light
+    ink = (pixels - (1 - alpha)) / alpha
+    return np.concatenate([kept * ink + (1 - kept), alpha], axis=-1)
+
+
+def add_twins(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], doctree: object) -> None:
+    """Put a dark picture beside each light one; the theme shows one of the two."""
+    if doctree is not None:
+        context["body"] = IMAGE.sub(lambda image: TWIN.format(**image.groupdict()), context["body"])
+
+
+def write_twins(app: Sphinx, exception: Exception | None) -> None:
+    """Write the dark pictures beside the light ones, those that are older or missing."""
+    if exception is not None or app.builder.format != "html":
+        return
+    for light in Path(app.outdir, "_images").glob("*.png"):
+        dark = light.with_name(f"{light.stem}-dark.png")
+        if light.stem.endswith("-dark") or (dark.exists() and dark.stat().st_mtime >= light.stat().st_mtime):
+            continue
+        with Image.open(light) as image:
+            pixels = np.asarray(image.convert("RGB"), dtype=np.float32) / 255
+        Image.fromarray(np.uint8(255 * darkened(pixels) + 0.5), "RGBA").save(dark)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("html-page-context", add_twins)
+    app.connect("build-finished", write_twins)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
