@@ -11,7 +11,10 @@ from PIL import Image
 from sphinx.application import Sphinx
 
 IMAGE = re.compile(r'<img (?P<before>[^>]*)src="(?P<folder>[^"]*_images/)(?P<name>[\w-]+)\.png"(?P<after>[^>]*)>')
-TWIN = '<img {before}class="only-light" src="{folder}{name}.png"{after}><img {before}class="only-dark" src="{folder}{name}-dark.png"{after}>'
+TWIN = (
+    '<img {before}class="only-light" src="{folder}{name}.png"{after}>'
+    '<img {before}class="only-dark" src="{folder}{name}-dark.png"{after}>'
+)
 GREY, COLOUR = 0.06, 0.22
 """Saturation up to which ink is turned to white, and from which it is kept [-]."""
 

@@ -1,20 +1,25 @@
 """Commands of the command line; every result is computed by the library.
 
-Exit codes: 0 for success; 1 with one line if no tile fits; 2 with one line for invalid input; 130 after Ctrl-C; 141 if
+Exit codes: 0 for success; 1 with one line if no tile fits; 2 with one line for invalid input; 70 with one line for an
+error that is not of the input; 130 after Ctrl-C; 141 if
 the reader of a pipe has closed it.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from iomodel.cli.commands import LazyGroup
-from iomodel.cli.output import ReaderLeftError, complain, emit, usage_fault
+from iomodel.cli.output import ReaderLeftError, emit, refuse, usage_fault
 from iomodel.errors import InfeasibleError, InputError, IOModelError
+
+INTERNAL = 70
+"""Exit code of an error that is not of the input."""
 
 app = typer.Typer(
     cls=LazyGroup,
@@ -50,28 +55,32 @@ def _root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; never raises."""
+    as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     try:
-        return _exit_code(app(arguments, prog_name="iomodel", standalone_mode=False))
-    except InfeasibleError as error:
-        complain(error)
-        return 1
-    except IOModelError as error:
-        complain(error)
-        return 2
+        try:
+            return _exit_code(app(arguments, prog_name="iomodel", standalone_mode=False))
+        except (ReaderLeftError, KeyboardInterrupt, typer.Abort):
+            raise
+        except Exception as error:
+            code, kind, message = _refusal(error)
+            if code == INTERNAL and "IOMODEL_TRACEBACK" in os.environ:
+                raise
+            refuse(message, kind, as_json)
+            return code
     except ReaderLeftError:
         return 141
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except Exception as error:
-        if hasattr(error, "format_message"):  # from the option parser: click, or typer's copy of it
-            complain(usage_fault(error))
-            return 2
-        if "IOMODEL_TRACEBACK" in os.environ:
-            raise
-        complain(
-            f"internal error, {type(error).__name__}: {error}; set IOMODEL_TRACEBACK=1 for details; please report it"
-        )
-        return 70
+
+
+def _refusal(error: Exception) -> tuple[int, str, object]:
+    """Return the exit code of an error, its kind in one word, and its message."""
+    if isinstance(error, IOModelError):
+        return (1 if isinstance(error, InfeasibleError) else 2), error.code, error
+    if hasattr(error, "format_message"):  # from the option parser: click, or typer's copy of it
+        return 2, "usage", usage_fault(error)
+    hint = "set IOMODEL_TRACEBACK=1 for details; please report it"
+    return INTERNAL, "internal", f"internal error, {type(error).__name__}: {error}; {hint}"
 
 
 def _exit_code(returned: object) -> int:

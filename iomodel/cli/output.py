@@ -70,6 +70,13 @@ def complain(message: object) -> None:
     sys.stderr.write(f"iomodel: {shown.encode(encoding, 'backslashreplace').decode(encoding)}\n")
 
 
+def refuse(message: object, kind: str, as_json: bool) -> None:
+    """Print a refusal as one line on stderr, and with `--json` as one object on stdout too."""
+    complain(message)
+    if as_json:
+        emit({"error": {"code": kind, "message": " ".join(str(message).split())}}, as_json=True)
+
+
 def usage_fault(error: Any) -> str:
     """Format an error of the option parser in one line, with the allowed names."""
     message = str(error.format_message()).rstrip(".")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OTHER, FREE = "#B8B8B8", "#F7F7F7"
+LIGHT = 140
+"""Least lightness of a ground, of 255 [-]."""
 LETTER = 0.011
 """Width of a letter, as a share of a bar [-]."""
 
@@ -142,12 +144,18 @@ def _draw(axes: Any, row: int, bar: Bar, colours: Mapping[str, str]) -> None:
 
 
 def _tint(colour: str) -> str:
-    """Mix a colour with as much white, so that dark letters are legible on it."""
-    return "#" + "".join(f"{(int(colour[place : place + 2], 16) + 255) // 2:02X}" for place in (1, 3, 5))
+    """Mix a dark colour with as much white, so that dark letters are legible on it."""
+    red, green, blue = parts = _parts(colour)
+    dark = 0.299 * red + 0.587 * green + 0.114 * blue < LIGHT
+    return "#" + "".join(f"{(part + 255) // 2:02X}" for part in parts) if dark else colour
 
 
 def _ink(colour: str) -> str:
     """Choose the ink for a light ground: a dark shade of it."""
-    parts = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    parts = _parts(colour)
     hue = [part - min(parts) for part in parts]
-    return "#" + "".join(f"{66 * part // max(1, max(hue)):02X}" for part in hue)
+    return "#" + "".join(f"{66 * part // max(1, *hue):02X}" for part in hue)
+
+
+def _parts(colour: str) -> list[int]:
+    return [int(colour[place : place + 2], 16) for place in (1, 3, 5)]

@@ -17,6 +17,7 @@ import iomodel
 from iomodel.algorithms import algorithm, discovered
 from iomodel.cli import options
 from iomodel.cli.app import main
+from iomodel.cli.commands import COMMANDS
 from iomodel.cli.masks import BELONGS, MASKS
 from iomodel.cli.options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
 from iomodel.counting.expressions_text import readable, shared
@@ -569,11 +570,29 @@ def test_bad_input_is_told_in_one_line(run, line, as_json):
     if as_json and line in ("", f"cost flash2 {SHAPE} --block-q"):
         return
     code, out, err = run(line + as_json)
-    assert (code, out) == (2, "")
+    assert code == 2
+    assert refused(out, err) if "--json" in line + as_json else out == ""
     assert err.startswith("iomodel: ")
     assert err.count("\n") == 1
     assert BAD[line] in err
     assert len(err) < 700
+
+
+def refused(out, err):
+    """Check that stdout is one JSON object with the line of stderr."""
+    (told,) = json.loads(out).values()
+    assert set(told) == {"code", "message"}
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in told["message"])
+    return f"iomodel: {shown}\n" == err
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "nothing"])
+@pytest.mark.parametrize("wrong", ["--no-such-option", "flash9 --hardware nothing"])
+def test_a_refusal_with_json_is_json_for_every_command(run, command, wrong):
+    code, out, err = run(f"{command} {wrong} --json")
+    assert code == 2
+    assert refused(out, err)
+    assert run(f"{command} {wrong}")[:2] == (2, "")
 
 
 def test_help_says_what_an_option_takes(answer):
@@ -651,7 +670,9 @@ def test_no_tile_fits(run, command, budget, tmp_path, monkeypatch):
     (tmp_path / "tiny.yaml").write_text(tiny)
     monkeypatch.chdir(tmp_path)
     code, out, err = run(f"{command} {SHAPE} {budget} --json")
-    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert (code, err.count("\n")) == (1, 1)
+    assert refused(out, err)
+    assert json.loads(out)["error"]["code"] == iomodel.InfeasibleError.code
     assert re.search(r"the smallest feasible budget is [\d,]+ (B|elements)", err)
 
 
@@ -663,9 +684,43 @@ def test_a_fault_of_ours_is_one_line_too(run, monkeypatch):
     code, out, err = run("hardware")
     assert (code, out, err.count("\n")) == (70, "", 1)
     assert "internal error, RuntimeError: first second" in err
+    assert json.loads(run("hardware --json --q-len")[1])["error"]["code"] == "usage"
     monkeypatch.setenv("IOMODEL_TRACEBACK", "1")
     with pytest.raises(RuntimeError):
         main(["hardware"])
+
+
+COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3\d|4\d|9\d|10\d)[;m]")
+TABLES = [
+    f"tiles flash2 --hardware h100-sxm5 {SHAPE}",
+    f"tiles flash2 --hardware h100-sxm5 {SHAPE} --map",
+    f"check flash2 --hardware h100-sxm5 {SHAPE} --block-q 128 --block-kv 64",
+    f"cost flash2 {SHAPE} --block-q 128 --block-kv 64",
+    f"compare {SHAPE} --hardware a100-sxm4-80gb",
+    f"estimate flash2 {SHAPE} --hardware h100-sxm5",
+    f"trace flash2 {SHAPE} --hardware sim-a100",
+    f"diagnose flash2 {SHAPE} --hardware h100-sxm5 --measured 1ms",
+    "crossover flash1 standard --head-dim 64 --block-q 64 --block-kv 64 --limit 512",
+    "algorithms", "hardware", "hardware h100-sxm5", "model", "model llama-3-8b",
+    "plan llama-3-8b --hardware h100-sxm5 --prompt 64 --output 8",
+]  # fmt: skip
+"""Commands that print a table."""
+
+
+@pytest.mark.parametrize("line", TABLES)
+def test_tables_have_colours_in_a_terminal_and_none_under_no_color(run, line, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for name, value in {"TERM": "xterm-256color", "COLORTERM": "truecolor"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    code, coloured, _ = run(line)
+    assert code == 0
+    monkeypatch.setenv("NO_COLOR", "1")
+    code, plain, _ = run(line)
+    assert code == 0
+    assert not COLOUR.search(plain)
+    assert re.sub(r"\x1b\[[\d;]*m", "", plain) == re.sub(r"\x1b\[[\d;]*m", "", coloured)
+    assert COLOUR.search(coloured) or line.split()[0] not in ("check", "estimate", "diagnose")
 
 
 def test_interrupted(run, monkeypatch):

@@ -99,7 +99,9 @@ def exit_of(words: Sequence[str]) -> str:
         if "--json" in words and not {"-h", "--help", "--version"} & set(words):
             json.loads(out.getvalue(), parse_constant=_refuse)
     elif code in (1, 2):
-        if out.getvalue():
+        if "--json" in words:
+            json.loads(out.getvalue(), parse_constant=_refuse)
+        elif out.getvalue():
             raise BrokenError(f"exit {code}, and on stdout {out.getvalue()!r:.300}")
         if not said.startswith("iomodel: ") or not said.endswith("\n"):
             raise BrokenError(f"exit {code} with {said!r:.300}")
