@@ -1,4 +1,4 @@
-"""Breakdown of time: the seconds of each resource, for one or several estimates."""
+"""Breakdown of time: the seconds of each resource, and the sum that the total is, for one or several estimates."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, figure, plain, subtitle
 from iomodel.plots.estimated import Estimated, estimates, name_of
+from iomodel.timing.time_shares import EXPOSED, time_shares
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,12 +17,24 @@ ORDER = ("matrix", "exp", "fp32", "shared memory", "l2", "hbm", "steps", "tail",
 """Order of the bars in all panels, from the matrix units outwards; other resources come last."""
 QUIET, BINDS = "#BFD9E8", COLOURS[0]
 """Colours of the other resources, and of the limiting one."""
+LOOKS = {
+    EXPOSED: ("#8EC6E6", "...."),
+    "steps": ("#F0C36A", None),
+    "tail": ("#7FCDB5", "////"),
+    "launch": ("#D9A3C0", None),
+}
+"""Colour and hatch of the parts of the total that are no resource."""
+INK = "#002A42"
+LETTER = 0.013
+"""Width of a letter, as a share of the longest bar [-]."""
 
 
 def breakdown(given: Estimated | Sequence[Estimated]) -> Figure:
-    """Draw the seconds of every resource as bars, one panel per estimate, with the total as a line across its panel.
+    """Draw the total time as a sum, and the seconds of every resource as bars, one panel per estimate.
 
-    Resources work at the same time, so the bars do not sum to the total.
+    Resources work at the same time, so their bars do not sum to the total. The bar of the total does: it has the time
+    of the slowest resource of each kernel, the time of others that does not overlap with it, and steps, tails and
+    launches as far as they show.
 
     Parameters
     ----------
@@ -42,7 +55,7 @@ def breakdown(given: Estimated | Sequence[Estimated]) -> Figure:
     iomodel.errors.InputError: estimates: [] given; allowed: an iomodel.estimate(...), or a list of them
     """
     drawn = estimates(given)
-    rows = [len(estimate.breakdown) for estimate in drawn]
+    rows = [1 + len(estimate.breakdown) for estimate in drawn]
     devices = list(dict.fromkeys(estimate.hardware.name for estimate in drawn))
     title = "Time per resource" + (f" on {devices[0]}" if len(devices) == 1 else "")
     picture = figure(title, height=1.1 + sum(0.27 * n + 0.55 for n in rows))
@@ -51,7 +64,7 @@ def breakdown(given: Estimated | Sequence[Estimated]) -> Figure:
     factor, unit = words.scale(longest, "s")
     for number, (axes, estimate) in enumerate(zip(panels, drawn, strict=True)):
         where = "" if len(devices) == 1 else f" on {estimate.hardware.name}"
-        _panel(axes, estimate, factor, f"estimate {number + 1}")
+        _panel(axes, estimate, factor, longest, f"estimate {number + 1}")
         subtitle(axes, f"{name_of(estimate)}{where}: {words.short(estimate.seconds, 's')}, bound by {estimate.bound}")
         if number + 1 < len(drawn):
             axes.tick_params(bottom=False, labelbottom=False)
@@ -60,7 +73,7 @@ def breakdown(given: Estimated | Sequence[Estimated]) -> Figure:
     return picture
 
 
-def _panel(axes: Any, estimate: Estimated, factor: float, gid: str) -> None:
+def _panel(axes: Any, estimate: Estimated, factor: float, longest: float, gid: str) -> None:
     names = sorted(estimate.breakdown, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     plain(axes)
     axes.grid(visible=False, axis="y")
@@ -75,10 +88,26 @@ def _panel(axes: Any, estimate: Estimated, factor: float, gid: str) -> None:
         text = words.short(time, "s") + (" (binds)" if binds else "")
         axes.annotate(text, (1, row), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
                       va="center", fontsize=9, fontweight="bold" if binds else "normal")  # fmt: skip
-    axes.axvline(estimate.seconds / factor, color="black", linewidth=1.4, linestyle="--", gid=f"{gid} total", zorder=3)
-    axes.annotate("total", (estimate.seconds / factor, 0), xycoords=("data", "axes fraction"), xytext=(3, 2),
-                  textcoords="offset points", fontsize=8, rotation=90, va="bottom")  # fmt: skip
-    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.axvline(estimate.seconds / factor, color="black", linewidth=1.2, linestyle="--", gid=f"{gid} total", zorder=3)
+    _sum(axes, estimate, factor, longest, gid)
+    names = ["total", *names]
+    axes.set_yticks(range(-1, len(names) - 1), names, fontsize=9)
     axes.invert_yaxis()
     for label, name in zip(axes.get_yticklabels(), names, strict=True):
-        label.set_fontweight("bold" if name == estimate.bound else "normal")
+        label.set_fontweight("bold" if name in ("total", estimate.bound) else "normal")
+
+
+def _sum(axes: Any, estimate: Estimated, factor: float, longest: float, gid: str) -> None:
+    """Draw the total above the resources, as the parts that it is the sum of."""
+    left = 0.0
+    for name, time in time_shares(estimate.kernels).items():
+        colour, hatch = LOOKS.get(name, (BINDS, None))
+        axes.barh(-1, time / factor, left=left / factor, height=0.72, facecolor=colour, edgecolor="white", zorder=4,
+                  linewidth=0.8, hatch=hatch, gid=f"{gid} share {name}")  # fmt: skip
+        if time > LETTER * len(name) * longest:
+            axes.annotate(name, ((left + time / 2) / factor, -1), ha="center", va="center", fontsize=8, zorder=5,
+                          color="white" if colour == BINDS else INK, parse_math=False,
+                          bbox={"facecolor": colour, "edgecolor": "none", "pad": 0.8})  # fmt: skip
+        left += time
+    axes.annotate(words.short(estimate.seconds, "s"), (1, -1), xycoords=("axes fraction", "data"), xytext=(6, 0),
+                  textcoords="offset points", va="center", fontsize=9, fontweight="bold")  # fmt: skip

@@ -67,6 +67,14 @@ class TimedKernel(Protocol):
     def streamed_bytes(self) -> int:
         """HBM traffic behind the time [B]."""
 
+    @property
+    def seconds(self) -> float:
+        """Time of the kernel [s]."""
+
+    @property
+    def breakdown(self) -> Mapping[str, float]:
+        """Time of each resource, and of steps, tail and launch [s]."""
+
 
 _NEEDED = ("algorithm", "workload", "hardware", "tiles", "seconds", "bound", "breakdown", "dram_bytes", "kernels")
 

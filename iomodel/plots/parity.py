@@ -70,7 +70,7 @@ def parity(
     families = np.array(_labels("family", family, len(x)) if family is not None else [""] * len(x))
     fresh = np.array(_flags("held_out", held_out, len(x)) if held_out is not None else [True] * len(x))
     named = list(dict.fromkeys(map(str, families)))
-    picture = figure(title, 9.6, 5.2 + 0.12 * len(named))
+    picture = figure(title, 9.6, 5.5 + 0.12 * len(named))
     axes, ratios = picture.subplots(1, 2)
     _diagonal(axes, min(x.min(), y.min()) / 1.6, max(x.max(), y.max()) * 1.6, unit)
     _level(ratios, axes, y / x)

@@ -699,7 +699,7 @@ TABLES = [
     f"compare {SHAPE} --hardware a100-sxm4-80gb",
     f"estimate flash2 {SHAPE} --hardware h100-sxm5",
     f"trace flash2 {SHAPE} --hardware sim-a100",
-    f"diagnose flash2 {SHAPE} --hardware h100-sxm5 --measured 1ms",
+    f"diagnose flash2 {SHAPE} --hardware h100-sxm5 --block-q 128 --block-kv 64 --time 1ms",
     "crossover flash1 standard --head-dim 64 --block-q 64 --block-kv 64 --limit 512",
     "algorithms", "hardware", "hardware h100-sxm5", "model", "model llama-3-8b",
     "plan llama-3-8b --hardware h100-sxm5 --prompt 64 --output 8",

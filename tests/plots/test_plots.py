@@ -47,7 +47,12 @@ class Stub:
     breakdown: Any = field(default_factory=lambda: {"hbm": 1e-5, "matrix": 4e-5, "launch": 2e-6})
     dram_bytes: Any = (1_000_000, 8_000_000)
     intensity: float = 60.0
-    kernels: tuple[Any, ...] = (SimpleNamespace(streamed_bytes=1_500_000), SimpleNamespace(streamed_bytes=500_000))
+    kernels: tuple[Any, ...] = (
+        SimpleNamespace(
+            streamed_bytes=1_500_000, seconds=4.6e-5, breakdown={"hbm": 6e-6, "matrix": 4e-5, "launch": 1e-6}
+        ),
+        SimpleNamespace(streamed_bytes=500_000, seconds=4e-6, breakdown={"hbm": 4e-6, "launch": 1e-6}),
+    )
 
     @property
     def flops_per_second(self) -> float:
@@ -419,7 +424,7 @@ def test_bars_are_the_breakdown() -> None:
         ]
     assert figure.axes[-1].get_xlabel() == "time [µs]"
     order = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    assert order == ["matrix", "hbm", "launch"]
+    assert order == ["total", "matrix", "hbm", "launch"]
 
 
 def test_an_estimate_of_the_library_is_drawn() -> None:
@@ -627,3 +632,21 @@ def test_help_has_an_example_that_draws(
     code, out, err = typed(example.removeprefix("iomodel "), capsys)
     assert (code, err) == (0, "")
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("name", ["flash1", "flash2", "standard", "split_kv", "eager"])
+def test_the_bar_of_the_total_is_a_sum(name: str) -> None:
+    call = iomodel.Attention(heads=4, q_len=700, head_dim=64)
+    estimate = iomodel.estimate(name, call, GPU)
+    figure = plots.breakdown(estimate)
+    bars = figure.findobj(lambda artist: (artist.get_gid() or "").startswith("estimate 1 share "))
+    spans = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars)
+    ((end, _),) = {tuple(drawn(figure, "estimate 1 total").get_xdata())}
+    assert spans[0][0] == 0
+    assert [start for start, _ in spans[1:]] == pytest.approx([stop for _, stop in spans[:-1]])
+    assert spans[-1][1] == pytest.approx(end)
+    shares = {bar.get_gid().removeprefix("estimate 1 share "): bar.get_width() / end for bar in bars}
+    for part, share in shares.items():  # no part is larger than what it stands for
+        if part in estimate.breakdown:
+            assert share * estimate.seconds <= estimate.breakdown[part] * (1 + 1e-9)
+    assert estimate.bound in shares or len(estimate.kernels) > 1
