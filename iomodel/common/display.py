@@ -113,8 +113,12 @@ class Shown(ABC):
     def __str__(self) -> str:
         return as_text(self.__rich__())
 
+    def sketch(self) -> str:
+        """Return a small drawing for notebooks as SVG; empty for most results."""
+        return ""
+
     def _repr_html_(self) -> str:
-        return as_html(self.__rich__())
+        return as_html(self.__rich__()) + self.sketch()
 
 
 class Result(Record, Shown):

@@ -7,6 +7,7 @@ from typing import Any
 
 from iomodel.common.display import Result, Table
 from iomodel.common.results import plain
+from iomodel.common.sketch import Bar, bars
 from iomodel.common.tabular import Tabular
 from iomodel.planning.figures import Figures
 from iomodel.planning.memory import Fit
@@ -135,6 +136,19 @@ class Plan(Result, Tabular):
         if self.price_per_hour is None:
             return None
         return self.price_per_hour * self.count / 3600 / rate * 1e6
+
+    def sketch(self) -> str:
+        """Draw the memory of the fullest device, and what a token waits for."""
+        memory = self.memory
+        parts = {"weights": memory.weights, "overhead": memory.overhead, "shared prefix": memory.shared_bytes}
+        parts["caches of the batch"] = self.batch * memory.request_bytes // memory.groups
+        known = {name: float(size) for name, size in parts.items() if size > 0}
+        text = ", ".join(f"{name} {size / 1e9:,.1f} GB" for name, size in known.items())
+        held = bars(
+            [Bar("memory of a device", known, f"of {memory.capacity / 1e9:,.0f} GB: {text}", float(memory.capacity))]
+        )
+        steps = {"first token (TTFT)": self.ttft, "each further token (TPOT)": self.tpot}
+        return held + bars([Bar(name, {name: time}, f"{time * 1e3:,.1f} ms") for name, time in steps.items()])
 
     def records(self) -> Any:
         """Return a mapping per batch: times and rates of one replica."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.sketch import Bar, bars
 from iomodel.counting.cost import Cost
 from iomodel.nests.alphabet import (
     LAUNCH,
@@ -143,3 +144,22 @@ class Solution(Result):
         by = "" if self.implementation == "textbook" else f", {self.implementation}"
         title = f"{self.algorithm}{by} on {self.budget.label or self.budget}"
         return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]
+
+    def sketch(self) -> str:
+        """Draw the share of each resource that the tiles take, or of the memory, and the times of the other tiles."""
+        used = {"SRAM": (self.footprint, self.budget.amount)}
+        if self.placed is not None:
+            used = {name: (use.used, use.limit) for name, use in self.placed.resources.items() if use.limit}
+        shares = bars(
+            [
+                Bar(name, {name: amount}, f"{amount / limit:.0%}".replace("%", " %"), limit)
+                for name, (amount, limit) in used.items()
+            ],
+            each=True,
+        )
+        why = self.certificate
+        others = {"runner-up": why.runner_up, "shipped": why.shipped, "fewest requests": why.least_traffic}
+        known = {name: tile.seconds for name, tile in others.items() if tile is not None and tile.seconds is not None}
+        times = {"these tiles": self.seconds, **known} if self.seconds is not None else {}
+        rows = [Bar(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in times.items() if time is not None]
+        return shares + (bars(rows) if len(rows) > 1 else "")

@@ -9,6 +9,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.display import Result, Table, sizes_text
+from iomodel.common.sketch import cells
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
@@ -23,6 +24,8 @@ from iomodel.workloads.varlen import VarlenAttention, as_call
 
 SHADES = ((1.02, "█"), (1.1, "▓"), (1.25, "▒"), (1.6, "░"), (float("inf"), "·"))
 """Shades of a tile in text, each up to a time relative to the fastest [-]."""
+COLOURS = ("#FDE725", "#5EC962", "#21918C", "#3B528B", "#7A5C8E")
+"""Colours of the same steps, after the map viridis; the last is lighter, for dark pages."""
 WIDEST = 64
 """Most characters of a row of the map; more sizes share a character, which shows the fastest of them."""
 LETTERS: Mapping[str, str] = {"fewest requests": "R", "shipped": "S", "fastest": "F"}
@@ -92,6 +95,15 @@ class TileTimes(Result, Tabular):
         title = f"{self.algorithm}, {self.implementation} on {self.hardware.name}: time of every tile that fits"
         return [title, "", *self._drawn(), Table("", ("", "tiles", ">time [us]", ">requests [MB]"), marked)]
 
+    def sketch(self) -> str:
+        """Draw the map with a coloured cell for each tile; yellow is fast."""
+        best, letters = self.fastest.seconds or 1.0, {}
+        for mark, tile in self.marks.items():
+            first, second = (tile.tiles[name] for name in self.names)
+            letters[self.first_sizes.index(first), self.second_sizes.index(second)] = LETTERS[mark]
+        colours = [[None if time is None else _colour(time, best) for time in times] for times in self.seconds]
+        return cells(colours, letters, [f"{size:,}" for size in self.first_sizes], self.names[0])
+
     def _drawn(self) -> list[str]:
         """Draw the map with one character for each tile, the larger sizes of the first tile above."""
         letters: dict[tuple[int, ...], str] = {
@@ -122,6 +134,10 @@ class TileTimes(Result, Tabular):
 
 def _limit(limit: float) -> str:
     return f"to {limit:g}" if limit < float("inf") else "more"
+
+
+def _colour(seconds: float, best: float) -> str:
+    return next(colour for (limit, _), colour in zip(SHADES, COLOURS, strict=True) if seconds <= limit * best)
 
 
 def _shade(seconds: float, best: float) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from iomodel.common.display import ANSWER, LIMIT, WARNING, Mark, Result, Table, assumed, sizes_text
+from iomodel.common.sketch import Bar, bars
 from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
@@ -14,6 +15,7 @@ from iomodel.devices.rates import Rates
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.level_traffic import LevelTraffic
 from iomodel.timing.parameters import Parameters
+from iomodel.timing.time_shares import time_shares
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Workload
@@ -112,6 +114,13 @@ class Estimate(Result, Tabular):
             for kernel in self.kernels
             for resource, seconds in kernel.breakdown.items()
         ]
+
+    def sketch(self) -> str:
+        """Draw the time as a sum, and that of each resource."""
+        shares = time_shares(self.kernels)
+        rows = [Bar("total", shares, f"{self.seconds * 1e6:,.1f} us: {', '.join(shares)}")]
+        rows += [Bar(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in self.breakdown.items()]
+        return bars(rows)
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
