@@ -149,6 +149,39 @@ def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
 
 
 @plot.command()
+@with_options(WORKLOAD, [DEVICE], TILE, ALGORITHM, FILE)
+def moves(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """Draw the schedule of a small call: each tile that moves, a lane for each tensor.
+
+    Example:
+      iomodel plot moves flash2 --q-len 64 --head-dim 16 --block-q 16 --block-kv 16 --output moves.svg
+    """
+    from iomodel.plots import moves as draw
+    from iomodel.studies.trace.trace import trace
+
+    tile, chosen = values.tiles(arguments, TILE_NAMES), values.options(arguments, list_algorithms())
+    call, device = values.workload(arguments, algorithm), arguments["hardware"]
+    _drawn(arguments, json, lambda: draw(trace(algorithm, call, device, tile or None, **chosen)))
+
+
+@plot.command()
+@with_options(WORKLOAD, [DEVICE, IMPLEMENTATION], LAUNCHED, TILE, ALGORITHM, FILE)
+def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
+    """Draw the buffers of a thread block in shared memory, registers and tensor memory, by default of the shipped tile.
+
+    Example:
+      iomodel plot chip flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --output chip.svg
+    """
+    from iomodel.plots import on_chip as draw
+
+    if arguments["hardware"] is None:
+        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    tile, chosen = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]), values.options(arguments, list_algorithms())
+    call, kernels = as_attention(values.workload(arguments, algorithm)), arguments["implementation"]
+    _drawn(arguments, json, lambda: draw(algorithm, call, arguments["hardware"], tile or None, kernels, **chosen))
+
+
+@plot.command()
 @with_options(*crossings.GROUPS, FILE)
 def crossover(algorithms: crossings.Contenders, *, json: Json = False, **arguments: Any) -> None:
     """Draw traffic, work or time of algorithms over a length, and mark where the best one changes.

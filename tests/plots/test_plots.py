@@ -544,6 +544,8 @@ LINES = {
     f"plot staircase flash2 {SHAPE} --unit bytes --alignment 16 --min-block-kv 32 --no-lse": "Least HBM traffic",
     f"plot feasible flash2 {SHAPE} --hardware {GPU} --warps 4 --block-q 128 --block-kv 64": "Feasible",
     f"plot feasible flash2 {SHAPE} --sram-bytes '64 KiB' --alignment 16": "Feasible tiles of flash2",
+    "plot moves flash2 --q-len 64 --head-dim 16 --block-q 16 --block-kv 16": "Moves of flash2",
+    f"plot chip flash2 {SHAPE} --hardware {GPU}": "flash2: 128 x 128, 4 warps on",
     f"plot roofline flash2 {SHAPE} --hardware {GPU} --block-q 128 --block-kv 64 --warps 4": "Roofline of NVIDIA A100",
     f"plot breakdown flash2 {SHAPE} --hardware {GPU} --block-q 128 --block-kv 64 --warps 4": "Time per resource",
 }
@@ -590,6 +592,7 @@ BAD = {
     f"plot staircase flash2 {SHAPE} --output x.svg --unit KiB": "unit: 'KiB' is unknown",
     f"plot feasible flash2 {SHAPE} --output x.svg": "0 values given; allowed: exactly one",
     f"plot roofline flash2 {SHAPE} --output x.svg": "hardware: none given; allowed: a device",
+    f"plot chip flash2 {SHAPE} --output x.svg": "hardware: none given; allowed: a device",
     f"plot breakdown flash2 {SHAPE} --output x.svg": "hardware: none given; allowed: a device",
 }
 
@@ -620,7 +623,7 @@ def test_ticks_are_in_the_range_and_few(low: float, ratio: float) -> None:
         assert len(found) >= 2
 
 
-@pytest.mark.parametrize("name", ["traffic", "feasible", "roofline", "breakdown", "staircase"])
+@pytest.mark.parametrize("name", ["traffic", "feasible", "roofline", "breakdown", "staircase", "moves", "chip"])
 def test_help_has_an_example_that_draws(
     name: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
