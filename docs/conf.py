@@ -50,6 +50,7 @@ copybutton_prompt_is_regexp = True
 
 html_math_renderer = "mathml"
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = "iomodel"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
