@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, figure, plain, subtitle
 from iomodel.plots.estimated import Estimated, estimates, name_of
-from iomodel.timing.time_shares import EXPOSED, time_shares
+from iomodel.timing.time_shares import EXPOSED, HOST, time_shares
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +22,7 @@ LOOKS = {
     "steps": ("#F0C36A", None),
     "tail": ("#7FCDB5", "////"),
     "launch": ("#D9A3C0", None),
+    HOST: ("#C9C9C9", "\\\\\\\\"),
 }
 """Colour and hatch of the parts of the total that are no resource."""
 INK = "#002A42"
@@ -34,7 +35,7 @@ def breakdown(given: Estimated | Sequence[Estimated]) -> Figure:
 
     Resources work at the same time, so their bars do not sum to the total. The bar of the total does: it has the time
     of the slowest resource of each kernel, the time of others that does not overlap with it, and steps, tails and
-    launches as far as they show.
+    launches as far as they show, and what the host takes beyond.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def _panel(axes: Any, estimate: Estimated, factor: float, longest: float, gid: s
 def _sum(axes: Any, estimate: Estimated, factor: float, longest: float, gid: str) -> None:
     """Draw the total above the resources, as the parts that it is the sum of."""
     left = 0.0
-    for name, time in time_shares(estimate.kernels).items():
+    for name, time in time_shares(estimate.kernels, estimate.seconds).items():
         colour, hatch = LOOKS.get(name, (BINDS, None))
         axes.barh(-1, time / factor, left=left / factor, height=0.72, facecolor=colour, edgecolor="white", zorder=4,
                   linewidth=0.8, hatch=hatch, gid=f"{gid} share {name}")  # fmt: skip

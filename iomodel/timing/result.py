@@ -117,7 +117,7 @@ class Estimate(Result, Tabular):
 
     def sketch(self) -> str:
         """Draw the time as a sum, and that of each resource."""
-        shares = time_shares(self.kernels)
+        shares = time_shares(self.kernels, self.seconds)
         rows = [Bar("total", shares, f"{self.seconds * 1e6:,.1f} us: {', '.join(shares)}")]
         rows += [Bar(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in self.breakdown.items()]
         return bars(rows)
