@@ -61,6 +61,19 @@ def test_a_box_spans_the_rows_of_its_tile():
     assert texts == ["read 1x", "read 2x", "read 2x", "written 1x", "written 1x"]
 
 
+def test_a_sum_in_hbm_moves_both_ways():
+    w = iomodel.Attention(q_len=32, head_dim=4, direction="backward")
+    trace = iomodel.trace("flash2", w, tiles={"block_q": 16, "block_kv": 8})
+    figure = plots.moves(trace)
+    counted = iomodel.cost("flash2", w, trace.tiles)
+    summed = {event.tensor for event in trace.events if event.op == "Accumulate"}
+    assert summed
+    assert figure.axes[0].get_xlim()[1] == counted.hbm_bytes
+    for tensor in summed:
+        widths = [stop - start for start, stop, _, _ in boxes(figure, "read and write", tensor)]
+        assert sum(widths) == sum(e.hbm_bytes for e in trace.events if (e.op, e.tensor) == ("Accumulate", tensor))
+
+
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(iomodel.InputError, match=r"^trace: 3 given; allowed: the result of iomodel.trace$"):
         plots.moves(3)
