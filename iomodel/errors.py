@@ -87,6 +87,16 @@ def _restored(kind: type[IOModelError], args: tuple[Any, ...]) -> IOModelError:
     return kind.__new__(kind, *args)
 
 
+def shown_name(part: object, limit: int = 60) -> str:
+    """Format a name that a caller chose, such as a key or a file, as it is, or in quotes if one line cannot hold it.
+
+    >>> shown_name("inputs"), shown_name("a" * 100, limit=10)
+    ('inputs', "'aaaaaa...")
+    """
+    text = str(part)
+    return text if text.isprintable() and len(text) <= limit else shown(text, limit)
+
+
 def shown(value: object, limit: int = 60) -> str:
     """Format a value for an error message: one line, at most `limit` characters.
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, Union, get_args, get_o
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.symbolic_data import as_expression, expression_data, is_expression
-from iomodel.errors import InputError, IOModelError, shown
+from iomodel.errors import InputError, IOModelError, shown, shown_name
 
 
 class PlainData(ABC):
@@ -213,13 +213,14 @@ def decoded(hint: Any, data: Any, path: str) -> Any:
     if hint in _SCALARS:
         return data if _is_scalar(hint, data) else _refuse(data, path, _SCALARS[hint])
     if origin is tuple and _is_pairs(hint) and isinstance(data, Mapping):
-        return tuple((name, decoded(get_args(parts[0])[1], item, f"{path}.{name}")) for name, item in data.items())
+        kind = get_args(parts[0])[1]
+        return tuple((name, decoded(kind, item, f"{path}.{shown_name(name)}")) for name, item in data.items())
     if origin in (tuple, list):
         return _sequence(origin, parts, data, path)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         if not isinstance(data, Mapping) or not all(isinstance(key, str) for key in data):
             return _refuse(data, path, "an object")
-        return FrozenDict({name: decoded(parts[1], item, f"{path}.{name}") for name, item in data.items()})
+        return FrozenDict({name: decoded(parts[1], item, f"{path}.{shown_name(name)}") for name, item in data.items()})
     return _object(hint, data, path)
 
 
@@ -286,7 +287,7 @@ def _frozen(data: Any, path: str) -> Any:
     if isinstance(data, Mapping):
         if data.keys() == {"dtype", "shape", "values"}:
             return as_array(data, path)
-        return FrozenDict({str(name): _frozen(item, f"{path}.{name}") for name, item in data.items()})
+        return FrozenDict({str(name): _frozen(item, f"{path}.{shown_name(name)}") for name, item in data.items()})
     return tuple(_frozen(item, path) for item in data) if isinstance(data, list | tuple) else data
 
 

@@ -11,12 +11,10 @@ from typing import Annotated, Any, Self, TypeGuard
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from iomodel.common.results import PlainData
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, shown, shown_name
 
 LARGEST = 10**18
 """Largest accepted length or count, far above any use."""
-LONGEST_KEY = 60
-"""Longest key that an error quotes in full [characters]."""
 MOST_ITEMS = 2**20
 """Most values of a range in a field."""
 MOST_FAULTS = 8
@@ -56,7 +54,7 @@ def no_endless(data: Mapping[Any, Any]) -> None:
     """Raise ValueError for a very long range, of which each invalid item would be a separate error."""
     for name, value in data.items():
         if isinstance(value, range) and value[MOST_ITEMS:]:
-            raise ValueError(f"{_key(name)}: {shown(value)} given; allowed: up to {MOST_ITEMS:,} values")
+            raise ValueError(f"{shown_name(name)}: {shown(value)} given; allowed: up to {MOST_ITEMS:,} values")
 
 
 class Model(BaseModel, PlainData):
@@ -116,7 +114,7 @@ def describe(error: ValidationError, root: str = "") -> str:
     for fault in error.errors(include_url=False):
         if fault["type"] == "default_factory_not_called":
             continue  # caused by an invalid field, which is reported itself
-        path = ".".join([root] * bool(root) + [_key(part) for part in fault["loc"]])
+        path = ".".join([root] * bool(root) + [shown_name(part) for part in fault["loc"]])
         message = "not given, but required" if fault["type"] == "missing" else fault["msg"]
         message = message.removeprefix("Value error, ")
         value = "" if fault["type"] in ("missing", "value_error") else f", given {shown(fault['input'])}"
@@ -127,12 +125,6 @@ def describe(error: ValidationError, root: str = "") -> str:
     every = list(dict.fromkeys(lines))
     more = [f"and {len(every) - MOST_FAULTS:,} more faults"] * (len(every) > MOST_FAULTS)
     return "; ".join([*every[:MOST_FAULTS], *more])
-
-
-def _key(part: object) -> str:
-    """Format a step of the path to a fault, which may be an arbitrary key."""
-    text = str(part)
-    return text if text.isprintable() and len(text) <= LONGEST_KEY else shown(text)
 
 
 def as_mapping(name: str, value: object, example: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from iomodel.errors import SpecError, shown
+from iomodel.errors import SpecError, shown, shown_name
 
 LARGEST_FILE = 2**20
 """Largest accepted file [B]."""
@@ -163,7 +163,7 @@ def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> tup
         name = os.fsdecode(path)
     except TypeError:
         raise SpecError(f"{shown(path)}: cannot be read: not the path of a file") from None
-    where = name if name.isprintable() and len(name) <= LONGEST_NAME else shown(name, LONGEST_NAME)
+    where = shown_name(name, LONGEST_NAME)
     try:
         file = Path(name)
         if not file.is_file() and file.exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from iomodel.errors import InputError
+from iomodel.errors import InputError, shown, shown_name
 from iomodel.torch.operator_call import TYPES, OperatorCall
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import known_mask
@@ -32,11 +32,10 @@ def attention_calls(call: OperatorCall) -> Iterator[tuple[Attention, int]]:
     InputError
         The type has no attention workload; masks differ among heads that share keys.
     """
-    query, key, value = (call.inputs[name] for name in ("query", "key", "value"))
-    if query.dtype not in TYPES or len(query.shape) != 4:
+    query, key, value = (call.tensor(name, 4) for name in ("query", "key", "value"))
+    if query.dtype not in TYPES:
         raise InputError(
-            f"{call.operator}: query of type {query.dtype} and shape {query.shape} given; "
-            f"allowed: four axes of {', '.join(TYPES)}"
+            f"{shown_name(call.operator)}: query of type {shown(query.dtype)} given; allowed: {', '.join(TYPES)}"
         )
     batch, heads, queries, width = query.shape
     shape = {

@@ -64,7 +64,7 @@ def moved_bytes(call: OperatorCall) -> tuple[int, int]:
     if call.operator in SCATTERS:
         target, source, adds = SCATTERS[call.operator]
         if source in call.inputs:
-            part = call.inputs[source].elements * call.inputs[target].element_bytes
+            part = call.inputs[source].elements * call.tensor(target).element_bytes
             whole[target] = part
             reads[target] = part if adds else 0
     writes += sum(whole.values())

@@ -12,8 +12,11 @@ from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
-from iomodel.errors import InputError, shown
+from iomodel.common.validation import as_integer
+from iomodel.errors import InputError, shown, shown_name
 
+LONGEST_PATH = 300
+"""Longest path that an error quotes in full [characters]."""
 TYPES: Mapping[str, str] = FrozenDict(
     float32="fp32", float16="fp16", bfloat16="bf16", float8_e4m3fn="fp8", float8_e5m2="fp8", int8="int8"
 )
@@ -41,6 +44,12 @@ class TensorArgument(Record):
     shape: tuple[int, ...]
     dtype: str
     element_bytes: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shape, tuple):
+            raise InputError(f"shape: {shown(self.shape)} given; allowed: a tuple of lengths, such as (64, 32)")
+        object.__setattr__(self, "shape", tuple(as_integer("shape", length, least=0) for length in self.shape))
+        object.__setattr__(self, "element_bytes", as_integer("element_bytes", self.element_bytes))
 
     @property
     def elements(self) -> int:
@@ -94,6 +103,27 @@ class OperatorCall(Record):
             if not isinstance(mapping, Mapping):
                 raise InputError(f"{name}: {shown(mapping)} given; allowed: a mapping of names")
             object.__setattr__(self, name, FrozenDict(mapping))
+        unknown = next((name for name in self.written if name not in self.inputs), None)
+        if unknown is not None:
+            inputs = ", ".join(map(shown_name, self.inputs)) or "none, because there are no inputs"
+            raise InputError(f"written: {shown(unknown)} given; allowed: the inputs, {inputs}")
+
+    def tensor(self, name: str, axes: int | None = None) -> TensorArgument:
+        """Return an input by its name in the operator's schema.
+
+        Raises
+        ------
+        InputError
+            There is none, or it has another number of axes.
+        """
+        found = self.inputs.get(name)
+        if found is None:
+            raise InputError(f"inputs of {shown_name(self.operator)}: no {name!r} given, which the operator reads")
+        if axes is not None and len(found.shape) != axes:
+            raise InputError(
+                f"inputs.{name} of {shown_name(self.operator)}: shape {found.shape} given; allowed: {axes} axes"
+            )
+        return found
 
 
 def read_calls(path: str | os.PathLike[str]) -> tuple[OperatorCall, ...]:
@@ -113,7 +143,7 @@ def read_calls(path: str | os.PathLike[str]) -> tuple[OperatorCall, ...]:
         try:
             calls.append(OperatorCall.from_json(line))
         except InputError as error:
-            raise InputError(f"{path}: line {number}: {error}") from None
+            raise InputError(f"{shown_name(path, LONGEST_PATH)}: line {number}: {error}") from None
     return tuple(calls)
 
 

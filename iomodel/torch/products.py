@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.errors import InputError, shown_name
 from iomodel.torch.operator_call import TYPES, OperatorCall
 from iomodel.workloads.linear import Linear
 
@@ -28,38 +29,38 @@ class Product(NamedTuple):
 
 
 def _mm(call: OperatorCall) -> Product:
-    rows, terms = call.inputs["self"].shape
-    return Product(1, rows, terms, call.inputs["mat2"].shape[1], "self")
+    rows, terms = call.tensor("self", 2).shape
+    return Product(1, rows, terms, call.tensor("mat2", 2).shape[1], "self")
 
 
 def _addmm(call: OperatorCall) -> Product:
-    rows, terms = call.inputs["mat1"].shape
-    return Product(1, rows, terms, call.inputs["mat2"].shape[1], "mat1", _added(call, "self"))
+    rows, terms = call.tensor("mat1", 2).shape
+    return Product(1, rows, terms, call.tensor("mat2", 2).shape[1], "mat1", _added(call, "self"))
 
 
 def _bmm(call: OperatorCall) -> Product:
-    groups, rows, terms = call.inputs["self"].shape
-    return Product(groups, rows, terms, call.inputs["mat2"].shape[2], "self")
+    groups, rows, terms = call.tensor("self", 3).shape
+    return Product(groups, rows, terms, call.tensor("mat2", 3).shape[2], "self")
 
 
 def _baddbmm(call: OperatorCall) -> Product:
-    groups, rows, terms = call.inputs["batch1"].shape
-    return Product(groups, rows, terms, call.inputs["batch2"].shape[2], "batch1", _added(call, "self"))
+    groups, rows, terms = call.tensor("batch1", 3).shape
+    return Product(groups, rows, terms, call.tensor("batch2", 3).shape[2], "batch1", _added(call, "self"))
 
 
 def _linear(call: OperatorCall) -> Product:
-    *rows, terms = call.inputs["input"].shape
+    *rows, terms = call.tensor("input").shape or (1,)
     bias = "bias" if "bias" in call.inputs else None
-    return Product(1, prod(rows), terms, call.inputs["weight"].shape[0], "input", bias)
+    return Product(1, prod(rows), terms, (call.tensor("weight").shape or (1,))[0], "input", bias)
 
 
 def _mv(call: OperatorCall) -> Product:
-    rows, terms = call.inputs["self"].shape
+    rows, terms = call.tensor("self", 2).shape
     return Product(1, rows, terms, 1, "self")
 
 
 def _dot(call: OperatorCall) -> Product:
-    return Product(1, 1, call.inputs["self"].shape[0], 1, "self")
+    return Product(1, 1, call.tensor("self", 1).shape[0], 1, "self")
 
 
 def _added(call: OperatorCall, name: str) -> str | None:
@@ -90,11 +91,16 @@ def layer_of(call: OperatorCall, product: Product) -> tuple[Linear | None, int]:
 
     A bias of one row is part of the layer. Any other addend is read once beside it.
     """
-    operand = call.inputs[product.operand]
-    result = call.outputs[0] if call.outputs else call.inputs[call.written[0]]
+    operand = call.tensor(product.operand)
+    results = (*call.outputs, *map(call.tensor, call.written))
+    if not results:
+        raise InputError(
+            f"outputs of {shown_name(call.operator)}: none given; allowed: the product, or an input that it changes"
+        )
+    result = results[0]
     if operand.dtype not in TYPES or result.dtype not in TYPES:
         return None, 0
-    addend = None if product.added is None else call.inputs[product.added]
+    addend = None if product.added is None else call.tensor(product.added)
     row = addend is not None and addend.elements == product.columns and product.groups == 1 and product.rows > 1
     layer = Linear(
         rows=product.rows,

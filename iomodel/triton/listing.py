@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware
-from iomodel.errors import InputError
+from iomodel.errors import InputError, shown
 from iomodel.solving.export import SHARE
 from iomodel.triton.pruner import Judged, pruner
 from iomodel.workloads.attention import Attention
@@ -43,8 +44,9 @@ def options(
     version: str | None = None,
 ) -> list[Option]:
     """List the fastest configs of all tiles up to `largest` rows that fit."""
+    most = as_integer("top", top)
     listed = ranked(workload, hardware, kernel=kernel, names=names, largest=largest, version=version)
-    return [each.config for each in listed[:top]]
+    return [each.config for each in listed[:most]]
 
 
 def ranked(
@@ -142,7 +144,7 @@ def flex_options(
     >>> sorted(flex_options(call, "h100-sxm5", top=1, version="3.9.0")[0])[:4]
     ['bwd_BLOCK_M1', 'bwd_BLOCK_M2', 'bwd_BLOCK_N1', 'bwd_BLOCK_N2']
     """
-    backward = workload.direction == "backward"
+    backward = kind(workload).startswith("backward")
     kernel = "backward" if backward else "block_sparse"
     listed = options(workload, hardware, top, kernel=kernel, largest=SPARSE_BLOCK, version=version)
     return [_backward_options(each) if backward else _forward_options(each) for each in listed]
@@ -161,6 +163,8 @@ def _backward_options(option: Option) -> dict[str, int]:
 
 def kind(workload: Attention) -> str:
     """Select the kind of kernel of a call."""
+    if not isinstance(workload, Attention):
+        raise InputError(f"workload: {shown(workload)} given; allowed: an iomodel.Attention")
     if workload.direction != "forward":
         return "backward_dkdv"
     if workload.q_len > 1:

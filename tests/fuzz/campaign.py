@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 import iomodel
-from tests.fuzz import calls, checkpoints, files, lines
+from tests.fuzz import calls, checkpoints, files, lines, questions, reports, serving
 from tests.fuzz.law import LIMIT, BrokenError, Case, held
 
 SURFACES: dict[str, tuple[int, Callable[[Random], Case]]] = {
@@ -23,6 +23,13 @@ SURFACES: dict[str, tuple[int, Callable[[Random], Case]]] = {
     "workloads": (9, calls.workload),
     "triton": (5, calls.triton),
     "simulations": (2, calls.simulation),
+    "reports": (8, reports.report),
+    "streams": (5, reports.stream),
+    "engines": (6, reports.command),
+    "serving": (4, serving.serving),
+    "maps": (2, questions.tile_map),
+    "formulas": (4, questions.formula),
+    "requests": (5, questions.request),
 }
 """How often each surface is drawn, and what draws from it."""
 

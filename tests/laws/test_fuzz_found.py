@@ -29,6 +29,14 @@ def nested(depth: int) -> Any:
     return made
 
 
+def tensor(*shape: int) -> Any:
+    return iomodel.torch.TensorArgument(shape, "bfloat16", 2)
+
+
+def recorded(operator: str, inputs: Any, **more: Any) -> Any:
+    return iomodel.torch.traffic([iomodel.torch.OperatorCall(operator, inputs, (), **more)])
+
+
 FOUND: dict[str, tuple[Callable[[], Any], str]] = {
     "a value nested too deep to be shown": (lambda: iomodel.model(nested(5000)), "model: "),
     "a name that no text can hold": (lambda: iomodel.Window(**{"\ud800": 1}), "name of a field: "),
@@ -130,6 +138,51 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "quantization_config.quantized_layers: {'FP8': 1} given",
     ),
+    "a tensor of a recorded call without a shape": (
+        lambda: iomodel.torch.TensorArgument(7, "bfloat16", 2),  # type: ignore[arg-type]
+        "shape: 7 given",
+    ),
+    "a length of a recorded tensor below 0": (lambda: tensor(4, -1), "shape: -1 given"),
+    "elements of a recorded tensor without bytes": (
+        lambda: iomodel.torch.TensorArgument((4,), "bfloat16", 0),
+        "element_bytes: 0 given",
+    ),
+    "a recorded call that changes what it is not given": (
+        lambda: recorded("aten.add_", {"self": tensor(4, 4)}, written=("out",)),
+        "written: 'out' given; allowed: the inputs, self",
+    ),
+    "a recorded product without its second tensor": (
+        lambda: recorded("aten.bmm", {"self": tensor(2, 4, 4)}),
+        "inputs of aten.bmm: no 'mat2' given",
+    ),
+    "a recorded product of other axes": (
+        lambda: recorded("aten.mm", {"self": tensor(2, 4, 4), "mat2": tensor(4, 4)}),
+        "inputs.self of aten.mm: shape (2, 4, 4) given; allowed: 2 axes",
+    ),
+    "a recorded product without a result": (
+        lambda: recorded("aten.mm", {"self": tensor(4, 4), "mat2": tensor(4, 4)}),
+        "outputs of aten.mm: none given",
+    ),
+    "recorded attention without values": (
+        lambda: recorded("aten.scaled_dot_product_attention", dict.fromkeys(("query", "key"), tensor(1, 2, 4, 8))),
+        "no 'value' given",
+    ),
+    "a recorded call with a name that no line can hold": (
+        lambda: iomodel.torch.OperatorCall.from_dict({"operator": "x", "inputs": {"a\x14": 7}, "outputs": []}),
+        "a\\x14",
+    ),
+    "a model of an engine that is longer than a path": (
+        lambda: iomodel.model(iomodel.engine_arguments(f"vllm serve {'9' * 5000}")["model"]),
+        "model: '999",
+    ),
+    "options of FlexAttention for no call": (
+        lambda: iomodel.triton.flex_options(None, "h100-sxm5"),  # type: ignore[arg-type]
+        "workload: None given; allowed: an iomodel.Attention",
+    ),
+    "a length of a list that is no number": (
+        lambda: iomodel.triton.flex_options(W, "h100-sxm5", "x"),  # type: ignore[arg-type]
+        "top: 'x' given",
+    ),
     "experiments that are none": (lambda: iomodel.calibrate(only=7), "only: 7 given"),
 }
 
@@ -219,3 +272,23 @@ def test_a_plan_of_very_many_devices_does_not_try_each_number_of_ranks() -> None
     started = time.monotonic()
     assert iomodel.plan("llama-3-8b", "h100-sxm5", count=10**18, prompt=8, output=1).replicas == 10**18
     assert time.monotonic() - started < 60
+
+
+def audited(folder: Path, *rows: str) -> iomodel.Audit:
+    path = folder / "report.csv"
+    header = '"ID","Kernel Name","dram__bytes_read.sum","dram__bytes_write.sum"'
+    path.write_text("\n".join([header, '"","","byte","byte"', *rows, ""]), encoding="utf-8")
+    return iomodel.audit(path, {"": iomodel.estimate("flash2", W, "a100-sxm4-80gb", {"block_q": 64, "block_kv": 64})})
+
+
+def test_a_counter_beyond_floats_is_none(tmp_path: Path) -> None:
+    audit = audited(tmp_path, '"0","k","1e400","7"')
+    assert [level.name for level in audit.calls[0].levels] == ["DRAM writes"]
+    assert "no counter of bytes" in refused(lambda: audited(tmp_path, '"0","k","1e400","-1e301"'))
+
+
+def test_names_of_a_report_are_shown_in_one_line(tmp_path: Path) -> None:
+    assert "launch 'x\\x00'" in refused(lambda: audited(tmp_path, '"x\0","k","",""'))
+    started = time.process_time()
+    assert len(str(audited(tmp_path, f'"0","{"a" * 100_000}","1","1"'))) < 5000
+    assert time.process_time() - started < 5

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_mapping
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, shown, shown_name
 from iomodel.integrations.nsight.counters import METRICS, KernelCounters, together
 from iomodel.integrations.nsight.explanations import explanations, written_bytes
 from iomodel.integrations.nsight.report_file import read_report
@@ -117,8 +117,8 @@ def _audited(pattern: str, counters: KernelCounters, estimate: Estimate) -> Audi
     levels = {level.name: level for level in _levels(counters, estimate, written)}
     if not levels:
         raise InputError(
-            f"report: launch {counters.launch} of {shown(counters.kernel)} has no counter of bytes; profile with "
-            f"ncu --metrics {','.join(METRICS)}"
+            f"report: launch {shown_name(counters.launch)} of {shown(counters.kernel)} has no counter of bytes; "
+            f"profile with ncu --metrics {','.join(METRICS)}"
         )
     return AuditedCall(
         pattern,

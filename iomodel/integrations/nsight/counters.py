@@ -19,6 +19,8 @@ TIMES = {
 }
 """Units of a time [s]."""
 WHOLE = re.compile(r"-?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?([eE][-+]?\d+)?")
+LARGEST = 1e300
+"""Largest value of a counter: sums and products with units stay finite."""
 LOCAL = tuple(f"l1tex__t_{{}}_pipe_lsu_mem_local_op_{way}.sum" for way in ("ld", "st"))
 L2 = tuple(f"lts__t_sectors_srcunit_tex_op_{way}.sum" for way in ("read", "write", "red", "atom"))
 METRICS = ("dram__bytes_read.sum", "dram__bytes_write.sum", *L2[:2], "gpu__time_duration.sum",
@@ -115,6 +117,8 @@ def in_base_units(value: str, unit: str) -> float | None:
     if not WHOLE.fullmatch(value.strip()):
         return None
     number = float(value.replace(",", ""))
+    if abs(number) > LARGEST:
+        return None
     stem = unit.strip()
     if stem in TIMES:
         return number * TIMES[stem]

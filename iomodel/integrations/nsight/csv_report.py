@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, shown, shown_name
 from iomodel.integrations.nsight.counters import KernelCounters, in_base_units
 
 NAME, LAUNCH = "Kernel Name", "ID"
@@ -42,8 +42,8 @@ def read_csv(text: str, where: str) -> list[KernelCounters]:
     lacking = sorted(name for name in every - last.values.keys() if all(name in each.values for each in launches[:-1]))
     if len(launches) > 1 and lacking and (METRIC[0] in header or not text.endswith("\n")):
         raise InputError(
-            f"{where}: the last launch, {last.launch} of {shown(last.kernel)}, lacks {lacking[0]}; "
-            "the file is cut short"
+            f"{where}: the last launch, {shown_name(last.launch)} of {shown(last.kernel)}, lacks "
+            f"{shown_name(lacking[0])}; the file is cut short"
         )
     return launches
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, shown, shown_name
 from iomodel.integrations.nsight.counters import KernelCounters, in_base_units
 from iomodel.integrations.nsight.csv_report import read_csv
 
@@ -42,7 +42,7 @@ def read_report(report: str | os.PathLike[str]) -> list[KernelCounters]:
         if isinstance(error, InputError):
             raise
         raise InputError(f"report: {shown(str(report))} cannot be read: {shown(error)}") from None
-    return read_csv(text, path.name)
+    return read_csv(text, shown_name(path.name))
 
 
 def _read_binary(path: Path) -> list[KernelCounters]:

@@ -9,8 +9,11 @@ from typing import Any, Literal
 from iomodel.common.display import Result, Table
 from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
+from iomodel.errors import shown_name
 
 Verdict = Literal["inside", "above", "below"]
+NAME = 300
+"""Characters of a kernel's name that are printed; a template can have thousands."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +122,10 @@ class Audit(Result, Tabular):
         columns = ("level", ">measured [B]", ">predicted [B]", "verdict")
         for call in self.calls:
             rows = [(level.name, f"{level.measured:,}", _interval(level), level.verdict) for level in call.levels]
-            title = f"{call.kernel} ({call.launch}): {call.algorithm}"
+            title = f"{shown_name(call.kernel, NAME)} ({shown_name(call.launch)}): {call.algorithm}"
             parts.append(Table(title, columns, rows, call.explanations))
         if self.unmatched:
-            names = ", ".join(f"{name} ({times})" for name, times in self.unmatched.items())
+            names = ", ".join(f"{shown_name(name, NAME)} ({times})" for name, times in self.unmatched.items())
             parts.append(f"not audited: {names}")
         return parts
 

@@ -151,8 +151,11 @@ def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
 
 def _model(name: str) -> str:
     """Find the shipped model of a repository, or return a path as it is."""
-    if Path(name).exists():
-        return name
+    try:
+        if Path(name).exists():
+            return name
+    except (OSError, ValueError):  # longer than a path can be, or a character that no path has
+        pass
     known, short = list_models(), name.rstrip("/").split("/")[-1].lower().removeprefix("meta-")
     while short not in known and ENDINGS.search(short):
         short = ENDINGS.sub("", short)
