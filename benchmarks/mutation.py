@@ -1,16 +1,20 @@
 """What share of small faults in the package its tests notice: a random sample of them, one after the other.
 
-    python -m benchmarks.mutation [N] [--seed S] [--coverage .coverage] [--work FOLDER]
+    python -m benchmarks.mutation [N] [--seed S] [--coverage .coverage] [--times times.xml] [--work FOLDER]
 
 A fault is one change at one place: a comparison, an arithmetic operator, a constant, `and` for `or`, a `not`, `min` for
-`max`, an answer of None, a statement left out. The sample is uniform over all places of all modules. Each fault is made
-in a copy of the tree, and tests are run until one fails: those that run its line, those that name its module, those
-that run anything of it. Which these are a coverage file with a context for each test says, made by
+`max`, an answer of None, a statement left out. The sample is uniform over all places of all modules that are written
+by hand; a test compares the generated ones with a fresh build. Each fault is made in a copy of the tree, and tests are
+run until one fails: those that run its line, those that name its module, those that run anything of it, the quickest
+first, until they have used so many seconds (--budget). Which these are a coverage file with a context for each test
+says, made by either of
 
-    pytest --cov --cov-context=test     (pytest-cov; or any run that names its contexts so)
+    python -m pytest -p benchmarks.line_contexts --junitxml=times.xml     (Python 3.12 or later, and quick)
+    pytest --cov --cov-context=test --junitxml=times.xml                  (pytest-cov)
 
-Results are kept in FOLDER, so that a run that was stopped goes on; survivors are shown as differences. Several
-processes share the work: --share 1/2 and --share 2/2 at the same time, then once without it for the table.
+Results are kept in FOLDER as JSON lines, so that a run may be stopped at any time and goes on where it was;
+--table shows what there is. Survivors are shown as differences. Several processes share the work: --share 1/2 and
+--share 2/2 at the same time, then once with --table.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import json
 import math
 import os
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -46,12 +51,19 @@ FEW, FIRST, MOST, SPENT = 2, 8, 30, 20.0
 long they took together, as far as that is known [s]."""
 THOROUGH = 1000, 120.0
 """The last two for those that survived and are judged again."""
-SHARED = ("typer.main", "sympy", "pydantic", "numpy", "jsonschema", "matplotlib.pyplot", "xarray", "zarr", "dask.array")
+SHARED = ("typer.main", "sympy", "pydantic", "numpy", "jsonschema", "matplotlib.pyplot", "xarray", "zarr", "dask.array",
+          "pytest", "hypothesis.strategies", "sybil", "yaml", "rich.table")  # fmt: skip
 """What the children find imported already."""
 EARLY = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 """Zarr, imported already, is a plugin of pytest too, whose asserts stay as they are."""
 LIMIT = 40.0
-"""The longest that the tests of one fault may take; a fault that makes them hang is noticed so [s]."""
+"""Processor time of the tests of one step; a fault that makes them hang is noticed so [s]."""
+BUDGET = 60.0
+"""Processor time for one fault, after which no further step is begun [s]."""
+IDLE = 15
+"""Elapsed time over processor time, beyond which a child counts as hanging: other programs may use the machine."""
+GENERATED = "written by `python -m"
+"""What the docstring of a generated module says."""
 SWAPS: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Add: ast.Sub, ast.Sub: ast.Add,
@@ -126,10 +138,12 @@ def code_of(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def places(root: Path) -> list[Place]:
-    """Every fault of every module."""
+    """Every fault of every module that is written by hand."""
     found = []
     for path in sorted((root / "iomodel").rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
+        if GENERATED in (ast.get_docstring(tree) or ""):
+            continue
         for number, node in enumerate(code_of(tree)):
             line = getattr(node, "lineno", 0)
             found += [Place(str(path.relative_to(root)), number, fault, line) for fault, _ in enumerate(faults(node))]
@@ -242,11 +256,12 @@ def _test_of(context: str) -> str:
     return test.split("::")[0] if ".md::" in test else test
 
 
-def outcome(work: Path, tests: list[str], limit: float, profile: str = "dev") -> str:
+def outcome(work: Path, tests: list[str], limit: float, profile: str = "ci") -> str:
     """Run some tests on the copy, in a child that has the libraries already: "killed", "survived" or "time"."""
     child = os.fork()
     if child == 0:
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit), math.ceil(limit) + 1))
         os.chdir(work)
         sink = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(sink, 1)
@@ -256,14 +271,13 @@ def outcome(work: Path, tests: list[str], limit: float, profile: str = "dev") ->
         sys.dont_write_bytecode = True
         import pytest
 
-        os._exit(
-            pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly", *EARLY, *tests])
-        )
-    end = time.monotonic() + limit
+        os._exit(pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", *EARLY, *tests]))
+    end = time.monotonic() + IDLE * limit
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return {0: "survived", 1: "killed", 2: "killed"}.get(os.waitstatus_to_exitcode(status), "killed")
+            code = os.waitstatus_to_exitcode(status)
+            return {0: "survived", -signal.SIGXCPU: "time", -signal.SIGKILL: "time"}.get(code, "killed")
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -272,24 +286,31 @@ def outcome(work: Path, tests: list[str], limit: float, profile: str = "dev") ->
 
 UNSURE: set[str] = set()
 """Tests that fail without a fault, alone or in another order."""
+SOUND: set[str] = set()
+"""Tests that pass without a fault, alone or in the run that --times is of: with the same examples, they do again."""
 
 
 def trial(path: Path, source: str, text: str, tests: list[str], work: Path, limit: float) -> str:
     """The outcome with a fault in place; a test that fails without it as well does not count."""
     while left := [test for test in tests if test not in UNSURE]:
+        made = path.stat()
         path.write_text(text, encoding="utf-8")
         try:
             found = outcome(work, left, limit)
         finally:
             path.write_text(source, encoding="utf-8")
+            os.utime(path, ns=(made.st_atime_ns, made.st_mtime_ns))  # its compiled file stays right
         if found == "survived":
+            return found
+        if found == "killed" and {*left} <= SOUND:
             return found
         if found == "time":  # a fault that never ends, or tests that take long
             return found if outcome(work, left, limit) != "time" else "survived"
         output = (work / "output.txt").read_text(encoding="utf-8", errors="replace")
         failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE)
         again = [test for test in left if any(line.startswith(test) for line in failed)][:1] or failed[:1]
-        if outcome(work, again or left, limit) == "survived":
+        if (again and again[0] in SOUND) or outcome(work, again or left, limit) == "survived":
+            SOUND.update(again)
             return found
         if not again:
             raise RuntimeError(f"tests fail without a fault: {left[0]}, ...: {output[-300:]}")
@@ -342,6 +363,27 @@ def report(console: Console, results: list[dict[str, Any]], every: int) -> None:
     console.print(table)
 
 
+def spent() -> float:
+    """Return the processor time of the children that have ended [s]."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def compile_tests(copy: Path) -> None:
+    """Compile the package and the tests of a copy, whose asserts pytest rewrites, once for all faults."""
+    child = os.fork()
+    if child == 0:
+        os.chdir(copy)
+        sys.path.insert(0, str(copy))
+        sink = os.open("output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(sink, 1)
+        sys.dont_write_bytecode = False
+        import pytest
+
+        os._exit(pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *EARLY, "tests"]))
+    os.waitpid(child, 0)
+
+
 def copy_tree(source: Path, copy: Path) -> None:
     """Copy a tree anew, and let children import from the copy."""
     shutil.rmtree(copy, ignore_errors=True)
@@ -369,27 +411,36 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="PATH", help="sample these files or folders: iomodel/triton")
     parser.add_argument("--share", default="1/1", metavar="I/N", help="this process takes every N-th, from the I-th on")
     parser.add_argument("--source", default=str(ROOT), help="the tree that is copied (this one)")
+    parser.add_argument("--table", action="store_true", help="judge nothing, and show what there is")
+    parser.add_argument("--budget", type=float, default=BUDGET, help=f"for one fault [s] (default {BUDGET:g})")
     parser.add_argument(
-        "--limit", type=float, default=LIMIT, help=f"time for the tests of a fault [s] (default {LIMIT:g})"
+        "--limit", type=float, default=LIMIT, help=f"processor time of one step [s] (default {LIMIT:g})"
     )
     given = parser.parse_args()
     work = Path(given.work).absolute()
     first, processes = map(int, given.share.split("/"))
     copy = work / f"tree-{first}"
-    copy_tree(Path(given.source), copy)
+    if not given.table:
+        copy_tree(Path(given.source), copy)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what is changed is put back
-    every = [place for place in places(copy) if place.module.startswith(tuple(given.only or [""]))]
+    every = [place for place in places(Path(given.source)) if place.module.startswith(tuple(given.only or [""]))]
     chosen = Random(given.seed).sample(every, min(given.faults, len(every)))
     log = work / f"seed-{given.seed}.jsonl"  # of one sample: another --only has another folder
     judged = _kept(log)
+    if given.table:
+        report(Console(), [judged[place[:3]] for place in chosen if place[:3] in judged], len(every))
+        return 0
     mine = [place for place in chosen if place[:3] not in judged]
     if given.again:
         before = [(place, judged[place[:3]]) for place in chosen if place[:3] in judged]
         mine = [place for place, one in before if one["outcome"] == "survived" and one["most"] < THOROUGH[0]]
     settings = THOROUGH if given.again else (MOST, SPENT)
-    tests = Tests(copy, given.coverage, _times(given.times), *settings)
+    times = _times(given.times)
+    SOUND.update(times)
+    tests = Tests(copy, given.coverage, times, *settings)
     for library in SHARED:
         importlib.import_module(library)
+    compile_tests(copy)
 
     for place in track(mine[first - 1 :: processes], "faults"):
         path = copy / place.module
@@ -397,14 +448,15 @@ def main() -> int:
         text, difference = mutated(source, place)
         running = tests.running(place)
         runs = running[:FIRST], tests.named(place), running[FIRST:], tests.near(place), tests.speaking(place)
-        found, tried = "no test", set[str]()
+        found, tried, before = "no test", set[str](), spent()
         for step in runs:
             wanted = [test for test in step if test not in tried]
             tried.update(wanted)
             found = trial(path, source, text, wanted, copy, given.limit) if wanted else found
-            if found not in ("survived", "no test"):
+            if found not in ("survived", "no test") or spent() - before > given.budget:
                 break
         told = {"outcome": found, "tests": len(running), "most": tests.most, "difference": difference}
+        told["seconds"] = round(spent() - before, 1)
         result = {**place._asdict(), **told}
         with log.open("a") as file:
             file.write(json.dumps(result) + "\n")
@@ -420,16 +472,19 @@ def _kept(log: Path) -> dict[tuple[str, int, int], dict[str, Any]]:
 
 
 def _times(path: str | None) -> dict[str, float]:
+    """Read the times of the tests that passed [s]."""
     if path is None:
         return {}
     from xml.etree import ElementTree
 
     found: dict[str, float] = defaultdict(float)
+    failed = set()
     for case in ElementTree.parse(path).getroot().iter("testcase"):
         module, name = case.get("classname", "").replace(".", "/"), case.get("name", "")
         test = f"{module.removesuffix('/md')}.md" if module.endswith("/md") else f"{module}.py::{name}"
         found[test] += float(case.get("time", 1))
-    return found
+        failed |= {test} if list(case) else set()  # it failed or was skipped
+    return {test: seconds for test, seconds in found.items() if test not in failed}
 
 
 if __name__ == "__main__":
