@@ -51,6 +51,17 @@ def chunk_files(path):
     return sorted(file for name in PLAN["quantities"] for file in (path / name / "c").rglob("*") if file.is_file())
 
 
+def whole(path):
+    """Every file of a folder with its bytes."""
+    return {file.relative_to(path): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def uninterrupted(plan, path):
+    """The files of a store that one run has written."""
+    sweep(**plan, store=path.with_name("uninterrupted.zarr"))
+    return whole(path.with_name("uninterrupted.zarr"))
+
+
 def slow(seconds, compute, plan, block):
     time.sleep(seconds)
     return compute(plan, block)
@@ -96,6 +107,7 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(path, answer):
     result, computed = run(planned(**PLAN), path, "threads", False)
     assert computed == CHUNKS - len({file for file in written[0] & written[1] if not file.suffix}) < CHUNKS
     assert result.load().identical(answer)
+    assert whole(path) == uninterrupted(PLAN, path)
 
 
 def torn(file):
@@ -194,16 +206,12 @@ def test_a_worker_that_is_killed_is_made_up_for(path, answer):
         result, computed = running.result()
     assert result.load().identical(answer)
     assert 18 <= computed <= plan.block_count == 36
+    assert whole(path) == uninterrupted({**PLAN, "chunk": {"mask": 1, "q_len": 1, "block_q": 1}}, path)
 
 
 def test_the_bar_is_for_terminals_only(path, capfd):
     sweep(**PLAN, store=path)
     assert capfd.readouterr() == ("", "")
-
-
-def whole(path):
-    """Every file of a folder with its bytes."""
-    return {file.relative_to(path): file.read_bytes() for file in path.rglob("*") if file.is_file()}
 
 
 def other_place(path):
@@ -351,6 +359,7 @@ def test_a_lost_scheduler_ends_the_sweep_in_one_line_and_leaves_the_store(path, 
     result, computed = run(planned(**PLAN), path, "threads", False)
     assert computed == CHUNKS - 5
     assert result.load().identical(answer)
+    assert whole(path) == uninterrupted(PLAN, path)
 
 
 class Alone(Executor):
