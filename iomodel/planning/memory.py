@@ -10,7 +10,7 @@ from fractions import Fraction
 from iomodel.common.results import Record
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
-from iomodel.errors import InfeasibleError
+from iomodel.errors import InfeasibleError, InputError, shown_name
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.engine_memory import reserve, seen_capacity, step_limits
 from iomodel.planning.engines import Engine
@@ -67,7 +67,7 @@ class Fit(Record):
     @property
     def fits(self) -> int:
         """Requests that fit a replica: the memory left over the bytes of a request, in each group [-]."""
-        return self.groups * max(0, self.left // self.request_bytes)
+        return self.groups * max(0, self.left // self.request_bytes) if self.request_bytes else 0
 
     @property
     def blocks(self) -> int:
@@ -97,6 +97,8 @@ def fit(service: Service, device: Hardware) -> Fit:
     ------
     SpecError
         The memory of the device is unknown.
+    InputError
+        No layer keeps anything of a request, so that any number of requests would fit.
     """
     stages = []
     for place, layers in enumerate(stage_layers(service.model, service.layout)):
@@ -118,7 +120,11 @@ def fit(service: Service, device: Hardware) -> Fit:
             stages.append(Fit(total, usable, weights, overhead, token, request, groups, shared_bytes=shared))
         else:
             stages.append(_engine_fit(service.engine, service, device, layers, (token, request, weights), shared))
-    return min(stages, key=lambda stage: (stage.fits, stage.left - stage.request_bytes))
+    filled = [stage for stage in stages if stage.request_bytes or stage.left < 0]
+    if not filled:
+        name = shown_name(service.model.name or service.model.title)
+        raise InputError(f"model: {name} keeps nothing of a request; allowed: a model with attention or a state")
+    return min(filled, key=lambda stage: (stage.fits, stage.left - stage.request_bytes))
 
 
 def most_requests(service: Service, device: Hardware) -> int:

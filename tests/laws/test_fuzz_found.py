@@ -183,6 +183,25 @@ FOUND: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: iomodel.triton.flex_options(W, "h100-sxm5", "x"),  # type: ignore[arg-type]
         "top: 'x' given",
     ),
+    "a plan of a model that keeps nothing of a request": (
+        lambda: iomodel.plan(
+            iomodel.model(
+                {
+                    "schema": 1,
+                    "title": "x",
+                    "hidden_size": 64,
+                    "vocab_size": 100,
+                    "kinds": {"mlp": {"mlp": {"intermediate_size": 32}}},
+                    "layers": [{"count": 2, "pattern": ["mlp"]}],
+                    "sources": [{"kind": "transcription", "publisher": "x", "title": "x"}],
+                }
+            ),
+            "h100-sxm5",
+            prompt=64,
+            output=4,
+        ),
+        "model: x keeps nothing of a request",
+    ),
     "experiments that are none": (lambda: iomodel.calibrate(only=7), "only: 7 given"),
 }
 
