@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from base64 import b64decode
-from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,16 +20,10 @@ from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from iomodel.explorer.scene import ROWS, SIDES, TILES, WIDTH
 from iomodel.explorer.tour import TOUR
+from tests.support.browser import Opened
 from tests.support.explorer_calls import COUNTS, Drawn, counted, drawn
-from tests.support.programs import REQUIRED, program
 
-playwright = import_module("playwright.sync_api") if REQUIRED else pytest.importorskip("playwright.sync_api")
-QUIET = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 CALL = iomodel.Attention(q_len=ROWS, head_dim=WIDTH)
-STATE = "window.iomodel.page.state"
 
 
 @cache
@@ -50,53 +42,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("explorer") / "page.html"
     target.write_text(page(payload(list_algorithms(), ["h100-sxm5", "t4", "tpu-v5p"], only=list(only))))
     return target
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    chromium = program("Chromium", "chromium", "chromium-browser", "google-chrome")
-    with playwright.sync_playwright() as run:
-        found = run.chromium.launch(executable_path=chromium, args=QUIET)
-        yield found
-        found.close()
-
-
-class Opened:
-    """A page that is shown, with all that it complained of."""
-
-    def __init__(self, browser: Any, file: Path, link: str = "", **more: Any) -> None:
-        self.context = browser.new_context(**{"viewport": {"width": 1300, "height": 900}, **more})
-        self.tab = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.tab.on("console", lambda message: self.said.append(message.text))
-        self.tab.on("pageerror", lambda error: self.said.append(str(error)))
-        self.tab.on("request", lambda request: self.asked.append(request.url))
-        self.tab.goto(f"{file.as_uri()}#{link}" if link else file.as_uri())
-        self.tab.wait_for_function("document.documentElement.dataset.ready")
-
-    def text(self, selector: str) -> str:
-        return str(self.tab.inner_text(selector))
-
-    @property
-    def state(self) -> dict[str, str]:
-        return dict(self.tab.evaluate(STATE))
-
-
-@pytest.fixture
-def opened(browser: Any, file: Path) -> Iterator[Any]:
-    """Opens the page as often as wanted; it has complained of nothing, and asked for nothing but itself."""
-    tabs: list[Opened] = []
-
-    def at(link: str = "", **more: Any) -> Opened:
-        tabs.append(Opened(browser, file, link, **more))
-        return tabs[-1]
-
-    yield at
-    for one in tabs:
-        assert one.said == []
-        assert {url.split("#")[0] for url in one.asked if not url.startswith(("blob:", "data:"))} == {file.as_uri()}
-        one.context.close()
 
 
 def test_the_browser_counts_what_python_counts(opened: Any) -> None:

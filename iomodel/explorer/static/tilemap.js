@@ -43,7 +43,7 @@ class TileMap {
     this.line = element("p", { class: "readout" });
     this.select = element("select", { id: "map-by" }, element("option", { value: "time" }, "time, on kernels that ship"), element("option", { value: "traffic" }, "requests, in one memory"));
     this.select.addEventListener("change", () => this.choose({ map: this.select.value }));
-    this.choice = element("p", { class: "controls" });
+    this.choice = element("p", { class: "controls" }, element("label", { for: "map-by" }, "by ", this.select)); // made once, so that it keeps the focus
     host.replaceChildren(this.choice, this.canvas, this.line);
     this.scale = element("div", { class: "ramp" });
     host.append(this.scale);
@@ -56,7 +56,6 @@ class TileMap {
     const by = view.state.map === AUTO ? (kernels ? "time" : "traffic") : view.state.map;
     this.by = by;
     const found = by === "time" ? this.byTime(view) : this.byTraffic(view);
-    this.choice.replaceChildren(element("label", { for: "map-by" }, "by ", this.select));
     this.select.value = by;
     if (typeof found === "string") {
       this.line.textContent = found;
