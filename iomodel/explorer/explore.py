@@ -14,6 +14,7 @@ from iomodel.common.output_files import writable, written
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError, shown
+from iomodel.explorer.built import stored
 
 SUFFIXES = (".html", ".htm")
 
@@ -48,6 +49,7 @@ def explore(
 
     The page evaluates the formulas of :func:`iomodel.expressions` with exact integers and solves for tiles as
     :func:`iomodel.solve` does. It is one file that loads nothing from the network; its link encodes all choices.
+    The page of all algorithms and devices is part of the wheel; others, and all in a checkout, are built.
 
     Parameters
     ----------
@@ -86,14 +88,23 @@ def explore(
     for device in devices:
         find_hardware(device)
     target = None if path is None else writable(path, SUFFIXES, overwrite=overwrite)
+    html = stored(names, devices)
+    if html is None:
+        html = built(names, devices, progress)
+    if target is None:
+        return html
+    return written(target, html.encode(), overwrite=overwrite)
+
+
+def built(
+    algorithms: Sequence[str], hardware: Sequence[str], progress: bool = False, release: str | None = None
+) -> str:
+    """Build a page; `release` is the version that it states."""
     from iomodel.explorer.page import page  # all formulas, which no other question needs
     from iomodel.explorer.payload import payload
 
     with _without_collection():
-        html = page(payload(names, devices, progress))
-    if target is None:
-        return html
-    return written(target, html.encode(), overwrite=overwrite)
+        return page(payload(algorithms, hardware, progress, release=release))
 
 
 @contextmanager

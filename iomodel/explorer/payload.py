@@ -50,9 +50,13 @@ TYPESET = ("flops", "exps", "atomics", "footprint", "footprint_bytes")
 
 
 def payload(
-    algorithms: Sequence[str], hardware: Sequence[str], progress: bool = False, only: Sequence[CallKind] | None = None
+    algorithms: Sequence[str],
+    hardware: Sequence[str],
+    progress: bool = False,
+    only: Sequence[CallKind] | None = None,
+    release: str | None = None,
 ) -> dict[str, Any]:
-    """Collect all data of the page, for all kinds of call or for `only` some."""
+    """Collect all data of the page, for all kinds of call or for `only` some, and the version that it states."""
     nodes, typeset, clock = Nodes(), Typeset(), ClockData()
     calls: dict[str, Any] = {}
     nests: dict[str, Any] = {}
@@ -85,7 +89,7 @@ def payload(
         return [numbered(value) for value in data] if isinstance(data, list | tuple) else data
 
     return {
-        "version": _version(),
+        "version": version_text() if release is None else release,
         "clock": {"script": model_script(), **clock.plain(algorithms, hardware)},
         "devices": devices(hardware),
         "algorithms": numbered(declared),
@@ -211,7 +215,8 @@ def _bound(formula: Expr) -> dict[str, Any]:
     return {"value": jscode(formula), "positive": sorted(map(jscode, below))}
 
 
-def _version() -> str:
+def version_text() -> str:
+    """Return the version of the installed package; without one, say that the code is a checkout."""
     try:
         return version("iomodel")
     except PackageNotFoundError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -69,3 +70,16 @@ def opening(browser: Any, file: Path) -> Iterator[Callable[..., Opened]]:
         assert one.said == []
         assert {url.split("#")[0] for url in one.asked if not url.startswith(("blob:", "data:"))} == {file.as_uri()}
         one.context.close()
+
+
+def main(file: Path) -> None:
+    """Open a page from its file, check that it answers its first call, and print its size and its times."""
+    with chromium() as browser, opening(browser, file.resolve()) as at:
+        shown = at()
+        assert "bound by" in shown.text("#cards")
+        painted, ready = shown.timing("painted"), shown.timing("ready")
+        sys.stdout.write(f"{file.stat().st_size:,} B; painted after {painted:.0f} ms, ready after {ready:.0f} ms\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
