@@ -1,29 +1,44 @@
-"""Command that writes or serves the interactive page."""
+"""Command that writes or serves the interactive page, or links to a call on it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from iomodel.cli import values
+from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.numbers import integer
+from iomodel.cli.options import ALGORITHM, IMPLEMENTATION, TILE, WORKLOAD, algorithm_names
 from iomodel.cli.output import emit
 from iomodel.cli.signature import option, switch, with_options
-from iomodel.errors import InputError
+from iomodel.errors import InputError, shown
 
 DEFAULT = "iomodel-explorer.html"
 PAGE = [
     option("algorithms", "Algorithms on the page, separated by commas (all).", "Page", "LIST"),
-    option("hardware", "Devices on the page, separated by commas (all).", "Page", "LIST"),
+    option("hardware", "Devices on the page, separated by commas (all); with --link, the device.", "Page", "LIST"),
     option("output", f"Output file ({DEFAULT}).", "Output", "FILE"),
     switch("force", "Replace an existing file.", "Output"),
 ]
 PORT = option("port", "Port of --serve (any free port).", "Server")
+BASE = option("base", "Address of a page for --link (the output file, which is written if it is missing).", "Link")
+CALL = [IMPLEMENTATION, *WORKLOAD, *TILE, *ALGORITHM]
+"""Options of the call of a link."""
+Linked = Annotated[
+    str | None,
+    typer.Argument(help="The algorithm of --link.", autocompletion=algorithm_names, show_default=False),
+]
 
 
-@with_options(PAGE, [PORT])
+@with_options(PAGE, [PORT, BASE], CALL)
 def explore(
+    algorithm: Linked = None,
     *,
+    link: Annotated[
+        bool, typer.Option("--link", help="Print a link that opens the page at a call.", rich_help_panel="Link")
+    ] = False,
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve the page on 127.0.0.1.", rich_help_panel="Server")
     ] = False,
@@ -34,17 +49,17 @@ def explore(
 ) -> None:
     """Write an interactive page of the formulas for a browser: one self-contained HTML file.
 
+    With --link, print a link to a call, which has the options of `iomodel estimate`.
+
     Example:
       iomodel explore --output explorer.html
     """
     from iomodel.explorer.explore import explore as make
 
-    if not serve and (arguments["port"] is not None or no_browser):
-        raise InputError(
-            f"{'no_browser' if arguments['port'] is None else 'port'}: given without --serve; allowed: only with it"
-        )
-    if serve and (arguments["output"] is not None or arguments["force"]):
-        raise InputError("output: given with --serve; allowed: only without --serve, which writes no file")
+    _check(algorithm, arguments, link=link, serve=serve, no_browser=no_browser)
+    if link:
+        emit(_link(algorithm, arguments))
+        return
     port = 0 if arguments["port"] is None else integer("port", arguments["port"])
     algorithms, hardware = _names("algorithms", arguments["algorithms"]), _names("hardware", arguments["hardware"])
     if serve:
@@ -58,6 +73,52 @@ def explore(
         progress=True,
     )
     emit(f"{path}: {path.stat().st_size:,} B; open it in a browser")
+
+
+def _check(algorithm: str | None, arguments: dict[str, Any], *, link: bool, serve: bool, no_browser: bool) -> None:
+    """Raise InputError for options that do not go together."""
+    given = {name for name, value in arguments.items() if value is not None}
+    if not serve and (arguments["port"] is not None or no_browser):
+        raise InputError(
+            f"{'no_browser' if arguments['port'] is None else 'port'}: given without --serve; allowed: only with it"
+        )
+    if serve and given & {"output", "force"}:
+        raise InputError("output: given with --serve; allowed: only without --serve, which writes no file")
+    for name in [] if link else [*(["algorithm"] if algorithm else []), "base", *(entry.name for entry in CALL)]:
+        if name == "algorithm" or name in given:
+            raise InputError(f"{name}: given without --link; allowed: only with it, for the call of the link")
+    for name in ("algorithms", "force", "output" if "base" in given else "") if link else ():
+        if name in given:
+            raise InputError(f"{name}: given with --link; allowed: --base, or --output with a page of everything")
+    if link and serve:
+        raise InputError("serve: given with --link; allowed: one of the two")
+
+
+def _link(algorithm: str | None, arguments: dict[str, Any]) -> str:
+    """Return the link to a call, on the page of everything at an address or in a file."""
+    from iomodel.explorer.explore import explore as make
+    from iomodel.explorer.link import link
+
+    for name, text, example in (("algorithm", algorithm, "flash2"), ("hardware", arguments["hardware"], "h100-sxm5")):
+        if text is None:
+            raise InputError(f"{name}: none given, but required by --link; allowed: a name, such as {example}")
+    assert algorithm is not None
+    place = link(
+        algorithm,
+        values.workload(arguments, algorithm),
+        arguments["hardware"],
+        values.tiles(arguments, [entry.name for entry in TILE]),
+        arguments["implementation"],
+        **values.options(arguments, list_algorithms()),
+    )
+    base = arguments["base"]
+    if base is not None:
+        if not base or "#" in base or any(letter.isspace() for letter in base):
+            raise InputError(f"base: {shown(base)} given; allowed: an address without #, such as https://host/page")
+        return f"{base}#{place}"
+    file = Path(arguments["output"] or DEFAULT)
+    written = file if file.is_file() else make(file, progress=True)
+    return f"{written.resolve().as_uri()}#{place}"
 
 
 def _names(field: str, text: str | None) -> list[str] | None:

@@ -30,7 +30,6 @@ from iomodel.explorer.serve import server
 from iomodel.explorer.typeset import Typeset
 from iomodel.nests.symbols import B_r, N_q, d
 from tests.support.explorer_calls import COUNTS, SOLVED, Drawn, counted, drawn
-from tests.support.explorer_times import TIMED, kinds_of, timed
 from tests.support.programs import program
 
 WHOLE = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
@@ -49,12 +48,6 @@ def solves() -> list[Drawn]:
     return list(drawn(70, seed=4))
 
 
-@cache
-def estimates() -> list[tuple[dict[str, str], dict[str, Any]]]:
-    """Calls to time."""
-    return list(timed(100, seed=5))
-
-
 @pytest.fixture(scope="module")
 def html() -> str:
     """The page of all algorithms, or of as much of it as the calls need."""
@@ -64,8 +57,7 @@ def html() -> str:
     drawn_kinds = dict.fromkeys([*(call.kind for call in (*points(), *solves())), *tiled])
     first = [kind for name in ("flash2", "tiled_query", "split_kv") for kind in kinds([name]) if kind.mask == "full"]
     window = [kind for kind in kinds(["flash2"]) if kind.mask.startswith("window left ")]
-    times = [kind for fields, _ in estimates() for kind in kinds_of(fields)]
-    only = dict.fromkeys([*drawn_kinds, *first, *window, *times])
+    only = dict.fromkeys([*drawn_kinds, *first, *window])
     return page(payload(list_algorithms(), list_hardware(), only=list(only)))
 
 
@@ -118,16 +110,6 @@ def test_javascript_counts_what_python_counts(tmp_path: Path, html: str) -> None
     found = run_node(tmp_path, html, COUNTS, [job_of(call) for call in points()])
     for call, counts in zip(points(), found, strict=True):
         assert counts == counted(call), call
-
-
-def test_the_page_times_what_estimate_times(tmp_path: Path, html: str) -> None:
-    found = run_node(tmp_path, html, TIMED, [fields for fields, _ in estimates()])
-    for (fields, wanted), told in zip(estimates(), found, strict=True):
-        assert "error" not in told, (fields, told)
-        for name in ("tiles", "dram", "requested", "bound"):
-            assert told[name] == wanted[name], (fields, name)
-        assert told["seconds"] == pytest.approx(wanted["seconds"], rel=1e-12), fields
-        assert told["breakdown"] == pytest.approx(wanted["breakdown"], rel=1e-12), fields
 
 
 def test_number_and_bigint_agree_where_the_bound_allows_number(tmp_path: Path, html: str) -> None:
