@@ -33,7 +33,7 @@ def shipped_algorithms() -> list[str]:
 
 
 def kept(folder: Path, release: str | None = None) -> Path:
-    """Return the page of this state of the package in a folder, built only if it is not there.
+    """Return the page of this state of the package in a folder, built in place of older ones if it is not there.
 
     Parameters
     ----------
@@ -48,9 +48,12 @@ def kept(folder: Path, release: str | None = None) -> Path:
     stated = version_text() if release is None else release
     page = folder / _digest(stated) / NAME
     if not page.exists():
+        html = built(shipped_algorithms(), list_hardware(), release=stated, serving=True)
+        for older in folder.glob(f"*/{NAME}"):
+            older.unlink()
         page.parent.mkdir(parents=True, exist_ok=True)
         partial = page.with_suffix(".partial")
-        partial.write_text(built(shipped_algorithms(), list_hardware(), release=stated), encoding="utf-8")
+        partial.write_text(html, encoding="utf-8")
         partial.replace(page)  # a build that is interrupted leaves no page
     return page
 

@@ -90,21 +90,29 @@ def explore(
     target = None if path is None else writable(path, SUFFIXES, overwrite=overwrite)
     html = stored(names, devices)
     if html is None:
-        html = built(names, devices, progress)
+        everything = algorithms is None and hardware is None
+        html = built(names, devices, progress, serving=everything)
     if target is None:
         return html
     return written(target, html.encode(), overwrite=overwrite)
 
 
 def built(
-    algorithms: Sequence[str], hardware: Sequence[str], progress: bool = False, release: str | None = None
+    algorithms: Sequence[str],
+    hardware: Sequence[str],
+    progress: bool = False,
+    *,
+    release: str | None = None,
+    serving: bool = False,
 ) -> str:
-    """Build a page; `release` is the version that it states."""
+    """Build a page, with or without plans; `release` is the version that it states."""
     from iomodel.explorer.page import page  # all formulas, which no other question needs
     from iomodel.explorer.payload import payload
+    from iomodel.explorer.serving import ServingGrid
 
+    grid = ServingGrid() if serving else None
     with _without_collection():
-        return page(payload(algorithms, hardware, progress, release=release))
+        return page(payload(algorithms, hardware, progress, release=release, grid=grid))
 
 
 @contextmanager

@@ -13,7 +13,20 @@ from iomodel.explorer.scene import scene
 
 COMPUTES = ("arithmetic", "solve", "call", "walk", "python", "clock")
 """Scripts independent of the page."""
-DRAWS = ("drawing", "scene", "results", "tilemap", "curves", "animation", "form", "compare", "share", "tour", "main")
+DRAWS = (
+    "drawing",
+    "scene",
+    "results",
+    "tilemap",
+    "curves",
+    "animation",
+    "form",
+    "compare",
+    "serving",
+    "share",
+    "tour",
+    "main",
+)
 """Scripts that draw the page."""
 
 

@@ -33,6 +33,7 @@ from iomodel.explorer.fields import AUTO, OPTIONS, SHAPE, call_fields, memory_fi
 from iomodel.explorer.javascript import Nodes
 from iomodel.explorer.nests import Drawn
 from iomodel.explorer.presets import presets
+from iomodel.explorer.serving import ServingGrid, serving, serving_fields
 from iomodel.explorer.tour import TOUR
 from iomodel.explorer.typeset import Typeset
 from iomodel.nests.algorithm import Algorithm
@@ -55,8 +56,12 @@ def payload(
     progress: bool = False,
     only: Sequence[CallKind] | None = None,
     release: str | None = None,
+    grid: ServingGrid | None = None,
 ) -> dict[str, Any]:
-    """Collect all data of the page, for all kinds of call or for `only` some, and the version that it states."""
+    """Collect all data of the page, for all kinds of call or for `only` some, with the plans of a grid.
+
+    `release` is the version that the page states.
+    """
     nodes, typeset, clock = Nodes(), Typeset(), ClockData()
     calls: dict[str, Any] = {}
     nests: dict[str, Any] = {}
@@ -79,6 +84,7 @@ def payload(
     }
     declared = {name: _algorithm(find_algorithm(name), nodes) for name in algorithms}
     texts = nodes.texts()
+    planned = {} if grid is None else serving_fields(grid)
 
     def numbered(data: Any) -> Any:
         """Replace formulas by their numbers."""
@@ -100,7 +106,8 @@ def payload(
         "lines": typeset.lines,
         "masks": list(MASKS),
         "directions": list(get_args(Direction)),
-        "fields": {"call": call_fields(), "memory": memory_fields(), "tile": tile_field()},
+        "fields": {"call": call_fields(), "memory": memory_fields(), "tile": tile_field(), "serving": planned},
+        "serving": None if grid is None else serving(grid),
         "shape": list(SHAPE),
         "dtypes": ELEMENT_SIZE,
         "presets": presets(),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -13,6 +16,11 @@ from iomodel.algorithms import list_algorithms
 from iomodel.devices.device import list_hardware
 from iomodel.explorer import built, explore
 from iomodel.explorer.built import NAME, kept, stored
+from iomodel.explorer.serving import MEANING, ServingGrid
+from iomodel.planning.plan import plan
+from iomodel.planning.result import Plan
+from iomodel.planning.step.layout import Layout
+from tests.support.browser import Opened, opening
 
 ROOT = Path(__file__).parents[2]
 WORDS = (ROOT / "docs" / "explorer.md").read_text(encoding="utf-8")
@@ -22,6 +30,13 @@ WORDS = (ROOT / "docs" / "explorer.md").read_text(encoding="utf-8")
 def file() -> Path:
     """The page of this state of the package, as the installation of a wheel has left it, or built."""
     return kept(ROOT / "build" / "explorer")
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Any, file: Path) -> Iterator[Opened]:
+    """The page, opened once for all plans."""
+    with opening(browser, file) as at:
+        yield at()
 
 
 def stated(pattern: str) -> float:
@@ -65,3 +80,67 @@ def test_a_wheel_answers_with_its_page(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert stored(every[0][1:], every[1]) is None
     assert stored(every[0], every[1][1:]) is None
     assert iomodel.explore(algorithms=["tiled_query"], hardware=["t4"]) != "the page"
+
+
+POINTS = Random(7).sample(list(product(*(getattr(ServingGrid(), name) for name in MEANING))), 10)
+EDGES = [
+    ("deepseek-v3", "h100-sxm5", 8, 2048, 16),  # the weights do not fit
+    ("llama-3.1-70b", "h100-sxm5", 4, 16384, 256),  # the requests do not fit
+]
+
+
+def planned(model: str, device: str, gpus: int, prompt: int, batch: int) -> Plan | str:
+    """Plan a point of the serving view, or return the reason for which there is no plan."""
+    arguments = {"count": gpus, "layout": Layout(tensor_parallel=gpus), "prompt": prompt, "output": 256}
+    try:
+        return plan(model, device, batch=batch, **arguments)
+    except iomodel.IOModelError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("point", [*POINTS, *EDGES], ids=str)
+def test_the_serving_view_shows_a_plan(shown: Opened, point: tuple[str, str, int, int, int]) -> None:
+    fields = dict(zip((f"serve_{name}" for name in MEANING), map(str, point), strict=True))
+    shown.tab.evaluate("(fields) => window.iomodel.page.change(fields)", fields)
+    texts = (shown.tab.locator(f"#plans {part}").all_inner_texts() for part in ("dt", "dd"))
+    cards = dict(zip(*texts, strict=True))
+    found = planned(*point)
+    if isinstance(found, str):
+        most = re.search(r"at most (\d[\d,]*\d|\d)", found)
+        reason = found if most is None else f"do not fit: at most {most[1]}, at "
+        assert reason in shown.text("#plans p >> nth=0")
+        assert cards.get("Fits") == (None if most is None else f"no\nat most {most[1]} requests")
+        assert "Time per output token" not in cards
+        return
+    exact = shown.tab.evaluate(
+        "(place) => window.iomodel.page.serving.data.plans[place]", "|".join(map(str, point[:4]))
+    )
+    assert exact["batches"][str(point[4])] == {
+        "ttft": found.ttft,
+        "tpot": found.tpot,
+        "tokens_per_second": found.tokens_per_second / point[2],
+        "decode_bound": found.decode_bound,
+    }
+    assert exact["notes"] == list(found.notes)
+    assert all(note in shown.text("#plans") for note in found.notes)
+    assert cards["Fits"] == f"yes\nat most {found.memory.fits:,} requests"
+    assert cards["Time to first token"].split("\n")[1] == f"bound by {found.prefill_bound}"
+    number, unit = cards["Time per output token"].split("\n")[0].split()
+    assert float(number) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[unit] == pytest.approx(found.tpot, rel=5e-3)
+
+
+def test_a_place_of_the_serving_view_is_in_the_link(opened: Any) -> None:
+    shown = opened("serve_model=llama-3.1-70b&serve_gpus=8&serve_batch=64")
+    assert shown.tab.input_value("#field-serve_gpus") == "8"
+    before = shown.text("#plans dl")
+    shown.tab.select_option("#field-serve_batch", "1")
+    assert shown.text("#plans dl") != before
+    assert shown.tab.url.split("#")[1] == "serve_model=llama-3.1-70b&serve_gpus=8&serve_batch=1"
+    shown.tab.go_back()
+    assert shown.text("#plans dl") == before
+    command = shown.text("#plans code").split()
+    assert command[:2] == ["iomodel", "plan"]
+    assert "--batch 64" in " ".join(command)
+    shown.tab.evaluate("location.hash = 'serve_gpus=3'")
+    shown.tab.wait_for_selector("#fault:not([hidden])")
+    assert shown.text("#fault").startswith("serve_gpus: '3' is unknown; ")

@@ -90,6 +90,7 @@ class Calls {
       ...Object.fromEntries(switched.map(([name, field]) => [name, field.choices ? only(field, ["off", "on"]) : field])),
       implementation: { choices: [AUTO, ...data.clock.algorithms[algorithm].implementations.map(({ name }) => name), "textbook"], default: AUTO },
       ...fields.memory,
+      ...fields.serving,
     };
   }
 

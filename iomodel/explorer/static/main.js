@@ -10,6 +10,8 @@ class Page {
     this.compare = new Compare(byId("compare"), () => this.view);
     this.lengths = new Lengths(byId("lengths"), this);
     this.share = new Share(byId("share"), this);
+    this.serving = data.serving && new Serving(byId("plans"), data.serving, data.fields.serving, (change, field) => this.change(change, field));
+    byId("serving").hidden = !data.serving;
     byId("tour").hidden = !data.tour.length;
     this.tour = new Tour(byId("tour-steps"), data.tour, (state) => {
       this.form.drafts = {};
@@ -233,6 +235,7 @@ class Page {
     this.map.show(view);
     drawRoofline(byId("roofline"), view);
     this.animation.show(view);
+    this.serving?.show(view);
     clearTimeout(this.curve);
     this.curve = setTimeout(() => drawTraffic(byId("traffic"), view), 0); // after the first picture
   }
