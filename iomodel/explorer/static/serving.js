@@ -25,7 +25,7 @@ class Serving {
 
   text(name, value) {
     const known = { serve_model: this.data.titles, serve_hardware: this.data.names }[name];
-    return known ? known[value] : grouped(value);
+    return known ? known[value] : grouped(Number(value));
   }
 
   show({ state }) {

@@ -169,8 +169,8 @@ class TileMap {
     pen.restore();
     this.mark(pen, this.chosen, "○", w, h);
     const same = this.shipped?.every((size, i) => size === this.best[i]);
-    if (this.shipped) this.mark(pen, this.shipped, "◆", w, h, same ? 9 : 0);
-    this.mark(pen, this.best, "★", w, h, same ? -9 : 0);
+    if (this.shipped) this.mark(pen, this.shipped, "◆", w, h, same ? 7 : 0);
+    this.mark(pen, this.best, "★", w, h, same ? -7 : 0);
     if (document.activeElement === this.canvas) {
       const [i, j] = this.cursor;
       pen.lineWidth = 3;
@@ -213,10 +213,20 @@ class TileMap {
       return above < 0 ? sizes.length - 0.5 : above + 0.5;
     };
     const x = this.box.left + place(this.columns, v) * w + shift, y = this.box.top + this.box.height - place(this.rows, u) * h;
-    pen.font = sign !== "○" ? "15px system-ui, sans-serif" : "bold 34px system-ui, sans-serif";
+    if (sign === "○") {
+      for (const [width, colour] of [[5, "#000"], [2, "#fff"]]) {
+        pen.lineWidth = width;
+        pen.strokeStyle = colour;
+        pen.beginPath();
+        pen.arc(x, y, 15, 0, 2 * Math.PI);
+        pen.stroke();
+      }
+      return;
+    }
+    pen.font = "14px system-ui, sans-serif";
     pen.textAlign = "center";
     pen.textBaseline = "middle";
-    pen.lineWidth = 3.5;
+    pen.lineWidth = 3;
     pen.strokeStyle = "#000";
     pen.strokeText(sign, x, y);
     pen.fillStyle = "#fff";
