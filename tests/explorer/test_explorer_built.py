@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -144,3 +145,18 @@ def test_a_place_of_the_serving_view_is_in_the_link(opened: Any) -> None:
     shown.tab.evaluate("location.hash = 'serve_gpus=3'")
     shown.tab.wait_for_selector("#fault:not([hidden])")
     assert shown.text("#fault").startswith("serve_gpus: '3' is unknown; ")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_serving_view_fits_a_phone_and_takes_keys(opened: Any, scheme: str) -> None:
+    tab = opened("serve_gpus=4", viewport={"width": 390, "height": 844}, color_scheme=scheme).tab
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+    tab.focus("#field-serve_model")
+    for name in MEANING:
+        assert tab.evaluate("document.activeElement.name") == f"serve_{name}"
+        tab.keyboard.press("End")
+        tab.keyboard.press("Tab")
+    assert tab.url.split("#")[1] == "&".join(f"serve_{name}={getattr(ServingGrid(), name)[-1]}" for name in MEANING)
+    tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+    found = tab.evaluate("() => axe.run(document.querySelector('#serving'))")
+    assert [one for one in found["violations"] if one["impact"] != "minor"] == []
