@@ -352,7 +352,9 @@ def test_the_card_is_a_picture_of_1200_by_630(opened: Any) -> None:
     )
     root = ElementTree.fromstring(svg)
     assert (root.get("width"), root.get("height")) == ("1200", "630")
-    assert "685 µs" in "".join(root.itertext())
+    first = iomodel.Attention(heads=32, kv_heads=8, q_len=4096, head_dim=128)
+    seconds = iomodel.estimate("flash2", first, "h100-sxm5").seconds
+    assert f"{1e6 * seconds:#.3g} µs".replace(". ", " ") in "".join(root.itertext())
     data = b64decode(png.split(",")[1])
     assert struct.unpack(">II", data[16:24]) == (1200, 630)
     assert bibtex.startswith("@software{iomodel,")
