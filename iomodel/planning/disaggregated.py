@@ -15,7 +15,7 @@ from iomodel.planning.memory import Fit, fit, own_bytes, too_large
 from iomodel.planning.numbers import as_prices, as_real
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.precision import with_precision
+from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.weights import stage_layers
 
@@ -87,16 +87,7 @@ def disaggregate(
     >>> found.kv_bytes == 2048 * 131072, found.transfer_seconds == found.kv_bytes / 50e9
     (True, True)
     """
-    types = with_precision(
-        precision,
-        {
-            "dtype": dtype,
-            "weight_dtype": weight_dtype,
-            "kv_dtype": kv_dtype,
-            "linear_dtype": linear_dtype,
-            "page_size": page_size,
-        },
-    )
+    types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
     senders, receivers = as_device(prefill), as_device(decode)
     bandwidth = as_real("link", link)
     rate = None if load is None else as_real("load", load)

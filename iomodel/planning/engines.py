@@ -62,6 +62,17 @@ OTHER_NAMES = {"trtllm": "tensorrt-llm"}
 """Names of engines by the first word of their commands."""
 
 
+def command_name(engine: object) -> object:
+    """Return the name that the command line of an engine goes by; anything else as it is.
+
+    >>> command_name("tensorrt-llm"), command_name("vllm")
+    ('trtllm', 'vllm')
+    """
+    if not isinstance(engine, str):
+        return engine
+    return next((short for short, name in OTHER_NAMES.items() if name == engine), engine)
+
+
 def as_engine(engine: object) -> Engine | None:
     """Look up an engine by name; None stays None.
 

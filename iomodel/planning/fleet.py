@@ -18,7 +18,7 @@ from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.precision import with_precision
+from iomodel.planning.step.precision import service_types
 
 OBJECTIVES = ("devices", "cost")
 MOST_DEVICES = 1024
@@ -99,16 +99,7 @@ def fleet(
     >>> result.best.device, result.best.operating.ttft < 0.5, result.best.operating.tpot < 0.05
     ('h100-sxm5', True, True)
     """
-    types = with_precision(
-        precision,
-        {
-            "dtype": dtype,
-            "weight_dtype": weight_dtype,
-            "kv_dtype": kv_dtype,
-            "linear_dtype": linear_dtype,
-            "page_size": page_size,
-        },
-    )
+    types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
     service = as_service(
         model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
         speculation=speculation,

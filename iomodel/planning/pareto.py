@@ -21,7 +21,7 @@ from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.precision import with_precision
+from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes, layout_text
 
@@ -106,8 +106,7 @@ def pareto(
     >>> result.cheapest.batch
     1
     """
-    given_types = {"dtype": dtype, "weight_dtype": None, "kv_dtype": None, "linear_dtype": linear_dtype}
-    types = with_precision(precision, {**given_types, "page_size": page_size})
+    types = service_types(precision, dtype, None, None, linear_dtype, page_size)
     service = as_service(
         model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
         speculation=speculation,

@@ -17,7 +17,7 @@ from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.precision import with_precision
+from iomodel.planning.step.precision import service_types
 from iomodel.planning.step.search import crossover_context
 from iomodel.planning.steps import ReplicaSteps
 
@@ -106,16 +106,7 @@ def plan(
     >>> result.memory.fits == result.memory.left // (131072 * 2304), result.decode_bound
     (True, 'KV cache')
     """
-    types = with_precision(
-        precision,
-        {
-            "dtype": dtype,
-            "weight_dtype": weight_dtype,
-            "kv_dtype": kv_dtype,
-            "linear_dtype": linear_dtype,
-            "page_size": page_size,
-        },
-    )
+    types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
     device, devices = as_device(hardware), as_integer("count", count)
     first = Layout() if layout is None else layout
     service = as_service(

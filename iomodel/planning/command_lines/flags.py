@@ -13,6 +13,7 @@ from iomodel.errors import InputError, shown
 from iomodel.models.registry import model as find_model
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.command_lines.names import ENGINES, OptionNames
+from iomodel.planning.engines import command_name
 from iomodel.planning.numbers import as_choice
 from iomodel.planning.result import Plan
 from iomodel.planning.speculation import FREE, OWN
@@ -95,8 +96,7 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     """
     if not isinstance(plan, Plan):
         raise InputError(f"plan: {shown(plan)} given; allowed: the result of iomodel.plan")
-    engine = "trtllm" if isinstance(engine, str) and engine == "tensorrt-llm" else engine
-    names = ENGINES[as_choice("engine", engine, tuple(ENGINES))]
+    names = ENGINES[as_choice("engine", command_name(engine), tuple(ENGINES))]
     flags = [*_layout(plan, names), *_sizes(plan, names), *_types(plan, names), *_speculation(plan, names)]
     config = "\n".join(_file(plan)) if names.name == "trtllm" else ""
     if config:

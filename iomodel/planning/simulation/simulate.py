@@ -22,7 +22,7 @@ from iomodel.planning.simulation.requests import Requests, as_requests
 from iomodel.planning.simulation.result import Simulation
 from iomodel.planning.simulation.run import percentiles, run, tabulate
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.precision import with_precision
+from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes
 
@@ -117,16 +117,7 @@ def simulate(
     >>> result.ttft.p50 < result.ttft.p90 < result.ttft.p99 < 0.2
     True
     """
-    types = with_precision(
-        precision,
-        {
-            "dtype": dtype,
-            "weight_dtype": weight_dtype,
-            "kv_dtype": kv_dtype,
-            "linear_dtype": linear_dtype,
-            "page_size": page_size,
-        },
-    )
+    types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
     device, serving = as_device(hardware), as_engine(engine)
     usual = "chunked" if serving is not None and serving.mixes else "prefill-first"
     order = usual if policy is None else as_choice("policy", policy, POLICIES)
