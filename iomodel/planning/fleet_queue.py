@@ -95,9 +95,10 @@ class Replica:
         def in_flight(batch: int) -> float:
             return load * (self.steps * self.step(batch) + waiting * self.occupied) / (1 - busy)
 
+        most = min(self.room, load * self.steps * tpot)  # more in flight would break the target, or not fit
         low, batch = 0, 1  # find the least batch of at least the requests in flight
         while self.steps and in_flight(batch) > batch:
-            if batch >= self.room or self.step(batch) > tpot:
+            if batch >= most or self.step(batch) > tpot:
                 return None
             low, batch = batch, 2 * batch
         while batch - low > 1:

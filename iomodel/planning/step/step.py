@@ -138,24 +138,24 @@ def step(
         narrow=own_products(device) if linear_dtype is None else frozenset(),
         **types,
     )
-    parts_of_layer = {layer: list(layer_parts(layer, at)) for layer in spec.counted}
+    repeated = [(list(layer_parts(layer, at)), repeats) for layer, repeats in spec.counted.items()]
     first, last = list(_before(spec, at)), list(_after(spec, at, logits))
     sent: list[Part] = []
     if shared.pipeline_parallel > 1:
         size = at.tokens * at.hidden * ELEMENT_SIZE[at.dtype]
         sent.append(("send to the next stage", "communication", send(device, size)))
-    stages = [
-        _seconds(part for layer in stage for part in parts_of_layer[layer]) for stage in _stages(spec.layers, shared)
-    ]
-    stages[0] += _seconds(first)
-    stages[-1] += _seconds(last)
     parts: dict[Part, int] = {}
-    repeated = [(parts_of_layer[layer], repeats) for layer, repeats in spec.counted.items()]
     for layer_group, times in ((first, 1), *repeated, (last, 1), (sent, shared.pipeline_parallel - 1)):
         for part in layer_group:
             parts[part] = parts.get(part, 0) + times
     listed = tuple(part_of(name, kind, times, span) for (name, kind, span), times in parts.items())
-    hop = sent[0][2].seconds if sent else 0.0
+    seconds = longest = sum(part.seconds for part in listed)
+    if sent:
+        of_layer = {layer: _seconds(group) for layer, (group, _) in zip(spec.counted, repeated, strict=True)}
+        stages = [sum(of_layer[layer] for layer in stage) for stage in _stages(spec.layers, shared)]
+        stages[0] += _seconds(first)
+        stages[-1] += _seconds(last)
+        longest = max(stages) + _seconds(sent)
     return StepTime(
         model=spec,
         hardware=device,
@@ -167,8 +167,8 @@ def step(
         linear_dtype=types["linear_dtype"],
         weight_dtype=types["weight_dtype"],
         kv_dtype=types["kv_dtype"],
-        seconds=sum(part.seconds for part in listed),
-        stage_seconds=max(stages) + hop,
+        seconds=seconds,
+        stage_seconds=longest,
         parts=listed,
     )
 
