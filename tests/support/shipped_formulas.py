@@ -4,7 +4,7 @@
 
 Run it after a change of a declaration, of a count or of the code generator; without names it writes all of them. What
 ships: every algorithm with its default options, under full, causal and windowed masks, in every direction, with the
-rows of a group packed and not.
+rows of a group packed and not; and the kernels that plans run, with the features of the shipped models.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from iomodel.timing.work_at_point import demands
 ROOT = Path(iomodel.algorithms.__path__[0]).parent
 COMMAND = "python -m tests.support.shipped_formulas"
 BOUNDS = "_bounds"
-PLANNED: dict[str, dict[str, Any]] = {"flash3": {"lse": False}}
-"""Options of the kernels that plans run, which ship for a causal forward pass."""
+PLANNED: dict[str, dict[str, Any]] = {"flash3": {"lse": False}, "split_kv": {}, "flash2": {"lse": False}}
+"""Options of the kernels that plans run, which ship for a forward pass with more features."""
 DIGESTS = Path(__file__).with_name("shipped_digests.json")
 """Check sums of the declarations that the modules were made from."""
 MASKS = {
@@ -49,6 +49,21 @@ MASKS = {
     "causal": CAUSAL,
     "window": MaskKind(left=True, right=True),
 }
+FEATURES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "full": ((), ("latent", "sinks"), ("latent", "kv_dtype", "sinks")),
+    "causal": (
+        (),
+        ("kv_dtype",),
+        ("latent",),
+        ("latent", "kv_dtype"),
+        ("sinks",),
+        ("kv_dtype", "sinks"),
+        ("softcap",),
+        ("kv_dtype", "softcap"),
+    ),
+    "window": ((), ("kv_dtype",), ("sinks",), ("kv_dtype", "sinks"), ("softcap",), ("kv_dtype", "softcap")),
+}
+"""Features of the attention of shipped models by mask: latents, sinks, capped scores, a cache in another dtype."""
 
 
 def declarations() -> dict[str, Algorithm]:
@@ -103,6 +118,17 @@ def kinds(found: Algorithm) -> Iterator[tuple[FormulaKind, bool, bool]]:
                         yield FormulaKind(mask, direction), packed, tiled
 
 
+def planned(found: Algorithm, only: str = "") -> Iterator[tuple[FormulaKind, tuple[tuple[str, Any], ...]]]:
+    """The kinds of formula that plans need beyond the usual ones, with the options of their kernels."""
+    for mask, sets in FEATURES.items() if found.name in PLANNED else ():
+        for features in sets:
+            for packed in (False, True):
+                if not only or (only == mask and not packed):
+                    given = {"packed": True} if packed else {}
+                    options = check_options(found, PLANNED[found.name] | given, True, "forward")
+                    yield FormulaKind(MASKS[mask], "forward", features), structural(options)
+
+
 def digests(module: str) -> dict[str, int]:
     """A check sum of the nest of every kind that ships, and of what is declared beside nests."""
     found = declarations()[module]
@@ -113,6 +139,8 @@ def digests(module: str) -> dict[str, int]:
         if not packed:
             nest = repr(declared(found, kind, options))
             sums[store.text_of((kind, tiled))] = zlib.crc32(nest.encode())
+    for kind, options in planned(found):
+        sums[store.text_of((kind, options))] = zlib.crc32(repr(declared(found, kind, dict(options))).encode())
     return sums
 
 
@@ -128,6 +156,7 @@ def recorded(module: str, only: str = "") -> dict[str, Any]:
             for mask in MASKS.values():
                 for direction in ("forward", "backward", "both"):
                     counts_of.__wrapped__(mask, direction, False)
+                counts_of.__wrapped__(mask, "forward", True)
         else:
             _build(ShippedAlgorithm(entries_of()[module]), only)
         return {key: value for (_, key), value in store.recorded.items()}
@@ -144,9 +173,8 @@ def _build(found: Algorithm, only: str) -> None:
             continue
         given: dict[str, Any] = {"packed": True} if packed else {}
         _record(found, kind, structural(check_options(found, given, tiled, kind.direction)))
-        if kind == FormulaKind(CAUSAL) and found.name in PLANNED:
-            given |= PLANNED[found.name]
-            _record(found, kind, structural(check_options(found, given, tiled, kind.direction)))
+    for kind, options in planned(found, only):
+        _record(found, kind, options)
 
 
 def _record(found: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any], ...]) -> None:
@@ -157,7 +185,7 @@ def _record(found: Algorithm, kind: FormulaKind, options: tuple[tuple[str, Any],
     if counted.tiles:
         for unit in ("B", "elements"):
             parts_for.__wrapped__(found, kind, options, counted.numbers, unit)
-        for residency in found.residency.get(kind.direction, ()):
+        for residency in () if kind.features else found.residency.get(kind.direction, ()):
             residency_formulas.__wrapped__(found, kind, tuple(sorted(options)), residency)
 
 

@@ -16,6 +16,11 @@ def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t3 = (((d*t2) + (d_v*t2)))
     return ((B*(((2*t0) + t3))), (B*(((e*((t0 + t3))) + (e_kv*t0)))), (B*N_k*t1))
 def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+    t0 = (H_kv*N_k*d)
+    t1 = (H*N_q)
+    t2 = (((d*t1) + (d_v*t1)))
+    return ((B*((t0 + t2))), (B*(((e*t2) + (e_kv*t0)))), (B*N_k*t1))
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t0 = (H_kv*N_k*((d + d_v)))
     t1 = ((-1)*N_q)
     t2 = ((N_k + t1))
@@ -24,7 +29,7 @@ def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t5 = ((t1 + t3))
     t6 = (((-1) + ((-1)*t5)))
     return ((B*((t0 + t4))), (B*(((e*t4) + (e_kv*t0)))), (B*H*((N_k + (((1 + t2 + t3))*t6) + Ratio(((((-2) + ((-1)*t5)))*t6), 2)))))
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t0 = (H_kv*N_k*((d + d_v)))
     t1 = (H*d)
     t2 = ((-1)*N_q)
@@ -35,7 +40,7 @@ def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t7 = ((t2 + t4))
     t8 = (((-1) + ((-1)*t7)))
     return ((B*(((2*t0) + t6))), (B*(((e*((t0 + t6))) + (e_kv*t0)))), (B*H*((N_k + (((1 + t3 + t4))*t8) + Ratio(((((-2) + ((-1)*t7)))*t8), 2)))))
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t0 = (H_kv*N_k*((d + d_v)))
     t1 = (H*N_q)
     t2 = ((-1)*N_q)
@@ -46,7 +51,16 @@ def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t7 = ((t2 + t4))
     t8 = (((-1) + ((-1)*t7)))
     return ((B*(((2*t0) + t6))), (B*(((e*((t0 + t6))) + (e_kv*t0)))), (B*H*((N_k + (((1 + t3 + t4))*t8) + Ratio(((((-2) + ((-1)*t7)))*t8), 2)))))
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+    t0 = (H_kv*N_k*d)
+    t1 = ((-1)*N_q)
+    t2 = ((N_k + t1))
+    t3 = Maximum(0, ((-1)*t2))
+    t4 = (((H*N_q*d_v) + (H*d*((N_q + ((-1)*t3))))))
+    t5 = ((t1 + t3))
+    t6 = (((-1) + ((-1)*t5)))
+    return ((B*((t0 + t4))), (B*(((e*t4) + (e_kv*t0)))), (B*H*((N_k + (((1 + t2 + t3))*t6) + Ratio(((((-2) + ((-1)*t5)))*t6), 2)))))
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t0 = ((W_l + N_q + ((-1)*N_k)))
     t1 = (H_kv*((N_k + ((-1)*Maximum(0, ((-1)*t0)))))*((d + d_v)))
     t2 = ((-1)*N_q)
@@ -61,7 +75,7 @@ def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t11 = ((t5 + t7))
     t12 = ((-1)*t11)
     return ((B*((t1 + t6))), (B*(((e*t6) + (e_kv*t1)))), (B*H*(((N_k*((N_q + t7))) + (((1 + t4 + t5))*t12) + ((-1)*((N_k + ((-1)*W_l) + t10))*t9) + Ratio(((((-1) + ((-1)*t11)))*t12), 2) + Ratio(((-1)*(((-1) + ((-1)*t10)))*t9), 2)))))
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t0 = ((W_l + N_q + ((-1)*N_k)))
     t1 = (H_kv*((d + d_v)))
     t2 = (((N_k + ((-1)*Maximum(0, ((-1)*t0)))))*t1)
@@ -79,7 +93,7 @@ def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t14 = ((t10 + t7))
     t15 = ((-1)*t14)
     return ((B*((t2 + t9))), (B*(((e*t9) + (e_kv*t2)))), (B*H*(((N_k*((N_q + t10))) + (((1 + t6 + t7))*t15) + ((-1)*((N_k + ((-1)*W_l) + t13))*t12) + Ratio(((((-1) + ((-1)*t14)))*t15), 2) + Ratio(((-1)*(((-1) + ((-1)*t13)))*t12), 2)))))
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t0 = ((W_l + N_q + ((-1)*N_k)))
     t1 = (H_kv*((d + d_v)))
     t2 = (((N_k + ((-1)*Maximum(0, ((-1)*t0)))))*t1)
@@ -97,14 +111,32 @@ def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t14 = ((t10 + t7))
     t15 = ((-1)*t14)
     return ((B*((t2 + t9))), (B*(((e*t9) + (e_kv*t2)))), (B*H*(((N_k*((N_q + t10))) + (((1 + t6 + t7))*t15) + ((-1)*((N_k + ((-1)*W_l) + t13))*t12) + Ratio(((((-1) + ((-1)*t14)))*t15), 2) + Ratio(((-1)*(((-1) + ((-1)*t13)))*t12), 2)))))
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+    t0 = ((W_l + N_q + ((-1)*N_k)))
+    t1 = (H_kv*d*((N_k + ((-1)*Maximum(0, ((-1)*t0))))))
+    t2 = ((-1)*N_q)
+    t3 = ((W_r + t2))
+    t4 = ((N_k + t3))
+    t5 = Maximum(0, ((-1)*t4))
+    t6 = (((H*N_q*d_v) + (H*d*((N_q + ((-1)*t5))))))
+    t7 = ((-1)*Minimum(N_q, Maximum(0, (((-1) + ((-1)*t3))))))
+    t8 = Minimum(N_q, Maximum(0, ((1 + t0))))
+    t9 = ((N_q + ((-1)*t8)))
+    t10 = ((t2 + t8))
+    t11 = ((t5 + t7))
+    t12 = ((-1)*t11)
+    return ((B*((t1 + t6))), (B*(((e*t6) + (e_kv*t1)))), (B*H*(((N_k*((N_q + t7))) + (((1 + t4 + t5))*t12) + ((-1)*((N_k + ((-1)*W_l) + t10))*t9) + Ratio(((((-1) + ((-1)*t11)))*t12), 2) + Ratio(((-1)*(((-1) + ((-1)*t10)))*t9), 2)))))
 RECORDS = {
     'counts (00000 (forward, (), attention), False)': ('!Formulas', ("#", f0, 3), (), (), ()),
     'counts (00000 (backward, (), attention), False)': ('!Formulas', ("#", f1, 3), (), (), ()),
     'counts (00000 (both, (), attention), False)': ('!Formulas', ("#", f2, 3), (), (), ()),
-    'counts (01100 (forward, (), attention), False)': ('!Formulas', ("#", f3, 3), (), (), ()),
-    'counts (01100 (backward, (), attention), False)': ('!Formulas', ("#", f4, 3), (), (), ()),
-    'counts (01100 (both, (), attention), False)': ('!Formulas', ("#", f5, 3), (), (), ()),
-    'counts (11000 (forward, (), attention), False)': ('!Formulas', ("#", f6, 3), (), (), ()),
-    'counts (11000 (backward, (), attention), False)': ('!Formulas', ("#", f7, 3), (), (), ()),
-    'counts (11000 (both, (), attention), False)': ('!Formulas', ("#", f8, 3), (), (), ()),
+    'counts (00000 (forward, (), attention), True)': ('!Formulas', ("#", f3, 3), (), (), ()),
+    'counts (01100 (forward, (), attention), False)': ('!Formulas', ("#", f4, 3), (), (), ()),
+    'counts (01100 (backward, (), attention), False)': ('!Formulas', ("#", f5, 3), (), (), ()),
+    'counts (01100 (both, (), attention), False)': ('!Formulas', ("#", f6, 3), (), (), ()),
+    'counts (01100 (forward, (), attention), True)': ('!Formulas', ("#", f7, 3), (), (), ()),
+    'counts (11000 (forward, (), attention), False)': ('!Formulas', ("#", f8, 3), (), (), ()),
+    'counts (11000 (backward, (), attention), False)': ('!Formulas', ("#", f9, 3), (), (), ()),
+    'counts (11000 (both, (), attention), False)': ('!Formulas', ("#", f10, 3), (), (), ()),
+    'counts (11000 (forward, (), attention), True)': ('!Formulas', ("#", f11, 3), (), (), ()),
 }
