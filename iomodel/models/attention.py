@@ -287,6 +287,16 @@ class AttentionLayer(Group):
             softcap=self.softcap,
         )
 
+    def visible_keys(self, q_len: int, kv_len: int) -> int:
+        """Count the keys from the first that any query sees: a window hides those before it [rows].
+
+        Examples
+        --------
+        >>> AttentionLayer(heads=32, kv_heads=8, head_dim=128, window=4096).visible_keys(1, 8192)
+        4096
+        """
+        return kv_len if self.window is None else min(kv_len, q_len + self.window - 1)
+
     def _mask(self, q_len: int, kv_len: int) -> tuple[Mask, int]:
         """Build the mask of a call, and the number of its keys; queries of a chunk see no key before the chunk."""
         if self.window is not None:

@@ -1,10 +1,12 @@
 """Laws over plans: more of a device is never worse, a longer request is never cheaper."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from iomodel.devices.device import hardware
+from iomodel.devices.device import hardware, list_hardware
+from iomodel.devices.rates import rates
+from iomodel.errors import SpecError
 from iomodel.planning.memory import fit
 from iomodel.planning.pareto import pareto
 from iomodel.planning.plan import plan
@@ -12,10 +14,34 @@ from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.links import link
+from iomodel.planning.step.step import step
 from tests.support.device_edits import edited
 
+
+def timed(name):
+    """True if a step can be timed on a device: it has a matrix peak, a bandwidth and a memory."""
+    try:
+        rates(hardware(name), "bf16")
+    except SpecError:
+        return False
+    return "memory.hbm.capacity" in hardware(name).quantities
+
+
+def linked(device):
+    """True if the bandwidth between devices is known."""
+    try:
+        return link(device) > 0
+    except SpecError:
+        return False
+
+
 TINY = "llama-3.2-1b"
-DEVICES = ["h100-sxm5", "h200-sxm", "b200", "mi300x", "a100-sxm4-80gb", "l4"]
+DEVICES = [name for name in list_hardware() if timed(name)]
+MODELS = [TINY, "gemma-3-4b", "qwen3-30b-a3b", "gpt-oss-20b", "nemotron-h-56b"]
+"""Dense, with windows, with experts, with windows, experts and sinks, and with recurrent layers."""
+BETTER = ("compute.peak.", "memory.hbm.", "memory.l2.", "interconnect.", "clock.")
+"""Figures of which more is better, unlike times and the sizes of instructions."""
 FEATURES = st.sampled_from(
     [
         {},
@@ -25,10 +51,19 @@ FEATURES = st.sampled_from(
 )
 
 
-@given(st.sampled_from(DEVICES), st.integers(1, 64), FEATURES, st.integers(200, 4000), st.integers(1, 500))
-def test_more_memory_never_fits_fewer(name, more, features, prompt, output):
+@given(
+    st.sampled_from(DEVICES),
+    st.sampled_from(MODELS),
+    st.integers(1, 64),
+    FEATURES,
+    st.integers(200, 4000),
+    st.integers(1, 500),
+)
+def test_more_memory_never_fits_fewer(name, model, more, features, prompt, output):
     device = hardware(name)
-    asked = as_service(TINY, prompt, output, Layout(), {}, 0.9, OVERHEAD, **features)
+    if model != TINY and "speculation" in features:
+        features = {}
+    asked = as_service(model, prompt, output, Layout(), {}, 0.9, OVERHEAD, **features)
     changes = {
         path: device.quantities[path].value + (more << 30)
         for path in ("memory.hbm.capacity", "memory.hbm.capacity_reported")
@@ -36,7 +71,7 @@ def test_more_memory_never_fits_fewer(name, more, features, prompt, output):
     }
     small, large = fit(asked, device), fit(asked, edited(device, changes))
     assert large.fits >= small.fits
-    longer = as_service(TINY, prompt + 100, output, Layout(), {}, 0.9, OVERHEAD, **features)
+    longer = as_service(model, prompt + 100, output, Layout(), {}, 0.9, OVERHEAD, **features)
     assert fit(longer, device).fits <= small.fits
 
 
@@ -50,18 +85,52 @@ def test_a_longer_prompt_is_never_cheaper(name, features):
         assert figures == sorted(figures)
 
 
-@pytest.mark.parametrize("name", ["h100-sxm5", "mi300x"])
-@pytest.mark.parametrize("path", ["memory.hbm.bandwidth", "interconnect.per_direction", "memory.hbm.capacity"])
-def test_one_better_figure_is_never_worse(name, path):
+@settings(max_examples=20)
+@given(
+    st.sampled_from(DEVICES),
+    st.sampled_from(MODELS),
+    st.sampled_from([1, 2, 16, 100]),
+    st.integers(1, 20_000),
+    st.integers(1, 20_000),
+)
+@example("h100-sxm5", TINY, 1, 384, 116)  # fewer splits than key tiles
+@example("h100-sxm5", TINY, 1, 1500, 500)
+@example("b200", TINY, 1, 5000, 3000)
+@example("a10", "gpt-oss-20b", 1, 300, 212)  # a window across one key tile more
+@example("gaudi2", "gemma-3-4b", 16, 8192, 11_808)
+def test_a_decode_step_is_never_faster_with_a_longer_context(name, model, batch, keys, more):
+    short, long = (step(model, name, batch=batch, q_len=1, kv_len=size) for size in (keys, keys + more))
+    assert long.seconds >= short.seconds * (1 - 1e-12)
+
+
+@settings(max_examples=12)
+@given(st.data(), st.sampled_from(DEVICES), st.sampled_from([TINY, "qwen3-30b-a3b"]), st.floats(1.01, 4))
+def test_one_better_figure_is_never_worse(data, name, model, factor):
     device = hardware(name)
-    quantity = device.quantities.get(path)
-    if quantity is None:
-        return
-    better = edited(device, {path: 2 * quantity.value})
-    at = {"prompt": 512, "output": 3, "batch": 8, "count": 2, "layout": Layout(tensor_parallel=2)}
-    base, raised = (plan(TINY, one, **at) for one in (device, better))
-    assert raised.ttft <= base.ttft
-    assert raised.tpot <= base.tpot
-    assert raised.memory.fits >= base.memory.fits
+    paths = sorted(path for path in device.quantities if path.startswith(BETTER) and "latency" not in path)
+    path = data.draw(st.sampled_from(paths))
+    value = device.quantities[path].value * factor
+    better = edited(device, {path: int(value) if isinstance(device.quantities[path].value, int) else value})
+    layout = Layout(tensor_parallel=2 if linked(device) else 1)
+    service = as_service(model, 512, 3, layout, {}, 0.9, OVERHEAD)
+    assert fit(service, better).fits >= fit(service, device).fits
+    for batch, queries in ((1, 512), (8, 1)):
+        at = {"batch": batch, "q_len": queries, "kv_len": 512, "layout": layout}
+        base, raised = (step(model, one, **at).seconds for one in (device, better))
+        assert raised <= base * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("path", ["memory.hbm.bandwidth", "memory.hbm.capacity"])
+def test_a_front_is_never_worse_with_one_better_figure(path):
+    device = hardware("h100-sxm5")
+    better = edited(device, {path: 2 * device.quantities[path].value})
     fronts = [pareto(TINY, one, prompt=512, output=3, batches=[8], max_count=1).front[0] for one in (device, better)]
     assert fronts[1].tokens_per_second_per_device >= fronts[0].tokens_per_second_per_device
+
+
+@pytest.mark.parametrize("model", [TINY, "deepseek-v3", "gpt-oss-20b"])
+def test_a_hit_rate_of_zero_is_the_plan_without_a_cache(model):
+    asked = {"prompt": 512, "output": 3, "batch": 8, "count": 8, "layout": Layout(tensor_parallel=8)}
+    caches = None, PrefixCache(hit_rate=0.0)
+    plain, none = (plan(model, "h200-sxm", prefix_cache=cache, **asked) for cache in caches)
+    assert (plain.memory, plain.figures, plain.batches) == (none.memory, none.figures, none.batches)

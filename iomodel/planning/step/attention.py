@@ -31,8 +31,8 @@ NAMES = ("flash3", "split_kv", "flash2")
 """Candidate algorithms, in this order."""
 TYPICAL = (1024, 16384)
 """Keys of the typical calls, whose best tiles are tried on other calls [rows]."""
-LEAST_KEYS = 64
-"""Least keys per split [rows]."""
+MOST_SPLITS = 64
+"""Most parts into which the keys of a sequence are split [-]."""
 FEW_ROWS = 128
 """Most rows of a packed group of heads at which keys are split among blocks, as in decoding [rows]."""
 
@@ -64,9 +64,15 @@ class AttentionClock:
     def _fastest(self, call: Attention) -> tuple[str, Span]:
         best: tuple[float, _Choice] | None = None
         refused: IOModelError | None = None
+        tried: list[Any] = []
         for name in NAMES if self.algorithm is None else (self.algorithm,):
-            for options in self._options(name, call):
-                for tiles in self._tiles(name, call, options):
+            for asked in self._options(name, call):
+                for tiles in self._tiles(name, call, asked):
+                    options = _whole_tiles(asked, tiles, call)
+                    candidate = name, tiles, tuple(options.items())
+                    if candidate in tried:
+                        continue
+                    tried.append(candidate)
                     try:
                         seconds = self._seconds(name, call, tiles, options)
                     except (
@@ -120,9 +126,8 @@ class AttentionClock:
     def _splits(self, call: Attention) -> Iterator[int]:
         units = rates(self.device, call.dtype).units
         splits = 1
-        while splits == 1 or (units is not None and call.batch * call.kv_heads * splits <= 4 * units and splits <= 64):
-            if splits > 1 and splits * LEAST_KEYS > call.kv_len:
-                break
+        most = 1 if units is None else min(MOST_SPLITS, 4 * units // (call.batch * call.kv_heads))
+        while splits == 1 or splits <= most:
             yield splits
             splits *= 2
 
@@ -148,6 +153,13 @@ class AttentionClock:
             return fastest_tiles(name, typical, self.device, self.parameters, None, options)[0]
         except IOModelError:
             return None
+
+
+def _whole_tiles(options: Mapping[str, Any], tiles: Mapping[str, int] | None, call: Attention) -> Mapping[str, Any]:
+    """Limit the splits to the key tiles of a call, so that a shorter call has every choice of a longer one."""
+    if "splits" not in options or tiles is None or "block_kv" not in tiles:
+        return options
+    return {**options, "splits": min(options["splits"], -(-call.kv_len // tiles["block_kv"]))}
 
 
 def _one_head(call: Attention) -> Attention:

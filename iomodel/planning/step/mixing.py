@@ -43,7 +43,8 @@ def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSett
         yield from _latent(attention, at, linears["kv_b"], heads)
     else:
         types: tuple[Any, Any, Any] = at.attention_dtype, at.kv_dtype, at.page_size
-        call = attention.call(at.batch, at.q_len, at.kv_len, *types)
+        # Kernels skip the keys before a window; its place in their tiles would make some contexts cheaper than shorter.
+        call = attention.call(at.batch, at.q_len, attention.visible_keys(at.q_len, at.kv_len), *types)
         yield from _cascade(attention, call.shard(at.layout.tensor_parallel), at, heads)
     yield from _after(layer, attention, linears, at, heads)
 
