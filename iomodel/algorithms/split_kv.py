@@ -13,6 +13,7 @@ from iomodel.algorithms._flash3_residency import FORWARD as FLASH3
 from iomodel.algorithms._flashinfer_residency import FLASHINFER_SPLIT
 from iomodel.algorithms._flashmla_residency import FLASHMLA
 from iomodel.algorithms._tiles import SPLITS, shipped_tiles
+from iomodel.algorithms._triton_mla_residency import TRITON_MLA
 from iomodel.algorithms.flash2 import FORWARD
 from iomodel.nests.algorithm import Algorithm, Published, Requirement
 from iomodel.nests.execution import PIPELINED
@@ -136,7 +137,7 @@ ALGORITHM = Algorithm(
         Requirement.at_most(s, "splits", ceiling(N_k / B_c), "up to {most}, the tiles of {block_kv} keys in {kv_len}"),
     ),
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    implementations=(FLASHMLA, FLASH_ATTENTION_3, FLASH_ATTENTION_2, FLASHINFER_SPLIT),
+    implementations=(FLASHMLA, FLASH_ATTENTION_3, FLASH_ATTENTION_2, FLASHINFER_SPLIT, TRITON_MLA),
     execution={"forward": replace(PIPELINED, spread=(split,))},
     published=(
         Published(

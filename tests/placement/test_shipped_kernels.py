@@ -20,6 +20,7 @@ from iomodel.algorithms._flashinfer_residency import PREFILL as FLASHINFER
 from iomodel.algorithms._flashmla_residency import DECODE as FLASHMLA
 from iomodel.algorithms._sage_residency import FORWARD as SAGE
 from iomodel.algorithms._triton_amd_residency import FORWARD as TRITON_AMD
+from iomodel.algorithms._triton_mla_residency import DECODE as TRITON_MLA
 from iomodel.algorithms._triton_residency import FORWARD as TRITON
 from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.counting.kinds import kind_of
@@ -158,6 +159,24 @@ def test_triton_on_amd(row: dict[str, str]) -> None:
 
 
 MEASURED = Path(__file__).parents[1] / "measured"
+
+
+def lines(name: str) -> list[dict[str, str]]:
+    """The rows of a file of compiles."""
+    text = (MEASURED / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+@pytest.mark.parametrize("row", lines("triton-mla-compile.csv"), ids=shown)
+def test_a_compiler_agrees_on_triton_for_latents(row: dict[str, str]) -> None:
+    device = {**OTHER_DEVICES, "gfx90a": "mi250x-gcd"}[row["architecture"]]
+    w = call({"head_dim": "576", "value_dim": "512", "latent": "yes"}, q_len=1, kv_len=4096)
+    any_size = tuple(replace(layout, sizes=((), ())) for layout in TRITON_MLA)
+    checks = [check for _, check in ways("split_kv", w, device, row, any_size)]
+    assert used(checks) == {int(row["shared_bytes"])}
+    if (row["block_q"], row["block_kv"]) == ("16", "16"):  # the tile of the engines, on which a constant was set once
+        (registers,) = used(fitting("split_kv", w, device, row, TRITON_MLA), "registers")
+        assert registers == pytest.approx(int(row["registers"]), rel=0.07)
 
 
 def compiled(row: dict[str, str], w: iomodel.Attention, device: str, kernels: tuple[Residency, ...]) -> list[Check]:

@@ -41,7 +41,7 @@ def representatives():
     return chosen
 
 
-@pytest.mark.parametrize("device", ["h200-sxm"])
+@pytest.mark.parametrize("device", ["h200-sxm", "mi300x"])
 def test_a_cold_step_of_a_shipped_model_needs_no_sympy(device):
     names = representatives()
     assert {"deepseek-v2", "gemma-2-27b", "gpt-oss-120b"} <= set(names)

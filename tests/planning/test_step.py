@@ -331,8 +331,13 @@ def test_ranks_need_a_link() -> None:
 
 
 def test_a_prefill_of_latents_needs_no_room_for_the_absorbed_form():
-    asked = {"batch": 1, "layout": Layout(tensor_parallel=8)}
-    prefill = step("deepseek-v3", "mi300x", q_len=1024, kv_len=1024, **asked)
+    prefill = step("deepseek-v2-lite", "t4", batch=1, q_len=1024, kv_len=1024, dtype="fp16")
     assert not any("absorbed" in part.name for part in prefill.parts)
     with pytest.raises(InfeasibleError, match=r"attention on latents \(MLA\), which decoding needs: .* no tile fits"):
-        step("deepseek-v3", "mi300x", q_len=1, kv_len=1024, **asked)
+        step("deepseek-v2-lite", "t4", batch=1, q_len=1, kv_len=1024, dtype="fp16")
+
+
+def test_latents_are_decoded_on_amd_in_the_tiles_of_the_engines():
+    decode = step("deepseek-v3", "mi300x", batch=8, q_len=1, kv_len=1024, layout=Layout(tensor_parallel=8))
+    (tiles,) = (dict(part.tiles) for part in decode.parts if "absorbed)" in part.name)
+    assert tiles == {"block_q": 16, "block_kv": 16, "warps": 4, "stages": 1}
