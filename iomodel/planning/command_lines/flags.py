@@ -84,7 +84,8 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     Raises
     ------
     UnknownNameError, InputError
-        The engine is unknown; it has no option for the layout or the type of the cache.
+        The engine is unknown; it does not run on the device or takes no such weights there; it has no option for the
+        layout or the type of the cache.
 
     Examples
     --------
@@ -97,6 +98,7 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     if not isinstance(plan, Plan):
         raise InputError(f"plan: {shown(plan)} given; allowed: the result of iomodel.plan")
     names = ENGINES[as_choice("engine", command_name(engine), tuple(ENGINES))]
+    _check_device(plan, names)
     flags = [*_layout(plan, names), *_sizes(plan, names), *_types(plan, names), *_speculation(plan, names)]
     config = "\n".join(_file(plan)) if names.name == "trtllm" else ""
     if config:
@@ -104,6 +106,20 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     words = [word for name, value in flags for word in (name, value) if word is not None]
     command = " ".join([names.launch, shlex.quote(hub_name(plan.prefill.model)), *map(shlex.quote, words)])
     return EngineFlags(names.name, command, config, plan.replicas, plan.layout.devices, tuple(_notes(plan, names)))
+
+
+def _check_device(plan: Plan, names: OptionNames) -> None:
+    """Raise InputError unless an engine runs on the device of a plan, with its weights."""
+    architecture = plan.decode.hardware.architecture or ""
+    if not architecture.startswith(names.devices):
+        able = ", ".join(each.name for each in ENGINES.values() if architecture.startswith(each.devices))
+        raise InputError(f"engine: {names.name} given for {plan.hardware}; allowed: {able or 'none of these engines'}")
+    if plan.decode.weight_dtype == "nvfp4" and not architecture.startswith(names.nvfp4):
+        able = ", ".join(each.name for each in ENGINES.values() if architecture.startswith(each.nvfp4))
+        raise InputError(
+            f"weight_dtype: 'nvfp4' given for {plan.hardware}, which {names.name} does not run there; allowed: another "
+            f"type, or the engine {able}"
+        )
 
 
 def hub_name(model: ModelSpec) -> str:

@@ -1,4 +1,9 @@
-"""Names of the options of serving engines, with the pages that document them."""
+"""Names of the options of serving engines, with the pages that document them, and the devices that they run on.
+
+Products of weights in nvfp4 run in 4 bits on Blackwell alone. Elsewhere vLLM converts such weights on chip, with the
+kernels of Marlin on NVIDIA's devices and of Petit on AMD's (vllm/platforms/rocm.py at 001eda3). SGLang has those of
+Petit alone, and TensorRT-LLM none (docs/source/features/quantization.md at 09d4c79, "Hardware Support Matrix").
+"""
 
 from __future__ import annotations
 
@@ -24,6 +29,8 @@ class OptionNames:
         Names of activation and cache types.
     all_ranks : bool
         True if the degree of tensor parallelism counts all ranks, also those of data-parallel attention.
+    devices, nvfp4 : tuple of str
+        First letters of the architectures that the engine runs on, and on which it takes weights in nvfp4.
     """
 
     name: str
@@ -34,8 +41,11 @@ class OptionNames:
     dtypes: Mapping[str, str] = field(default_factory=FrozenDict)
     kv_dtypes: Mapping[str, str] = field(default_factory=FrozenDict)
     all_ranks: bool = True
+    devices: tuple[str, ...] = ("sm_", "gfx")
+    nvfp4: tuple[str, ...] = ("sm_", "gfx")
 
 
+BLACKWELL = "sm_10", "sm_12"
 DTYPES = FrozenDict({"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"})
 VLLM = OptionNames(
     "vllm",
@@ -104,6 +114,7 @@ SGLANG = OptionNames(
     ),
     DTYPES,
     FrozenDict({"fp8": "fp8_e4m3"}),
+    nvfp4=(*BLACKWELL, "gfx"),
 )
 TRTLLM = OptionNames(
     "trtllm",
@@ -121,6 +132,8 @@ TRTLLM = OptionNames(
         }
     ),
     kv_dtypes=FrozenDict({"fp8": "fp8"}),
+    devices=("sm_",),
+    nvfp4=BLACKWELL,
 )
 ENGINES = FrozenDict({engine.name: engine for engine in (VLLM, SGLANG, TRTLLM)})
 """The engines whose command lines are written."""
