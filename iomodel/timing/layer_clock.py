@@ -13,6 +13,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, algorithm
 from iomodel.counting.kinds import kind_of
+from iomodel.counting.options import check_options, structural
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates, rates
@@ -69,7 +70,9 @@ class LayerClock:
 
     def streamed(self, name: AlgorithmLike, kernel: Elementwise) -> list[KernelTime]:
         """The time of each launch of an elementwise kernel."""
-        work = demands(algorithm(name), kind_of(kernel), (), PIPELINED).at(kernel, kernel, {}, {})
+        declared, kind = algorithm(name), kind_of(kernel)
+        options = structural(check_options(declared, {}, direction=kind.direction))
+        work = demands(declared, kind, options, PIPELINED).at(kernel, kernel, {}, {})
         known = rates(self.device, kernel.dtype)
         return [self._timed(demand, known, Launched()) for demand in work]
 
