@@ -234,8 +234,11 @@ def equal(deep: Any, lengths: Sequence[Any], most: Any) -> Any:
         full = floor_div(deep, many)
         rest = deep - full * many
         time = full * many * lengths[many - 1]
-        for left in range(1, many):
-            time = time + pick(rest == left, left * lengths[left - 1], 0.0)
+        if not isinstance(rest, np.ndarray):  # one of the terms below
+            time = time + (rest * lengths[int(rest) - 1] if rest else 0.0)
+        else:
+            for left in range(1, many):
+                time = time + pick(rest == left, left * lengths[left - 1], 0.0)
         end = pick(many <= smaller(most, deep), smaller(end, time), end)
     return end
 

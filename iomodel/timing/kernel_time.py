@@ -30,6 +30,8 @@ from iomodel.workloads.varlen import VarlenAttention
 
 CHIP = frozenset({"l2", "atomics", "hbm"})
 """Resources shared by all SMs; a single active SM has them to itself."""
+MOST_AT_ONCE = 64
+"""Most blocks at once on an SM whose waits for data are told apart; no GPU runs as many."""
 SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32"}
 """Resource in the breakdown for each part of the work."""
 
@@ -275,7 +277,7 @@ def _on_sms(
     on_busiest = _busiest(grid, execution, clocks, most)
     in_visits, per_block = _latency(demand, workload, packed, execution, launched, parameters)
     if anywhere(in_visits):
-        alike = [1 / many for many in range(1, deepest + 1)]
+        alike = [1 / many for many in range(1, min(deepest, MOST_AT_ONCE) + 1)]
         received = _busiest(grid, execution, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
     # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.
