@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iomodel.common.validation import LARGEST, as_integer
-from iomodel.errors import InputError, shown
+from iomodel.errors import InputError, shown, shown_name
 
 Data = Mapping[str, Any]
 
@@ -37,7 +37,7 @@ class Fields:
 
     def path(self, name: str) -> str:
         """Return the name of the field in error messages."""
-        return self.prefix + name
+        return self.prefix + shown_name(name)
 
     def given(self, name: str) -> Any:
         """Look up a field in the file, then in the defaults; None if absent from both, or null in the file."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -311,3 +312,21 @@ def test_names_of_a_report_are_shown_in_one_line(tmp_path: Path) -> None:
     started = time.process_time()
     assert len(str(audited(tmp_path, f'"0","{"a" * 100_000}","1","1"'))) < 5000
     assert time.process_time() - started < 5
+
+
+def test_a_memory_for_thousands_of_small_blocks_is_timed_soon() -> None:
+    """Their waits for data are not told apart for each number of blocks at once."""
+    w, tiles = iomodel.MLP(rows=10**18, in_features=64, hidden_features=100), dict.fromkeys(("block_m", "block_n"), 16)
+    started = time.process_time()
+    assert iomodel.estimate("split_mlp", w, "tpu-v5e", {**tiles, "block_k": 16}).seconds > 0
+    assert time.process_time() - started < 2
+
+
+def test_a_field_of_a_model_file_is_shown_in_one_line(tmp_path: Path) -> None:
+    config = {
+        "model_type": "causal", "architectures": ["XForCausalLM"], "hidden_size": 64, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 100, "\t": [0],
+    }  # fmt: skip
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    assert "'\\t'" in refused(lambda: iomodel.model(path))
