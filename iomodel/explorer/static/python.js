@@ -54,20 +54,6 @@ const py = (() => {
     return all.reduce((a, b) => (better(order(key(b), key(a))) ? b : a));
   };
   const gcdOf = (a, b) => { while (b) [a, b] = [b, a % b]; return Math.abs(a); };
-  const floorSum = (n, m, a, b) => {
-    let total = 0;
-    while (n > 0) {
-      const [quotient, offset] = [Math.floor(a / m), Math.floor(b / m)];
-      [a, b] = [a - quotient * m, b - offset * m];
-      total += (quotient * n * (n - 1)) / 2 + offset * n;
-      const top = a * n + b;
-      if (top < m) break;
-      n = Math.floor(top / m);
-      b = top - n * m;
-      [m, a] = [a, m];
-    }
-    return total;
-  };
   const METHODS = {
     get: (it, key, other = null) => (it.has(key) ? it.get(key) : other),
     items: (it) => [...it.entries()],
@@ -208,7 +194,7 @@ const py = (() => {
     ratio: both((a, b) => (b ? a / b : 0), wrong("ratio")),
     floor: each(Math.floor),
     ceil: each(Math.ceil),
-    floor_sum_of: floorSum,
+    floor_sum_of: (n, m, a, b) => floorSumNumber(n, m, a, b),
     gcd: (a, b) => gcdOf(Math.trunc(a), Math.trunc(b)),
     lcm: (a, b) => (a * b) / gcdOf(a, b),
     anywhere: (a) => (a instanceof Column ? a.data.some(Boolean) : py.t(a)),
