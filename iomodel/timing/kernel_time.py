@@ -222,7 +222,7 @@ class _Phases(NamedTuple):
             if "exp" in phase or "softmax" in phase:
                 softmax = softmax + longest
             elif "matrix" in phase:
-                products = longest
+                products = products + longest
             elif CHIP.issuperset(phase):
                 chip = chip + longest
             else:
