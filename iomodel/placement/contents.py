@@ -14,7 +14,7 @@ from iomodel.counting.bound_call import BoundCall
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.nests.implementation import Implementation
-from iomodel.nests.residency import Reused, Shared
+from iomodel.nests.residency import Fragment, Reused, Shared
 from iomodel.nests.symbols import BY_NAME
 from iomodel.placement.check import Check, checked, excess, launches_at
 from iomodel.placement.compile import fragment_bytes, stored_bytes, tile_sizes
@@ -108,13 +108,22 @@ def contents(
     query, key = placement.held_rows(sizes[names[0]], sizes[names[1]], launch.warps)
     padded = {**at, names[0]: query, names[1]: key}
     phases = (
-        tuple(Part(part.tensor.name, _at(fragment_bytes(part, elements), padded) / (4 * threads)) for part in phase)
+        tuple(
+            Part(_named(part, phase, call.dtype), _at(fragment_bytes(part, elements), padded) / (4 * threads))
+            for part in phase
+        )
         for phase in residency.phases
     )
     shared, tensor = (
         tuple(entry for part in parts for entry in stored(part)) for parts in (residency.shared, residency.tensor)
     )
     return Contents(outcome, shared, tensor, tuple(phases), residency.overhead)
+
+
+def _named(part: Fragment, phase: tuple[Fragment, ...], dtype: str) -> str:
+    """Name a tile in registers, with its type where the phase has the tile in fp32 too."""
+    converted = part.dtype == "io" and any(other.tensor == part.tensor and other.dtype == "fp32" for other in phase)
+    return f"{part.tensor.name} in {dtype}" if converted else part.tensor.name
 
 
 def _at(formula: Expr, values: Mapping[str, Any]) -> float:

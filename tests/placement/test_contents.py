@@ -57,6 +57,11 @@ def test_the_shipped_tile_is_the_default():
     assert held.check.tiles == shipped.tiles
 
 
+def test_scores_in_two_types_are_told_apart():
+    held = contents("flash3", iomodel.Attention(q_len=4096, head_dim=128), "h100-sxm5")
+    assert [[part.name for part in phase] for phase in held.registers] == [["S", "S in bf16", "O"]]
+
+
 def test_what_has_no_layout_is_refused():
     w = iomodel.Attention(q_len=64, head_dim=16)
     with pytest.raises(iomodel.InputError, match=r"^implementation: 'textbook' given; allowed: one whose kernels"):
