@@ -330,3 +330,10 @@ def test_a_field_of_a_model_file_is_shown_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config), encoding="utf-8")
     assert "'\\t'" in refused(lambda: iomodel.model(path))
+
+
+def test_pages_of_one_token_are_planned_soon() -> None:
+    started = time.process_time()
+    found = iomodel.plan("gpt-oss-20b", "tpu-v5e", prompt=65, output=16, batch=4, overhead_bytes=10**9, page_size=1)
+    assert found.tpot > 0
+    assert time.process_time() - started < 10

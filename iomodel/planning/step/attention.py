@@ -17,6 +17,7 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InputError, IOModelError
 from iomodel.nests.alphabet import LAUNCH_NAMES
+from iomodel.placement.implementations import implementations_for
 from iomodel.solving.default_tiles import fastest_tiles
 from iomodel.studies.estimate import estimate
 from iomodel.timing.clock import clock_for
@@ -150,6 +151,8 @@ class AttentionClock:
             options = {**options, "splits": min(options["splits"], 4)}
         try:
             typical = call.model_copy(update={"q_len": queries, "kv_len": length, "batch": batch, "mask": mask})
+            if not implementations_for(name, typical, self.device, None):  # pages hardly change it
+                typical = typical.model_copy(update={"page_size": None})
             return fastest_tiles(name, typical, self.device, self.parameters, None, options)[0]
         except IOModelError:
             return None
