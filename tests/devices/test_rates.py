@@ -222,3 +222,20 @@ def test_rates_are_of_the_device_alone(dtype: str, device: Hardware) -> None:
     assert has_rates(device, dtype)
     assert rates(hardware(str(device.id)), dtype) == found
     assert rates(device.model_copy(update={"id": "other"}), dtype) == found
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in list_hardware() if "compute.fp16_per_clock_per_sm" in hardware(name).quantities]
+)
+def test_the_types_of_an_sm_share_its_clock(name: str) -> None:
+    """An SM multiplies tf32 at half the rate of fp16, and fp8 at twice; a multiply-add in fp32 is two operations."""
+    device = hardware(name)
+    known = {dtype: rates(device, dtype) for dtype in get_args(DType) if has_rates(device, dtype)}
+    of_sm = {dtype: found.sm_matrix for dtype, found in known.items() if found.clock is not None}
+    whole = of_sm.get("fp16", of_sm.get("bf16"))
+    for dtype, times in {"fp16": 1, "bf16": 1, "tf32": 0.5, "fp8": 2}.items():
+        if dtype in of_sm:
+            assert of_sm[dtype] == pytest.approx(times * whole), dtype
+    if "fp32" in of_sm and "compute.fp32_per_clock_per_sm" in device.quantities:
+        per_clock = device.quantities["compute.fp32_per_clock_per_sm"].value
+        assert of_sm["fp32"] == pytest.approx(2 * per_clock * known["fp32"].clock)

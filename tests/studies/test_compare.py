@@ -151,3 +151,10 @@ def test_an_approximation_that_does_not_answer_is_left_out() -> None:
         iomodel.compare(LONG, sram_bytes=200_000, approximate=1)  # type: ignore[call-overload]
     with pytest.raises(iomodel.InfeasibleError, match="none"):
         iomodel.compare(LONG, sram_elements=3, approximate=True)
+
+
+def test_an_implementation_chooses_the_algorithms_that_have_it() -> None:
+    w = iomodel.Attention(q_len=4096, head_dim=128)
+    found = iomodel.compare(w, "h100-sxm5", implementation="flash-attention-3")
+    having = {name for name in iomodel.list_algorithms() if "flash-attention-3" in iomodel.list_implementations(name)}
+    assert {row.algorithm for row in found.estimates} == having

@@ -262,6 +262,14 @@ def test_heads_that_do_not_divide_are_refused(ranks: Any) -> None:
         iomodel.Attention(heads=12, kv_heads=4, q_len=8, head_dim=4).shard(ranks)
 
 
+@pytest.mark.parametrize(("ranks", "near"), [(3, 2), (5, 4), (8, 4), (24, 4)])
+def test_a_number_of_ranks_near_the_refused_one_is_named(ranks: int, near: int) -> None:
+    w = iomodel.Attention(heads=12, kv_heads=4, q_len=8, head_dim=4)
+    assert w.shard(near).kv_heads == 4 // near
+    with pytest.raises(iomodel.InputError, match=f"divide among, such as {near}$"):
+        w.shard(ranks)
+
+
 @pytest.mark.parametrize("side", [{"left": -1}, {"right": 1.5}, {"align": "middle"}, {"left": float("inf")}])
 def test_bad_windows_are_refused(side: dict[str, Any]) -> None:
     with pytest.raises(iomodel.InputError, match=next(iter(side))):
