@@ -545,3 +545,16 @@ def test_key_heads_that_are_left_out_are_those_of_the_model_type(kind, kv_heads)
 def test_experts_that_are_left_out_are_those_of_the_model_type():
     found = model(small("mixtral"))
     assert {(layer.mlp.experts, layer.mlp.experts_per_token) for layer in found.layers} == {(8, 2)}
+
+
+@pytest.mark.parametrize(("period", "places"), [(4, [3, 7, 11]), (5, [4, 9]), (12, [11]), (1, [*range(12)])])
+def test_the_last_layer_of_each_interval_has_full_attention(period, places):
+    found = model(small("qwen3_next", num_hidden_layers=12, full_attention_interval=period, **least("qwen3_next")))
+    assert [place for place, layer in enumerate(found.layers) if layer.attention is not None] == places
+
+
+@pytest.mark.parametrize(("offset", "places"), [({}, [0, 4, 8]), ({"attn_layer_offset": 3}, [3, 7, 11])])
+def test_a_period_of_attention_starts_at_its_offset(offset, places):
+    period = {**least("jamba"), "attn_layer_period": 4}
+    found = model(small("jamba", num_hidden_layers=12, **{**period, **offset}))
+    assert [place for place, layer in enumerate(found.layers) if layer.attention is not None] == places
