@@ -74,7 +74,7 @@ def estimate_array(
     >>> times = iomodel.estimate_array("flash3", "h100-sxm5", q_len=[2048, 4096, 8192], heads=16, head_dim=128,
     ...                                mask="causal", block_q=128, block_kv=128)
     >>> [f"{mfu:.2f}" for mfu in times.mfu], times.bound.tolist()
-    (['0.50', '0.58', '0.61'], ['matrix', 'matrix', 'matrix'])
+    (['0.47', '0.56', '0.60'], ['matrix', 'matrix', 'matrix'])
     """
     device, declaration = as_device(hardware), find_algorithm(algorithm)
     if not isinstance(infeasible, str) or infeasible not in ("raise", "mark"):
