@@ -8,7 +8,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.validation import as_integer
-from iomodel.counting.bounds import best_bound, lower_bounds
+from iomodel.counting.bounds import best_bound, compulsory
 from iomodel.counting.optimum import optimum
 from iomodel.errors import InfeasibleError, InputError, IOModelError, shown
 from iomodel.nests.symbols import BY_NAME
@@ -108,10 +108,10 @@ def sweep(
             failure = error
     if failure is not None and not solutions:
         raise failure
-    compulsory = lower_bounds(name, workload, 1)["compulsory"].bytes
+    least = compulsory(name, workload).bytes
     bounds = {size: best_bound(name, workload, sram_bytes=size).bytes for size in sizes}
     continuous = formula(name, workload, solutions, options)
-    return Sweep(name_of(name), solutions, continuous, bounds, compulsory, workload.element_size)
+    return Sweep(name_of(name), solutions, continuous, bounds, least, workload.element_size)
 
 
 def formula(
