@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -224,26 +222,3 @@ def test_what_cannot_be_audited_is_refused_in_one_line(tmp_path: Path) -> None:
         iomodel.audit(path, {"f": 3})  # type: ignore[dict-item]
     with pytest.raises(InputError, match=r"report: .* is no file"):
         iomodel.audit(tmp_path / "none.csv", {"f": FLASH})
-
-
-def test_a_binary_report_goes_through_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interface of the reader as its documentation has it; the reader itself is an extra."""
-    values = {READ: (LOW - OUTPUT, "byte"), WRITE: (OUTPUT, "byte"), TIME: (5000, "nsecond"), "launch__name": ("x", "")}
-    metrics = {name: SimpleNamespace(value=lambda v=v: v, unit=lambda u=u: u) for name, (v, u) in values.items()}
-    action = SimpleNamespace(
-        name=lambda: "flash_fwd_kernel", metric_names=lambda: tuple(metrics), metric_by_name=metrics.get
-    )
-    part = SimpleNamespace(num_actions=lambda: 1, action_by_idx=lambda place: action)
-    context = SimpleNamespace(num_ranges=lambda: 1, range_by_idx=lambda place: part)
-    monkeypatch.setitem(sys.modules, "ncu_report", SimpleNamespace(load_report=lambda path: context))
-    path = tmp_path / "a.ncu-rep"
-    path.write_bytes(b"NVR")
-    (call,) = iomodel.audit(path, {"flash": FLASH}).calls
-    assert call.inside
-    assert call.seconds == pytest.approx(5e-6)
-    action.name = lambda: None  # what the reader says of a file that was cut short
-    with pytest.raises(InputError, match="holds no kernel, or one without a name; it may be cut short"):
-        iomodel.audit(path, {"flash": FLASH})
-    monkeypatch.setitem(sys.modules, "ncu_report", None)
-    with pytest.raises(InputError, match=r"ncu_report: not installed; .*iomodel\[nsight\].* --page raw --csv"):
-        iomodel.audit(path, {"flash": FLASH})

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown, shown_name
+from iomodel.integrations.nsight.binary_report import read_launches
 from iomodel.integrations.nsight.counters import KernelCounters, in_base_units
 from iomodel.integrations.nsight.csv_report import read_csv
 
@@ -47,37 +48,22 @@ def read_report(report: str | os.PathLike[str]) -> list[KernelCounters]:
 
 def _read_binary(path: Path) -> list[KernelCounters]:
     try:
-        import ncu_report
-    except (ImportError, OSError):
+        launches = read_launches(path)
+    except ModuleNotFoundError:
         raise InputError(
             "ncu_report: not installed; .ncu-rep files need it: pip install 'iomodel[nsight]', or give the CSV of "
             "ncu --import FILE --page raw --csv"
         ) from None
-    try:
-        context = ncu_report.load_report(str(path))
-        launches = [
-            _launch(action, f"{place}.{number}")
-            for place in range(context.num_ranges())
-            for number, action in enumerate(_actions(context.range_by_idx(place)))
-        ]
-    except Exception as error:  # the reader raises plain exceptions
-        raise InputError(f"report: {shown(path.name)} is no report of Nsight Compute: {shown(error)}") from None
+    except ValueError as error:
+        raise InputError(
+            f"report: {shown(path.name)} is no report of Nsight Compute: {shown_name(str(error))}"
+        ) from None
     # Of a file that was cut short, the reader lists kernels without a name.
-    if not launches or not all(isinstance(launch.kernel, str) for launch in launches):
+    if not launches or not all(isinstance(kernel, str) for kernel, _, _ in launches):
         raise InputError(f"report: {shown(path.name)} holds no kernel, or one without a name; it may be cut short")
-    return launches
+    return [KernelCounters(kernel, launch, _in_base_units(counters)) for kernel, launch, counters in launches]
 
 
-def _actions(part: Any) -> list[Any]:
-    return [part.action_by_idx(number) for number in range(part.num_actions())]
-
-
-def _launch(action: Any, identifier: str) -> KernelCounters:
-    values = {}
-    for name in action.metric_names():
-        metric = action.metric_by_name(name)
-        value = None if metric is None else metric.value()
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            values[name] = in_base_units(repr(value), metric.unit() or "")
-    known = {name: value for name, value in values.items() if value is not None}
-    return KernelCounters(action.name(), identifier, FrozenDict(known))
+def _in_base_units(counters: Mapping[str, tuple[float, str]]) -> FrozenDict[str, float]:
+    values = {name: in_base_units(repr(value), unit) for name, (value, unit) in counters.items()}
+    return FrozenDict({name: value for name, value in values.items() if value is not None})
