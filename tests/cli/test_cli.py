@@ -752,7 +752,7 @@ def test_version(answer):
         ("tiles fl", ["flash1", "flash2", "flash3"]),
         ("cost flash2 --direction ", ["forward", "backward", "both"]),
         ("cost flash2 --kv-scales ", ["head", "token"]),
-        ("tiles flash2 --hardware h100", ["h100-pcie", "h100-sxm5"]),
+        ("tiles flash2 --hardware h100", ["h100-nvl", "h100-pcie", "h100-sxm5"]),
         ("hardware ", iomodel.list_hardware()),
         ("cost flash2 --dtype fp", ["fp32", "fp16", "fp8"]),
         ("cost flash2 --mask ", ["full", "causal", "window", "documents", "blocks"]),

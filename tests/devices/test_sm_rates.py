@@ -14,5 +14,8 @@ def test_all_sms_together_reach_the_peak(name):
     for dtype in DTYPES:
         if has_rates(device, dtype) and rates(device, dtype).sm_matrix is not None:
             known = rates(device, dtype)
-            assert known.units * known.sm_matrix == pytest.approx(known.peak, rel=0.1)
+            boost = device.quantities.get("compute.clock.boost")
+            # A datasheet counts fp32 at the boost clock, which matrix products of a capped board do not reach.
+            slower = known.clock / boost.value if dtype == "fp32" and boost and known.clock else 1
+            assert known.units * known.sm_matrix == pytest.approx(known.peak * slower, rel=0.1)
             assert known.sm_warp_matrix <= known.sm_matrix

@@ -37,10 +37,11 @@ SHAPES = (
 SHARED_OUT = tuple(
     name
     for name in list_hardware()
-    if "compute.units" in hardware(name).quantities
-    and not {"compute.clock.boost", "compute.clock.tensor"} & hardware(name).quantities.keys()
+    if "compute.units" in (figures_of := hardware(name).quantities)
+    and (not {"compute.clock.boost", "compute.clock.tensor"} & figures_of.keys() or "measured.exp" in figures_of)
 )
-"""Devices without a clock on file: their SMs share out the peak, so that more SMs are smaller ones."""
+"""Devices without a clock on file, or with exponentials that were measured for all SMs together: the SMs share out the
+peak or the measured rate, so that more SMs are smaller ones."""
 
 DECODE = iomodel.Attention(batch=4, heads=32, kv_heads=8, q_len=1, kv_len=8192, head_dim=128, dtype="bf16")
 PREFILL = iomodel.Attention(heads=16, q_len=2048, head_dim=128, dtype="bf16", mask="causal")
@@ -167,11 +168,18 @@ SIBLINGS = [
     ("a100-sxm4-80gb", "a100-sxm4-40gb"),
     ("h100-sxm5", "h100-pcie"),
     ("h200-sxm", "h100-sxm5"),
+    ("h100-sxm5", "h800-sxm5"),
+    ("gh200-96gb", "h100-sxm5"),
+    ("h200-nvl", "h100-nvl"),
+    ("l40s", "l40"),
+    ("rtx-pro-6000", "rtx5090"),
     ("b200", "h200-sxm"),
     ("gb200", "b200"),
     ("b300", "b200"),
+    ("gb300", "b300"),
     ("mi325x", "mi300x"),
     ("mi355x", "mi325x"),
+    ("mi355x", "mi350x"),
     ("rtx4090", "rtx3090"),
     ("rtx5090", "rtx4090"),
     ("l4", "t4"),
