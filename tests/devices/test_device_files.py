@@ -168,7 +168,9 @@ def test_what_is_no_file(tmp_path):
             hardware(tmp_path / "pipe.yaml")
     with pytest.raises(UnknownNameError, match=r"hardware: 'h100-sxm' is unknown; did you mean 'h100-sxm5'\?"):
         hardware("h100-sxm")
-    with pytest.raises(UnknownNameError, match="'H100' is unknown; did you mean 'h100-nvl' or 'h100-pcie' or 'h100-sxm5'"):
+    with pytest.raises(
+        UnknownNameError, match="'H100' is unknown; did you mean 'h100-nvl' or 'h100-pcie' or 'h100-sxm5'"
+    ):
         hardware("H100")
     assert hardware("H100-SXM5") is hardware("h100-sxm5")
     for wrong in (None, 5, b"h100-sxm5"):
