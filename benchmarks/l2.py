@@ -1,9 +1,11 @@
 """Hold the L2 model against a simulated cache: exact in lock step, and how often the interval contains what drifts.
 
-    python benchmarks/l2.py [--grids 200] [--seed 1]
+    python benchmarks/l2.py [--grids 200] [--seed 1] [--small]
 
 Grids as of GPUs: 40 to 304 SMs, one to three blocks each, an L2 of 4 to 126 MB, head dimensions 64 to 256, 512 to 64k
 tokens, small enough to simulate; a third of them each without a mask, and causal with key tiles in either order.
+With `--small`, grids that no GPU runs: down to one slot and one tile, heads that share a set, with and without private
+data, in a cache around the size of what is live.
 """
 
 from __future__ import annotations
@@ -42,17 +44,35 @@ def case(rng: np.random.Generator, order: str, steps: int = 60_000) -> tuple[Sha
     return SharedTiles(heads, sharers, tiles, slots, tile, own, own, asked), blocks, capacity
 
 
+def small_case(rng: np.random.Generator, order: str, steps: int = 60_000) -> tuple[SharedTiles, list[Block], float]:
+    """A grid of another shape, its blocks, and the capacity of the cache [-]."""
+    while True:
+        sets, heads, rows, tiles = (int(np.exp(rng.uniform(0, np.log(most)))) for most in (40, 8, 40, 100))
+        if 4 <= sets * heads * rows * tiles <= steps:
+            break
+    slots = int(np.exp(rng.uniform(0, np.log(80))))
+    queries, output = (float(size) for size in rng.choice([0, 0, 1, 8], 2))
+    blocks = full(sets, heads * rows, tiles)
+    if order != "full":
+        blocks = causal(sets, heads, rows, tiles, descending=order == "descending")
+    asked = None if order == "full" else 8.0 * sum(len(block.tiles) for block in blocks)
+    grid = SharedTiles(sets, heads * rows, tiles, slots, 8.0, queries, output, asked)
+    live = 8 * tiles * max(wave.sets for wave in grid.waves)
+    return grid, blocks, live * float(rng.choice([1, np.exp(rng.uniform(np.log(0.05), np.log(3)))], p=[0.25, 0.75]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--grids", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--small", action="store_true")
     given = parser.parse_args()
     rng = np.random.default_rng(given.seed)
     worst, widths = 0.0, []
     inside = {(name, order): [0, 0] for name in TIMINGS for order in ORDERS}
     for number in range(given.grids):
         order = ORDERS[number % 3]
-        grid, blocks, capacity = case(rng, order)
+        grid, blocks, capacity = (small_case if given.small else case)(rng, order)
         low, high = tile_bytes(grid, capacity)
         widths.append(high / low)
         for name, timing in TIMINGS.items():

@@ -101,24 +101,25 @@ def test_what_misses_is_between_each_tile_once_and_all_requests(
 
 
 def random_case(rng: np.random.Generator, steps: int = 8_000) -> tuple[SharedTiles, list[Block], float]:
-    """A grid as wide as a GPU, in one of four orders, with a capacity around what is live."""
+    """A grid of a few blocks or as wide as a GPU, in one of four orders, with a capacity around what is live."""
     while True:
         sets, sharers, tiles = (int(exp(rng.uniform(0, log(most)))) for most in (200, 300, 400))
         if sets * sharers * tiles <= steps:
             break
-    slots = int(rng.choice([rng.integers(1, 33), 108, 132, rng.integers(33, 265)]))
-    queries, output = (int(size) for size in rng.integers(0, 17, 2))
+    slots = int(rng.choice([rng.integers(1, 9), rng.integers(1, 33), 108, 132, rng.integers(33, 265)]))
+    queries, output = (int(size) for size in rng.integers(0, 17, 2) * rng.integers(0, 2, 2))
+    heads = int(rng.choice([head for head in (1, 2, 3, 5) if sharers % head == 0]))
     order = rng.choice(["full", "ascending", "descending", "serpentine"])
     blocks = full(sets, sharers, tiles)
     if order == "serpentine":
         blocks = up_and_down(blocks, slots)
     elif order != "full":
-        blocks = causal(sets, 1, sharers, tiles, descending=order == "descending")
+        blocks = causal(sets, heads, sharers // heads, tiles, descending=order == "descending")
     asked = 8.0 * sum(len(block.tiles) for block in blocks)
     grid = SharedTiles(sets, sharers, tiles, slots, 8, queries, output, asked, bool(order == "serpentine"))
     live = max(wave.sets for wave in grid.waves)
     needed = 8 * tiles * live + (queries + output) * min(slots, grid.blocks)
-    return grid, blocks, needed * exp(rng.uniform(log(0.02), log(3)))
+    return grid, blocks, needed * rng.choice([1, exp(rng.uniform(log(0.02), log(3)))])
 
 
 def test_the_interval_contains_what_a_simulation_finds() -> None:
