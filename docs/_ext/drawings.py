@@ -25,6 +25,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "loki": {"rank": 8, "top_k": 16},
     "nsa": {"compress_block": 8, "compress_stride": 8, "select_block": 8, "selected": 2, "local": 16},
     "performer": {"features": 16},
+    "reformer": {"buckets": 8, "rounds": 2},
     "routing_transformer": {"clusters": 4},
     "sparse_transformer": {"stride": 16, "summary": 4},
     "split_kv": {"splits": 2},

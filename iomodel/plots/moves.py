@@ -89,7 +89,8 @@ def moves(trace: Trace) -> Figure:
     for row, tensor in enumerate(lanes):
         own = [box for box in boxes if box.tensor == tensor]
         _lane(axes, row * (LANE + GAP), own, total)
-        size = max(prod(sizes.values()) for (name, _), sizes in extents.items() if name == tensor)
+        seen = (prod(sizes.values()) for (name, _), sizes in extents.items() if name == tensor)
+        size = max(trace.sizes.get(tensor, 1), *seen)  # a gather moves few rows of many; packed rows are of many heads
         axes.annotate(_times(events, tensor, size), (1, row * (LANE + GAP) + LANE / 2),
                       xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points", va="center",
                       fontsize=8, color=GREY)  # fmt: skip

@@ -45,10 +45,6 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: iomodel.crossovers(PAIR, W, tiles=TILES, limit=9).pair("flash2", "flash2"),
         "incumbent: 'flash2' is unknown; did you mean 'flash1'? allowed: flash1",
     ),
-    "trace": (
-        lambda: iomodel.trace("reformer", W, tiles={**TILES, "block_proj": 16}),
-        "algorithm: reformer given; allowed: one that cuts no call into pieces, as flash2",
-    ),
     "optimum": (lambda: iomodel.optimum("loki"), "algorithm: loki given; allowed: eager, flash1, flash2"),
     "splits of a sweep": (
         lambda: iomodel.sweep("split_kv", q_len=8, kv_len=[64, 100], head_dim=8, splits=[2, 5], block_q=8, block_kv=16),

@@ -182,7 +182,6 @@ class Around:
     masked: Axis | None = None
     guarded: bool = False  # inside the masked loop: then no load waits for its first trip
     cut: bool = False
-    whole: bool = False  # no cuts at all
 
     def inside(self, axis: Axis, bound: bool) -> Around:
         masked = axis if bound else self.masked
@@ -259,7 +258,7 @@ def bodies(draw: st.DrawFn, around: Around) -> list[Statement]:
     walked = around.walked
     for _ in range(draw(st.integers(1, 3))):
         kinds = ["leaf"] * 5 + ["when"]
-        if not (around.cut or around.whole or around.masked or around.guarded or {query, key, split} & set(walked)):
+        if not (around.cut or around.masked or around.guarded or {query, key, split} & set(walked)):
             kinds += ["cut"]
         if len(walked) < 4:
             kinds += ["loop"] * 4 + (["live", "idle"] if walked else [])
@@ -317,8 +316,8 @@ def parts(draw: st.DrawFn, around: Around) -> list[Statement]:
 
 
 @st.composite
-def scenes(draw: st.DrawFn, whole: bool = False) -> Scene:
-    """Any nest; only what a trace runs, if calls are `whole`."""
+def scenes(draw: st.DrawFn, exact: bool = False) -> Scene:
+    """Draw a nest with its numbers; no loop skips less than the mask allows if sights are `exact`."""
     tabulated = draw(st.integers(0, 3)) == 0
     kind = MaskKind(tabulated=True) if tabulated else draw(mask_kinds)
     pers: st.SearchStrategy[Per] = st.sampled_from(get_args(Per))
@@ -328,12 +327,12 @@ def scenes(draw: st.DrawFn, whole: bool = False) -> Scene:
         paged = key in axes and not tabulated and draw(st.booleans())
         tensors.append(Tensor(f"T{i}", axes, draw(dtypes), draw(pers), paged, draw(st.booleans())))
     condition = draw(st.sampled_from(CONDITIONS))
-    pers_of_kernels: list[Per] = ["head", "head", "kv_head", "key_head", "call"]
-    launched = st.sampled_from(pers_of_kernels if whole else [*pers_of_kernels, "batch"])
+    pers_of_kernels: list[Per] = ["head", "head", "kv_head", "key_head", "call", "batch"]
+    launched = st.sampled_from(pers_of_kernels)
     kernels = [
         Kernel(
             f"kernel {i}",
-            draw(bodies(Around(tensors, condition, set(), whole=whole))),
+            draw(bodies(Around(tensors, condition, set()))),
             draw(launched),
             tuple(draw(st.lists(st.sampled_from(tensors), max_size=1))),
         )
@@ -346,7 +345,7 @@ def scenes(draw: st.DrawFn, whole: bool = False) -> Scene:
         nest = clipped(nest)
     if not tabulated and draw(st.booleans()):
         nest = serpentine(nest)
-    if not whole and draw(st.integers(0, 3)) == 0:  # a trace is of a mask that tells no sides
+    if not exact and draw(st.integers(0, 3)) == 0:
         nest = tuple(kernel.with_body(rebuilt(kernel.body, left_unskipped)) for kernel in nest)
     return Scene(nest, kind, draw(st.booleans()), draw(points()), draw(st.integers(0, 99)))
 

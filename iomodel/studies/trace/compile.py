@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sympy import Expr, Integer, Symbol
 
@@ -17,6 +17,8 @@ from iomodel.nests.language import (
     Exp,
     Guard,
     Hold,
+    Kernel,
+    Leaf,
     Live,
     Load,
     Lookup,
@@ -24,6 +26,7 @@ from iomodel.nests.language import (
     MatMul,
     Nest,
     Path,
+    Piece,
     Random,
     Sight,
     Statement,
@@ -34,9 +37,14 @@ from iomodel.nests.language import (
     rebuilt,
     walk,
 )
-from iomodel.nests.symbols import G, N_k, p
+from iomodel.nests.symbols import G, N_k, N_q, W_l, p
 from iomodel.nests.tensors import grouped, head, key, query
-from iomodel.studies.trace.program import Coordinate, Held, Program, TraceCut, TraceLoop, TraceStep
+from iomodel.studies.trace.program import Coordinate, Held, Program, TraceCut, TraceLoop, TracePiece, TraceStep
+from iomodel.workloads.masks.spans import MaskSpans
+from iomodel.workloads.window import Window
+
+if TYPE_CHECKING:
+    from iomodel.workloads.call import Mask
 
 OTHER = {query: key, key: query}
 
@@ -46,8 +54,12 @@ class Numbers:
 
     def __init__(self, values: Mapping[Symbol, int], view: View) -> None:
         shared = values.get(G, 1) > 1 and not view.packed
-        self.view = view
+        self.values, self.view = values, view
         self.point = {symbol: Integer(number) for symbol, number in values.items()} | {grouped: Integer(shared)}
+
+    def within(self, piece: Piece) -> Numbers:
+        """Return the numbers of a piece of the call."""
+        return Numbers({**self.values, **{symbol: self(size) for symbol, size in piece.sizes.items()}}, self.view)
 
     def __call__(self, formula: Expr) -> int:
         """Evaluate a formula."""
@@ -73,35 +85,39 @@ def programs(nest: Nest, values: Mapping[Symbol, int], view: View) -> tuple[Prog
     return tuple(compiled)
 
 
-def consecutive(nest: Nest, values: Mapping[Symbol, int], view: View) -> bool:
-    """Check that the pieces of every cut are consecutive parts of its axes, which no loop and no mask cuts again."""
-    number = Numbers(values, view)
-    for leaf, path in walk(nest):
-        cut = next((block for block in path if isinstance(block, Cut)), None)
-        if cut is None:
-            continue
-        if any(piece.mask != "full" or number(piece.times) < 0 for piece in cut.pieces):
-            return False
-        axes = _axes(leaf)
-        if any(_changed(axis, cut) for axis in loops(path)):
-            return False
-        for axis in (axis for axis in axes if _changed(axis, cut)):
-            parts = (number(piece.times) * number(axis.length.xreplace(dict(piece.sizes))) for piece in cut.pieces)
-            if sum(parts) != number(axis.length):
-                return False
-    return True
+def _repetitions(cut: Cut, number: Numbers) -> list[tuple[Piece, int]]:
+    """Return the pieces of a cut with their repetitions; a piece that subtracts one cancels an equal one."""
+    pieces: dict[Any, tuple[Piece, int]] = {}
+    for piece in cut.pieces:
+        times, same = number(piece.times), (piece.mask, *(number(size) for size in piece.sizes.values()))
+        first, already = pieces.get(same, (piece, 0))
+        pieces[same] = first, already + times
+    return list(pieces.values())
 
 
-def _axes(leaf: Any) -> tuple[Axis, ...]:
+def _shared_out(cut: Cut, number: Numbers) -> list[Axis]:
+    """Return the axes whose rows the pieces of a cut share out: the rows of all pieces add up to those of the call.
+
+    They also do so in a second call, for equal numbers alone may be a coincidence.
+    """
+    lengths = {symbol: size for piece in cut.pieces for symbol, size in piece.sizes.items()}
+    axes = {axis for leaf, path in walk((Kernel("", [cut]),)) for axis in (*_axes(leaf), *loops(path))}
+    return [
+        axis
+        for axis in sorted(axes, key=lambda axis: axis.name)
+        if axis.length.free_symbols & lengths.keys()
+        and all(
+            sum(piece.times * axis.length.xreplace(dict(piece.sizes)) for piece in cut.pieces).xreplace(point)
+            == axis.length.xreplace(point)
+            for point in (number.point, {symbol: 3 * size + 7 for symbol, size in number.point.items()})
+        )
+    ]
+
+
+def _axes(leaf: Leaf) -> tuple[Axis, ...]:
     if isinstance(leaf, MatMul):
         return leaf.m, leaf.n, leaf.k
-    axes: tuple[Axis, ...] = leaf.axes if isinstance(leaf, Elementwise) else leaf.tensor.axes
-    return axes
-
-
-def _changed(axis: Axis, cut: Cut) -> bool:
-    """Check that the length of an axis differs in the pieces of a cut."""
-    return any(axis.length.free_symbols & piece.sizes.keys() for piece in cut.pieces)
+    return leaf.axes if isinstance(leaf, Elementwise) else leaf.tensor.axes
 
 
 class _Scope:
@@ -123,15 +139,15 @@ class _Compiler:
     """A compiler of the statements of one kernel, which collects its slots."""
 
     def __init__(self, number: Numbers) -> None:
-        self.number, self.view = number, number.view
-        self.slots: dict[tuple[str, str], Coordinate] = {}
-        self.cuts: list[Cut] = []
-        self.placed: dict[tuple[Axis, int], int] = {}
+        self.whole, self.view = number, number.view
+        self.number = number
+        """The numbers of the current piece; sizes of buffers are those of the whole call."""
+        self.slots: dict[tuple[str, str, int], Coordinate] = {}
 
     def slot(self, kind: str, name: str, stop: int = 0) -> int:
         """Return the slot of an axis and a kind, such as its loop or the whole axis, initially 0 .. stop."""
-        self.slots.setdefault((kind, name), (name, 0, stop))
-        return list(self.slots).index((kind, name))
+        self.slots.setdefault((kind, name, stop), (name, 0, stop))
+        return list(self.slots).index((kind, name, stop))
 
     def scope(self, block: Any, path: Path, above: dict[Tensor, int]) -> tuple[TraceStep | TraceLoop | TraceCut, ...]:
         """Compile a kernel or a loop; its buffers are declared one by one, but all before an inner loop."""
@@ -139,7 +155,7 @@ class _Compiler:
         own: dict[Tensor, int] = {}
         for tensor, dtype, around in buffers(block.body, here):
             if tensor not in above and tensor not in own:
-                own[tensor] = self.number(in_bytes(dtype) * self.view.buffer(tensor, around))
+                own[tensor] = self.whole(in_bytes(dtype) * self.view.buffer(tensor, around))
         return self.body(block, here, _Scope(above, own))
 
     def body(self, block: Any, path: Path, scope: _Scope) -> tuple[TraceStep | TraceLoop | TraceCut, ...]:
@@ -163,15 +179,23 @@ class _Compiler:
         return tuple(statements)
 
     def cut(self, cut: Cut, path: Path, scope: _Scope) -> TraceCut:
-        """Compile consecutive pieces, which share a body and differ in the lengths of some axes."""
-        self.cuts.append(cut)
-        body = self.scope(cut, path, scope.have)
-        own = {axis: slot for (axis, within), slot in self.placed.items() if within == len(self.cuts)}
-        lengths = [
-            tuple((slot, self.number(axis.length.xreplace(dict(piece.sizes)))) for axis, slot in own.items())
-            for piece in cut.pieces
-        ]
-        return TraceCut(body, tuple(zip((self.number(piece.times) for piece in cut.pieces), lengths, strict=True)))
+        """Compile the pieces of a cut, each with numbers and a mask of its own."""
+        shared, pieces = _shared_out(cut, self.whole), []
+        for piece, times in _repetitions(cut, self.whole):
+            self.number = self.whole.within(piece)
+            body = self.scope(cut, path, scope.have)
+            rows = {axis.name: self.number(axis.length) for axis in shared}
+            whole = tuple(self.slot("whole", *row) for row in rows.items() if ("whole", *row) in self.slots)
+            pieces.append(TracePiece(times, body, self.mask(piece), tuple(rows.items()), whole))
+        self.number = self.whole
+        return TraceCut(tuple(pieces))
+
+    def mask(self, piece: Piece) -> MaskSpans:
+        """Return the mask of the current piece."""
+        if piece.mask == "full":
+            return MaskSpans("full", 1, 1)
+        mask: Mask = Window(left=self.number(W_l), right=0) if piece.mask == "window" else "causal"
+        return MaskSpans(mask, self.number(N_q), self.number(N_k), self.number(G) if self.view.packed else 1)
 
     def loop(self, loop: Loop, path: Path, scope: _Scope) -> TraceLoop:
         axis = loop.axis
@@ -181,8 +205,10 @@ class _Compiler:
             more["pages"] = self.slot("loop", "page"), self.number(p)
         body = self.scope(loop, path, scope.have)
         slot, tile = self.slot("loop", axis.name), self.number(loop.tile)
-        more |= {kind: self.slot(kind, axis.name) for kind in ("clipped", "padded") if (kind, axis.name) in self.slots}
-        if axis == query and ("heads", head.name) in self.slots:
+        more |= {
+            kind: self.slot(kind, axis.name) for kind in ("clipped", "padded") if (kind, axis.name, 0) in self.slots
+        }
+        if axis == query and ("heads", head.name, 0) in self.slots:
             more["heads"] = self.slot("heads", head.name), self.number(G)
         if loop.serpentine:
             more["turns"] = self.slot("loop", list(loops(path))[-1].name)
@@ -212,7 +238,7 @@ class _Compiler:
             scope.declare(tensor)
         width = self.number(in_bytes(getattr(statement, "dtype", None) or tensor.dtype))
         if isinstance(statement, Hold):
-            size = self.number(self.view.buffer(tensor, path))
+            size = self.whole(self.view.buffer(tensor, path))
             return TraceStep(op, tensor.name, self.tile(tensor.axes, path), scope.held, width, size=size)
         if isinstance(statement, Lookup):
             return TraceStep(op, tensor.name, (self.pages(path),), scope.held, width, 1)
@@ -239,17 +265,15 @@ class _Compiler:
     ) -> tuple[int, ...]:
         """Return the slots of the tile of a statement: the current tile of a loop, or a whole axis."""
         around, slots = loops(path), []
+        uncut = tuple(block for block in path if not isinstance(block, Cut))  # the numbers are of the piece already
         for axis in axes:
             if axis in around:
                 kinds = {"padded": axis in padded, "clipped": axis == clipped, "stored": paged and axis == key}
                 slots.append(self.slot(next((kind for kind, holds in kinds.items() if holds), "loop"), axis.name))
             elif axis == head and query in around and self.view.packed:
                 slots.append(self.slot("heads", axis.name))
-            elif any(isinstance(block, Cut) and _changed(axis, block) for block in path):
-                number = len(self.cuts)
-                slots.append(self.placed.setdefault((axis, number), self.slot(f"piece {number}", axis.name)))
             else:
-                slots.append(self.slot("whole", axis.name, self.number(self.view.extent(axis, path))))
+                slots.append(self.slot("whole", axis.name, self.number(self.view.extent(axis, uncut))))
         return tuple(slots)
 
     def pages(self, path: Path) -> int:

@@ -27,7 +27,8 @@ class Event(NamedTuple):
     tensor : str
         The tensor moved or held; "" for a computation.
     tile : tuple of (axis, start, stop)
-        The range of each axis [rows].
+        The range of each axis [rows]. Where a call is cut into pieces, such as sections, the rows of a piece follow
+        those of the piece before; where pieces share rows, such as gathered keys, they count from the first of a piece.
     elements, bytes : int
         The size of the tile, of a buffer its full size; 0 for a computation [elements], [B].
     work : int

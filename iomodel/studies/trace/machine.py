@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from iomodel.studies.trace.events import Event
-from iomodel.studies.trace.program import Program, TraceCut, TraceLoop, TraceStep
+from iomodel.studies.trace.program import Program, TraceCut, TraceLoop, TracePiece, TraceStep
 from iomodel.studies.trace.rates import TraceRates
 from iomodel.workloads.masks.spans import MaskSpans
 
@@ -31,8 +31,7 @@ class _Inside(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    cut: TraceCut
-    body: list[Any]
+    pieces: list[tuple[TracePiece, list[Any]]]
 
 
 class TraceMachine:
@@ -47,6 +46,8 @@ class TraceMachine:
         self.trips = [0] * len(self.at)
         self.ended: dict[int, tuple[int, tuple[int, int]]] = {}  # by slot, the outer trip and the last tile of a walk
         self.turned = [False] * len(self.at)
+        self.begin: dict[str, int] = {}
+        """The first row of the current piece on each axis; masks and bounds count from it."""
 
     def events(self) -> Iterator[Event]:
         """Yield every event in the order of the program."""
@@ -59,7 +60,7 @@ class TraceMachine:
         if isinstance(step, TraceLoop):
             return _Inside(step, self._ready(step.body))
         if isinstance(step, TraceCut):
-            return _Pieces(step, self._ready(step.body))
+            return _Pieces([(piece, self._ready(piece.body)) for piece in step.pieces])
         return _Ready(_picker(step.slots), self._teller(step), step.size, step.after, step.stays)
 
     def _teller(self, step: TraceStep) -> Callable[[tuple[Any, ...], int], Event]:
@@ -93,43 +94,52 @@ class TraceMachine:
                 if (after is None or trips[after]) and (stays is None or trips[stays] or not self.turned[stays]):
                     yield tell(pick(at), prod(pick(size)) if fixed is None else fixed)
             elif isinstance(step, _Pieces):
-                for _ in self._in_pieces(step.cut):
-                    yield from self._run(step.body)
+                yield from self._run_pieces(step)
             elif step.walk.tile:
                 for _ in self._trips(step.walk):
                     yield from self._run(step.body)
             elif self._lets_through(step.walk):
                 yield from self._run(step.body)
 
-    def _in_pieces(self, cut: TraceCut) -> Iterator[None]:
-        """Iterate over the pieces of a cut in order, and set the slots of its axes."""
-        starts = {slot: 0 for _, lengths in cut.pieces for slot, _ in lengths}
-        for times, lengths in cut.pieces:
-            for _ in range(times):
-                for slot, length in lengths:
-                    start = starts[slot]
-                    self.at[slot], self.size[slot] = (self.at[slot][0], start, start + length), length
-                    starts[slot] = start + length
-                yield
+    def _run_pieces(self, cut: _Pieces) -> Iterator[Event]:
+        """Run the pieces of a cut in order; their rows follow each other on the axes that they share out."""
+        masks = self.mask, self.unskipped
+        begin: dict[str, int] = {}
+        for piece, body in cut.pieces:
+            self.mask, self.unskipped = piece.mask, piece.mask.without_left()
+            for _ in range(piece.times):
+                self.begin = begin
+                for slot in piece.whole:
+                    name = self.at[slot][0]
+                    start = begin.get(name, 0)
+                    self.at[slot] = name, start, start + self.size[slot]
+                yield from self._run(body)
+                begin = {name: begin.get(name, 0) + rows for name, rows in piece.shares}
+        (self.mask, self.unskipped), self.begin = masks, {}
 
     def _trips(self, walk: TraceLoop) -> Iterator[None]:
         """Iterate over the tiles of a loop, all or the visible ones, and set the slots."""
         at, size, name, tile = self.at, self.size, walk.axis, walk.tile
+        begin = self.begin.get(name, 0)
         seen = 0 if walk.clipped is None else max((high for _, high in self._spans(walk)), default=0)
         for trip, (start, stop) in enumerate(self._tiles(walk) if walk.turns is None else self._serpentine(walk)):
+            at[walk.slot], size[walk.slot], self.trips[walk.slot] = (
+                (name, begin + start, begin + stop),
+                stop - start,
+                trip,
+            )
             if walk.clipped is not None:
                 last = min(stop, seen)
-                at[walk.clipped], size[walk.clipped] = (name, start, last), last - start
+                at[walk.clipped], size[walk.clipped] = (name, begin + start, begin + last), last - start
             if walk.padded is not None:
-                at[walk.padded], size[walk.padded] = (name, start, start + tile), tile
+                at[walk.padded], size[walk.padded] = (name, begin + start, begin + start + tile), tile
             if walk.heads is not None:
                 slot, group = walk.heads
                 at[slot], size[slot] = ("head", 0, min(group, stop - start)), min(group, stop - start)
-            at[walk.slot], size[walk.slot], self.trips[walk.slot] = (name, start, stop), stop - start, trip
             if walk.stored is not None:
                 slot, end = walk.stored
                 last = min(start + tile, end)
-                at[slot], size[slot] = (name, start, last), last - start
+                at[slot], size[slot] = (name, begin + start, begin + last), last - start
             if walk.pages is not None:
                 slot, rows = walk.pages
                 first, last = start // rows, (stop - 1) // rows + 1
@@ -161,10 +171,12 @@ class TraceMachine:
 
     def _spans(self, walk: TraceLoop) -> Iterator[tuple[int, int]]:
         """Yield the spans of rows to visit: all rows, or the rows visible to the enclosing tile."""
-        begin, end = self._whole(walk)
+        first, end = self._whole(walk)
         visible = None
         if walk.seer is not None:
             name, start, stop = self.at[walk.seer]
+            begin = self.begin.get(name, 0)
+            start, stop = start - begin, stop - begin
             mask, padded = self.mask if walk.left else self.unskipped, 0
             if walk.query_tile and name == "query":
                 stop = -(-stop // walk.query_tile) * walk.query_tile
@@ -173,9 +185,9 @@ class TraceMachine:
             visible = mask.spans(walk.axis, start, stop, padded)
             if padded and visible is not None:  # the padding belongs to the last tile
                 visible = [(min(low, end - 1), high) for low, high in visible]
-        for low, high in [(begin, end)] if visible is None else visible:
-            if max(low, begin) < min(high, end):
-                yield max(low, begin), min(high, end)
+        for low, high in [(first, end)] if visible is None else visible:
+            if max(low, first) < min(high, end):
+                yield max(low, first), min(high, end)
 
     def _whole(self, walk: TraceLoop) -> tuple[int, int]:
         """Return the range of an axis, or the current part of a partition of it."""

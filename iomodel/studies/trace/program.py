@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iomodel.workloads.masks.spans import MaskSpans
+
 Coordinate = tuple[str, int, int]
 """Axis, start, stop [rows]."""
 Held = tuple[tuple[str, int], ...]
@@ -70,11 +72,23 @@ class TraceLoop:
 
 
 @dataclass(frozen=True)
-class TraceCut:
-    """Consecutive pieces of the call, each with a number of repetitions and the length of its axes by slot [rows]."""
+class TracePiece:
+    """A piece of a call, with the body, the mask and the repetitions of its own."""
 
+    times: int
     body: tuple[TraceStep | TraceLoop | TraceCut, ...]
-    pieces: tuple[tuple[int, tuple[tuple[int, int], ...]], ...]
+    mask: MaskSpans
+    shares: tuple[tuple[str, int], ...]
+    """The axes whose rows the pieces share out, each with the rows of this piece."""
+    whole: tuple[int, ...]
+    """The slots of those axes that no loop walks."""
+
+
+@dataclass(frozen=True)
+class TraceCut:
+    """Pieces of the call, one after the other."""
+
+    pieces: tuple[TracePiece, ...]
 
 
 @dataclass(frozen=True)

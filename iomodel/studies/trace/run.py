@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from iomodel.counting.coverage import View
 from iomodel.counting.expressions import declared
+from iomodel.counting.folds import READS, WRITES
 from iomodel.counting.kinds import kind_of
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.language import Nest
+from iomodel.nests.language import Nest, walk
 from iomodel.nests.symbols import BY_NAME
-from iomodel.studies.trace.compile import consecutive, programs
+from iomodel.studies.trace.compile import Numbers, programs
 from iomodel.studies.trace.events import Event
 from iomodel.studies.trace.machine import TraceMachine
 from iomodel.studies.trace.program import Program
@@ -42,15 +44,19 @@ class TraceRun:
         """The declaration for this call."""
         return declared(self.algorithm, kind_of(self.workload), self.options)
 
-    @property
-    def cut(self) -> bool:
-        """True if a kernel works on pieces of the call whose places the declaration does not define."""
-        return not consecutive(self.nest, self._values, self._view)
-
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """The compiled kernels."""
         return programs(self.nest, self._values, self._view)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """The elements of each tensor in HBM, of one head [-]."""
+        number = Numbers(self._values, self._view)
+        tensors = {leaf.tensor for leaf, _ in walk(self.nest) if isinstance(leaf, READS + WRITES)}
+        tensors |= {tensor for kernel in self.nest for tensor in kernel.keeps}
+        whole = (tensor for tensor in tensors if not tensor.inside)
+        return {tensor.name: prod(number(axis.length) for axis in tensor.axes) for tensor in whole}
 
     @property
     def _values(self) -> dict[Symbol, int]:

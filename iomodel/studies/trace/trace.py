@@ -84,6 +84,11 @@ class Trace(Result, Tabular):
         return self._run.summary(self._run.heads)
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """The size of each tensor in HBM, of one head, whole even where only parts move [elements]."""
+        return dict(self._run.sizes)
+
+    @property
     def _run(self) -> TraceRun:
         return _remembered(find_algorithm(self.algorithm), self.workload, self.tiles, self.options, self.rates)
 
@@ -235,8 +240,6 @@ def trace(
     sizes = bound.sizes(tile_mapping)
     rates = rates_of(device, call.dtype)
     run = _remembered(bound.algorithm, call, FrozenDict(sizes), FrozenDict(bound.options), rates)
-    if run.cut:
-        raise InputError(f"algorithm: {algorithm} given; allowed: one that cuts no call into pieces, as flash2")
     number = _heads(heads, run.heads)
     counts = events_by_kernel(bound.compiled, bound.kind, bound.structure, call, bound.options, tuple(sizes.values()))
     count = sum(n * run.times(program.per, number) for n, program in zip(counts, run.programs, strict=True))
