@@ -23,13 +23,13 @@ from tests.support.explorer_calls import COUNTS, SOLVED, Drawn, counted
 from tests.support.explorer_times import DEVICES, TIMED, kinds_of, timed
 
 FRAME = 16.0
-"""Target of the time from a move of the slider to the frame that shows its answer, on a quiet core [ms]."""
+"""Target of the work of the page from a move of the slider to the picture of its answer [ms]."""
 MOVES = """async () => {
   const { slider } = window.iomodel.page.lengths, spent = [];
   const frame = () => new Promise((done) => requestAnimationFrame(done));
-  const shown = () => new Promise((done) => requestAnimationFrame(() => {
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => done(performance.now()); // after the frame is drawn
+  const drawn = () => new Promise((done) => requestAnimationFrame(() => {
+    const began = performance.now(), { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => done([began, performance.now()]); // after the frame is drawn
     port2.postMessage(null);
   }));
   for (let move = 0; move < 48; move++) {
@@ -39,7 +39,8 @@ MOVES = """async () => {
     const began = performance.now();
     slider.dispatchEvent(new Event("input"));
     const answered = performance.now();
-    spent.push([answered - began, (await shown()) - began]);
+    const [frameBegan, frameEnded] = await drawn();
+    spent.push([answered - began, answered - began + frameEnded - frameBegan, frameEnded - began]);
   }
   return spent;
 }"""
@@ -128,12 +129,35 @@ def test_the_slider_shows_its_answer_in_the_next_frame(opened: Any, capsys: pyte
     tab = opened().tab
     tab.evaluate("window.iomodel.page.lengths.slider.scrollIntoView()")
     spent = tab.evaluate(MOVES)
-    answered, shown = (median(column) for column in zip(*spent, strict=True))
+    answered, worked, shown = (median(column) for column in zip(*spent, strict=True))
     with capsys.disabled():
-        print(f"[slider: answer {answered:.1f} ms, frame {shown:.1f} ms]", end=" ")  # noqa: T201
+        print(f"[slider: answer {answered:.1f} ms, work {worked:.1f} ms, in sight after {shown:.1f} ms]", end=" ")  # noqa: T201
     assert len(spent) == 48
-    assert answered < 5 * FRAME
+    undisturbed = sorted(work for _, work, _ in spent)[len(spent) // 10]  # other programs may hold the core up
+    assert undisturbed < FRAME
     assert shown < 5 * FRAME
+
+
+def test_a_move_of_the_slider_changes_no_more_than_figures(opened: Any) -> None:
+    """Nodes stay, so that the browser lays out and paints the changed texts only; they show what a new page shows."""
+    tab = opened().tab
+    kept, texts = tab.evaluate(
+        """async () => {
+          const { lengths } = window.iomodel.page;
+          const nodes = () => [...document.querySelectorAll("#cards *, #time *")];
+          const before = nodes();
+          lengths.slider.value = 52;
+          lengths.slide();
+          const kept = nodes().every((node, i) => node === before[i]);
+          lengths.rest();
+          return [kept, ["cards", "time"].map((id) => document.getElementById(id).textContent)];
+        }"""
+    )
+    assert kept
+    fresh = opened("q_len=8192").tab
+    assert texts == [
+        fresh.evaluate("(id) => document.getElementById(id).textContent", name) for name in ("cards", "time")
+    ]
 
 
 CALL = ["--hardware", "H100-SXM5", "--q-len", "8192", "--head-dim", "128", "--heads", "32", "--kv-heads", "8"]

@@ -29,7 +29,8 @@ class Compare {
       const [value, words] = now.get(name);
       return element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, text), element("td", {}, words), element("td", {}, before ? `${(value / before).toPrecision(3)} x` : "-"));
     });
-    this.host.replaceChildren(
+    renew(
+      this.host,
       element("caption", {}, `This call against the pinned one: ${this.kept.name}`),
       element("thead", {}, element("tr", {}, ...["quantity", "pinned", "this call", "this / pinned"].map((text) => element("th", { scope: "col" }, text)))),
       element("tbody", {}, ...rows),
@@ -67,7 +68,7 @@ class Lengths {
   // Answer at once with the time and the counts; the pictures follow when the slider rests.
   slide() {
     const began = performance.now();
-    this.before = this.before ?? this.page.state;
+    byId("results").classList.add("sliding");
     const state = { ...this.page.state, q_len: String(this.length) };
     this.tell(this.length);
     this.page.quick(state);
@@ -76,9 +77,12 @@ class Lengths {
     this.later = setTimeout(() => this.page.change({ q_len: state.q_len }, null, "none"), 300);
   }
 
-  end() {
+  rest() {
     clearTimeout(this.later);
-    this.before = null;
+    byId("results").classList.remove("sliding");
+  }
+
+  end() {
     this.page.change({ q_len: String(this.length) }, "q_len");
   }
 }

@@ -19,6 +19,23 @@ function svg(tag, attributes = {}, ...children) {
   return made;
 }
 
+// Give a host new children. Nodes that stay as they are keep their place, so that little is laid out again; elements
+// made here have no listeners.
+function renew(host, ...children) {
+  children.forEach((child, i) => {
+    const old = host.childNodes[i];
+    if (!old) host.append(child);
+    else if (old.nodeName !== child.nodeName) old.replaceWith(child);
+    else if (old.nodeType === Node.TEXT_NODE) { if (old.data !== child.data) old.data = child.data; }
+    else {
+      for (const { name } of [...old.attributes]) if (!child.hasAttribute(name)) old.removeAttribute(name);
+      for (const { name, value } of child.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+      renew(old, ...child.childNodes);
+    }
+  });
+  while (host.childNodes.length > children.length) host.lastChild.remove();
+}
+
 const byId = (id) => document.getElementById(id);
 const grouped = (value) => value.toLocaleString("en-US");
 const PREFIXES = [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9], ["T", 1e12], ["P", 1e15], ["E", 1e18]];

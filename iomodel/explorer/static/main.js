@@ -139,7 +139,7 @@ class Page {
 
   // Show a state; how: "push" adds a step to the history, so that Back undoes it.
   take(state, how = "replace") {
-    clearTimeout(this.lengths.later);
+    this.lengths.rest();
     const call = this.calls.call(state);
     const view = this.viewOf(state, call);
     this.state = state;

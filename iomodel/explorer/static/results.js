@@ -61,7 +61,8 @@ function figuresOf(view) {
 }
 
 function drawCards(view) {
-  byId("cards").replaceChildren(
+  renew(
+    byId("cards"),
     ...(view.empty ? [] : figuresOf(view)).map(([name, , value, more]) =>
       element("div", { class: "card" }, element("dt", {}, name), element("dd", {}, element("strong", {}, value), element("span", {}, more))),
     ),
@@ -91,7 +92,7 @@ function drawTime(host, view) {
     `Achieved: ${short(useful / time.seconds, "FLOP/s")}, ${((100 * useful) / time.seconds / time.rates.peak).toFixed(1)} % of the ${call.state.dtype} peak.`,
     ...(time.rates.assumed.length ? [`Assumed: ${time.rates.assumed.join("; ")}.`] : []),
   ];
-  host.replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Time by resource" }, table), element("p", { class: "note" }, facts.join(" ")));
+  renew(host, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Time by resource" }, table), element("p", { class: "note" }, facts.join(" ")));
 }
 
 function drawFootprint(view) {
