@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,7 @@ from iomodel.cli.options import (
 )
 from iomodel.cli.output import emit
 from iomodel.cli.signature import with_options
+from iomodel.common.display import group
 from iomodel.errors import InputError
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.varlen import as_call
@@ -42,6 +44,8 @@ Compared = Annotated[
     ),
 ]
 TILE_NAMES = [parameter.name for parameter in TILE]
+MAPPED = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
+"""Options of `tiles` that a map of times takes."""
 LAUNCH_NAMES = [parameter.name for parameter in LAUNCHED]
 
 
@@ -68,7 +72,10 @@ def tiles(
         emit(timed_tiles(algorithm, arguments), json)
         return
     if form is None:
-        emit(solve(algorithm, values.workload(arguments, algorithm), **limits, **chosen), json)
+        solution = solve(algorithm, values.workload(arguments, algorithm), **limits, **chosen)
+        emit(solution, json)
+        if sys.stdout.isatty() and not json and solution.placed and solution.seconds and not limits.keys() - MAPPED:
+            emit(group(["", *timed_tiles(algorithm, arguments).map()]))
         return
     if form == "triton":
         from iomodel.triton.listing import source
@@ -86,12 +93,11 @@ def timed_tiles(algorithm: str, arguments: Mapping[str, Any]) -> TileTimes:
     from iomodel.solving.tile_times import tile_times
 
     _device(arguments)
-    taken = ("hardware", "implementation", "min_block_kv", "min_blocks_per_sm")
     limits, chosen = values.budget(arguments), values.options(arguments, list_algorithms())
-    refused = [name for name in limits if name not in (*taken, "objective") or limits[name] == "traffic"]
+    refused = [name for name in limits if name not in (*MAPPED, "objective") or limits[name] == "traffic"]
     refused += [name for name in ("emit",) if arguments.get(name) is not None]
     if refused:
-        raise InputError(f"{refused[0]}: given for a map of times; allowed: {', '.join(taken)}")
+        raise InputError(f"{refused[0]}: given for a map of times; allowed: {', '.join(MAPPED)}")
     limits.pop("objective", None)
     return tile_times(algorithm, as_call(values.workload(arguments, algorithm)), **limits, **chosen)
 

@@ -27,6 +27,19 @@ class Mark(str):
         return marked
 
 
+class StyledLine(str):
+    """A line of text whose characters have styles of their own in a terminal with colours, by place."""
+
+    __slots__ = ("styles",)
+    styles: Mapping[int, str]
+
+    def __new__(cls, text: str, styles: Mapping[int, str]) -> StyledLine:
+        """Style some characters of a text."""
+        line = super().__new__(cls, text)
+        line.styles = styles
+        return line
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows under a title; a column whose name begins with ">" is aligned to the right.
@@ -75,7 +88,18 @@ def group(parts: Sequence[Table | str]) -> Any:
     """Join tables and lines of text for the terminal."""
     from rich.console import Group
 
-    return Group(*(escape_markup(part) if isinstance(part, str) else part for part in parts))
+    return Group(*map(_renderable, parts))
+
+
+def _renderable(part: Table | str) -> Any:
+    if not isinstance(part, StyledLine):
+        return escape_markup(part) if isinstance(part, str) else part
+    from rich.text import Text
+
+    line = Text(part)
+    for place, style in part.styles.items():
+        line.stylize(style, place, place + 1)
+    return line
 
 
 def as_text(renderable: Any, width: int = 120) -> str:

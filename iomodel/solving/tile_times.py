@@ -8,7 +8,7 @@ from math import nan
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.common.display import Result, Table, sizes_text
+from iomodel.common.display import Result, StyledLine, Table, sizes_text
 from iomodel.common.sketch import cells
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware, as_device
@@ -93,7 +93,7 @@ class TileTimes(Result, Tabular):
             for name, tile in reversed(self.marks.items())
         ]
         title = f"{self.algorithm}, {self.implementation} on {self.hardware.name}: time of every tile that fits"
-        return [title, "", *self._drawn(), Table("", ("", "tiles", ">time [us]", ">requests [MB]"), marked)]
+        return [title, "", *self.map(), Table("", ("", "tiles", ">time [us]", ">requests [MB]"), marked)]
 
     def sketch(self) -> str:
         """Draw the map with a coloured cell for each tile; yellow is fast."""
@@ -104,31 +104,42 @@ class TileTimes(Result, Tabular):
         colours = [[None if time is None else _colour(time, best) for time in times] for times in self.seconds]
         return cells(colours, letters, [f"{size:,}" for size in self.first_sizes], self.names[0])
 
-    def _drawn(self) -> list[str]:
-        """Draw the map with one character for each tile, the larger sizes of the first tile above."""
+    def map(self) -> list[str]:
+        """Return the lines of the map, a character for each tile, the larger sizes of the first tile above.
+
+        A terminal with colours shows the cells in those of :meth:`sketch`.
+        """
         letters: dict[tuple[int, ...], str] = {
             tuple(tile.tiles[name] for name in self.names): LETTERS[mark] for mark, tile in self.marks.items()
         }
         best = self.fastest.seconds or 1.0
         margin = max(len(self.names[0]), *(len(f"{size:,}") for size in self.first_sizes))
         together = -(-len(self.second_sizes) // WIDEST)  # sizes that share a character
-        lines = []
+        lines: list[str] = []
         for first, times in reversed(list(zip(self.first_sizes, self.seconds, strict=True))):
-            text = ""
+            text, styles = f"  {first:>{margin},} | ", {}
             for start in range(0, len(times), together):
                 sizes = self.second_sizes[start : start + together]
                 marked = (letters[first, size] for size in sizes if (first, size) in letters)
                 known = [value for value in times[start : start + together] if value is not None]
-                text += next(marked, None) or (_shade(min(known), best) if known else " ")
-            lines.append(f"  {first:>{margin},} | {text}".rstrip())
+                letter = next(marked, None)
+                if known:
+                    colour = _colour(min(known), best)
+                    styles[len(text)] = f"bold {_ink(colour)} on {colour}" if letter else f"{colour} on {colour}"
+                text += letter or (_shade(min(known), best) if known else " ")
+            lines.append(StyledLine(text.rstrip(), styles))
         least, most = (f"{size:,}" for size in (self.second_sizes[0], self.second_sizes[-1]))
         width = -(-len(self.second_sizes) // together)
         axis = least + most.rjust(max(width - len(least), len(most) + 1))
         shades = ", ".join(f"{shade} {_limit(limit)}" for limit, shade in SHADES)
         marks = ", ".join(f"{LETTERS[name]} {name}" for name in reversed(self.marks))
+        legend = f"  {marks}; time over the fastest: {shades}"
+        keys = {
+            legend.rindex(shade): f"{colour} on {colour}" for (_, shade), colour in zip(SHADES, COLOURS, strict=True)
+        }
         return [
             f"  {self.names[0]:>{margin}}", *lines, f"  {'':{margin}}   {axis}  {self.names[1]}", "",
-            f"  {marks}; time over the fastest: {shades}",
+            StyledLine(legend, keys),
         ]  # fmt: skip
 
 
@@ -138,6 +149,11 @@ def _limit(limit: float) -> str:
 
 def _colour(seconds: float, best: float) -> str:
     return next(colour for (limit, _), colour in zip(SHADES, COLOURS, strict=True) if seconds <= limit * best)
+
+
+def _ink(colour: str) -> str:
+    """Return the colour of a letter that is legible on a cell."""
+    return "black" if colour in COLOURS[:3] else "white"
 
 
 def _shade(seconds: float, best: float) -> str:

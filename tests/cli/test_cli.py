@@ -723,6 +723,15 @@ def test_tables_have_colours_in_a_terminal_and_none_under_no_color(run, line, mo
     assert COLOUR.search(coloured) or line.split()[0] not in ("check", "estimate", "diagnose")
 
 
+@pytest.mark.parametrize(("more", "mapped"), [("", True), (" --objective traffic", False), (" --top 3", False)])
+def test_tiles_show_the_map_in_a_terminal(run, more, mapped, monkeypatch):
+    line = f"tiles flash2 {SHAPE} --hardware h100-sxm5{more}"
+    assert "F fastest" not in run(line)[1]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert ("F fastest" in run(line)[1]) == mapped
+    assert json.loads(run(f"{line} --json")[1])
+
+
 def test_interrupted(run, monkeypatch):
     def interrupt():
         raise KeyboardInterrupt

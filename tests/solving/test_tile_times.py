@@ -1,11 +1,19 @@
 """Maps of times: each cell is the estimate at its tile, and the marked tiles are those of the solver."""
 
+import re
+from collections import Counter
+from io import StringIO
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
 
 import iomodel
 from iomodel.errors import InputError
+from iomodel.solving.tile_times import COLOURS
 from tests.support.strategies import fraction_of_examples
 
 CALLS = [("flash2", "a100-sxm4-80gb"), ("flash3", "h100-sxm5"), ("split_kv", "a100-sxm4-80gb")]
@@ -49,6 +57,23 @@ def test_the_map_of_a_terminal_has_a_character_for_each_tile() -> None:
     row, column = (times.fastest.tiles[name] for name in times.names)
     drawn = rows[::-1][times.first_sizes.index(row)]
     assert drawn[1 + times.second_sizes.index(column)] == "F"
+
+
+def test_the_map_has_the_colours_of_the_sketch() -> None:
+    """Cells are filled with the colour of their time, in a terminal with colours and in a notebook alike."""
+    w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
+    times = iomodel.tile_times("flash3", w, "h100-sxm5")
+    console = Console(width=120, color_system="truecolor", force_terminal=True, file=StringIO())
+    with console.capture() as capture:
+        console.print(times)
+    coloured = Text.from_ansi(capture.get().rstrip())
+    assert [line.rstrip() for line in str(coloured).splitlines()] == str(times).splitlines()
+    fills = re.findall(r'height="10" fill="(#\w+)"', times.sketch())
+    styles = [span.style for span in coloured.spans if isinstance(span.style, Style)]
+    grounds = Counter(style.bgcolor.name.upper() for style in styles if style.bgcolor)
+    keys = Counter(colour.upper() for colour in COLOURS)  # one of each in the legend
+    assert grounds - keys == Counter(fill.upper() for fill in fills)
+    assert len(fills) == len(times.records())
 
 
 def test_a_call_without_kernels_is_refused() -> None:
