@@ -8,6 +8,7 @@ import iomodel
 from iomodel import plots
 from iomodel.algorithms import algorithm
 from iomodel.counting.bound_call import BoundCall
+from iomodel.explorer.link import link
 
 TILE = 16
 """Rows of every tile of a drawing."""
@@ -33,15 +34,28 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """Options that suit so short a call."""
 
 
-def trace(name: str, direction: str | None = None) -> iomodel.studies.trace.trace.Trace:
-    """Trace the small call of an algorithm."""
+def small(name: str, direction: str | None = None) -> tuple[Any, dict[str, int], dict[str, Any]]:
+    """Return the small call of an algorithm, its tiles and its options."""
     declaration, options = algorithm(name), OPTIONS.get(name, {})
     call = CALLS[declaration.answers]
     if declaration.answers == "attention":
         mask = (declaration.masks or ("full",))[0]
         call = call.model_copy(update={"direction": direction or declaration.directions[0], "mask": mask})
     tiles = dict.fromkeys(BoundCall.bind(name, call, options, tiled=True).tiles, TILE)
+    return call, tiles, options
+
+
+def trace(name: str, direction: str | None = None) -> iomodel.studies.trace.trace.Trace:
+    """Trace the small call of an algorithm."""
+    call, tiles, options = small(name, direction)
     return iomodel.trace(name, call, tiles=tiles, **options)
+
+
+def address(name: str) -> str:
+    """Return the address at which the explorer plays the moves of the small call, from the page of an algorithm."""
+    call, tiles, options = small(name)
+    shown = {tile: tiles[tile] for tile in BoundCall.bind(name, call, options, tiled=False).tiles}
+    return f"../explorer-page.html?play#{link(name, call, 'h100-sxm5', shown, 'textbook', **options)}"
 
 
 def moves(name: str, direction: str | None = None) -> Any:

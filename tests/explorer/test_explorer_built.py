@@ -8,6 +8,7 @@ from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from random import Random
+from runpy import run_path
 from typing import Any
 
 import pytest
@@ -55,6 +56,28 @@ def test_the_page_has_the_stated_size_and_is_ready_soon(opened: Any, file: Path)
     assert shown.timing("ready") < 5e3 * stated(r"the first answer after about ([\d.]+) s")
     assert shown.state["algorithm"] == "flash2"
     assert shown.tab.locator("#field-algorithm option").count() == len(list_algorithms())
+
+
+def test_the_page_plays_the_moves_of_every_algorithm(browser: Any, shown: Opened, file: Path) -> None:
+    """The pages of the algorithms link to these calls; the animation has the kernels of the trace."""
+    drawings = run_path(str(ROOT / "docs" / "_ext" / "drawings.py"))
+    for name in built.shipped_algorithms():
+        shown.tab.evaluate("(link) => { location.hash = link; }", drawings["address"](name).split("#")[1])
+        shown.tab.wait_for_function("(name) => window.iomodel.page.state.algorithm === name", arg=name)
+        assert shown.tab.is_hidden("#fault"), name
+        kernels, steps = shown.tab.evaluate(
+            """() => { const { page: { view }, Walker } = window.iomodel, { kernels } = view.call.nest;
+            return [kernels.map(({ title }) => title),
+              kernels.reduce((sum, _, i) => sum + [...new Walker(view.call, view.tiles, i).run()].length, 0)]; }"""
+        )
+        if name != "standard":  # whose drawing is of its tiled form
+            assert {event.kernel for event in drawings["trace"](name).events} <= {*kernels}
+        assert steps > 4
+    tab = browser.new_context().new_page()
+    tab.goto(file.as_uri() + drawings["address"]("nsa").removeprefix("../explorer-page.html"))
+    tab.wait_for_function("window.iomodel?.page.animation.count > 2")
+    assert tab.evaluate("document.getElementById('animation').getBoundingClientRect().top < innerHeight")
+    tab.context.close()
 
 
 def test_the_page_of_a_state_is_built_once(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from html import escape
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import iomodel
 import iomodel.plots
+from iomodel.explorer.built import shipped_algorithms
 from iomodel.nests import tensors
 from iomodel.nests.alphabet import SHIPPED
 from iomodel.nests.language import Tensor
@@ -123,6 +125,8 @@ def test_the_page_of_an_algorithm_draws_its_moves(name: str) -> None:
     drawings = run_path(str(DOCS / "_ext" / "drawings.py"))
     assert f'drawings.moves("{name}")' in read(f"algorithms/{name}.md")
     assert 4 < drawings["trace"](name).count < 10_000
+    if name in shipped_algorithms():  # those of the explorer
+        assert f'<a href="{escape(drawings["address"](name))}">' in read(f"algorithms/{name}.md")
 
 
 def test_every_page_of_the_algorithms_is_of_an_algorithm() -> None:

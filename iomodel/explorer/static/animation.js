@@ -64,6 +64,12 @@ class Animation {
     return this.speed.value;
   }
 
+  // Bring the animation in sight, and play it unless the reader wants no motion.
+  watch() {
+    this.host.scrollIntoView({ block: "center" });
+    if (!matchMedia("(prefers-reduced-motion: reduce)").matches) this.toggle();
+  }
+
   toggle() {
     if (this.timer) return this.pause();
     if (this.over) this.restart();

@@ -299,6 +299,7 @@ async function begin() {
   const page = new Page(await unpacked("data"));
   window.iomodel = { page, scene, calls: page.calls, solve, Walker, digits, python: pythonOf, command: commandOf, bibtex: bibtexOf, card: cardOf, png: pngOf };
   page.start();
+  if (new URLSearchParams(location.search).has("play")) page.animation.watch();
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
 
