@@ -14,7 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from iomodel.errors import UnknownNameError
+from iomodel.devices.device import Hardware
+from iomodel.errors import SpecError, UnknownNameError
 
 GIB = 2**30
 LARGE = 70 * GIB
@@ -41,6 +42,8 @@ class Engine:
         Most requests in a step on a large device [-].
     mixes : bool
         Prompts and decode steps share a step.
+    architectures : tuple of str
+        First letters of the architectures that the engine runs on.
     """
 
     name: str
@@ -50,12 +53,13 @@ class Engine:
     step_tokens: int
     requests: int
     mixes: bool
+    architectures: tuple[str, ...] = ("sm_", "gfx")
 
 
 ENGINES = {
     "vllm": Engine("vllm", "all", 0.9, 16, 8192, 1024, True),
     "sglang": Engine("sglang", "weights and cache", None, 1, 8192, 2048, False),
-    "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True),
+    "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",)),
 }
 """Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0."""
 OTHER_NAMES = {"trtllm": "tensorrt-llm"}
@@ -84,3 +88,27 @@ def as_engine(engine: object) -> Engine | None:
     if isinstance(engine, str) and (name := OTHER_NAMES.get(engine, engine)) in ENGINES:
         return ENGINES[name]
     raise UnknownNameError("engine", engine, ENGINES)
+
+
+def engines_on(device: Hardware) -> list[str]:
+    """Name the engines that run on the architecture of a device.
+
+    >>> from iomodel.devices.device import hardware
+    >>> engines_on(hardware("mi300x")), engines_on(hardware("tpu-v5e"))
+    (['vllm', 'sglang'], [])
+    """
+    return [each.name for each in ENGINES.values() if (device.architecture or "").startswith(each.architectures)]
+
+
+def check_architecture(engine: Engine, device: Hardware) -> None:
+    """Raise SpecError if an engine does not run on a device that others run on.
+
+    >>> from iomodel.devices.device import hardware
+    >>> check_architecture(ENGINES["tensorrt-llm"], hardware("mi300x"))
+    Traceback (most recent call last):
+        ...
+    iomodel.errors.SpecError: engine: tensorrt-llm given for mi300x; allowed: vllm, sglang
+    """
+    able = engines_on(device)
+    if able and engine.name not in able:
+        raise SpecError(f"engine: {engine.name} given for {device.id or device.name}; allowed: {', '.join(able)}")

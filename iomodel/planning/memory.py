@@ -13,7 +13,7 @@ from iomodel.devices.edits import capacity
 from iomodel.errors import InfeasibleError, InputError, shown_name
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.engine_memory import reserve, seen_capacity, step_limits
-from iomodel.planning.engines import Engine
+from iomodel.planning.engines import Engine, check_architecture
 from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.text import gigabytes, layout_text
@@ -144,6 +144,7 @@ def _engine_fit(
     shared: int,
 ) -> Fit:
     """Compute the memory of a stage as an engine divides it."""
+    check_architecture(engine, device)
     token, request, weights = sizes
     model, layout = service.model, service.layout
     widths = model.hidden_size, model.vocab_size

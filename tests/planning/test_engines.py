@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel.devices.device import hardware
-from iomodel.errors import UnknownNameError
+from iomodel.errors import SpecError, UnknownNameError
 from iomodel.models.registry import model
 from iomodel.planning.engine_memory import (
     CONTEXT,
@@ -60,6 +60,21 @@ def test_sglang_by_hand():
     assert found.usable == int(Fraction("0.8") * (SEEN_H100 - CONTEXT - PER_PEER))
     kept = (512 + 1.5 * 8192 + 2 * 256 + 2 * 128) * 2**20
     assert float(static_share(SEEN_H100, pair.layout, 8192)) == pytest.approx(1 - kept / SEEN_H100)
+
+
+def test_an_engine_is_refused_on_a_device_that_others_run_on():
+    asked = {"prompt": 512, "output": 8}
+    line = r"^engine: tensorrt-llm given for mi300x; allowed: vllm, sglang$"
+    with pytest.raises(SpecError, match=line):
+        plan("llama-3-8b", "mi300x", engine="tensorrt-llm", **asked)
+    with pytest.raises(SpecError, match=line):
+        simulate("llama-3-8b", "mi300x", engine="trtllm", concurrency=2, requests=4, **asked)
+    plans = [plan("llama-3-8b", "mi300x", engine=name, **asked) for name in ("vllm", "sglang")]
+    assert all(found.memory.fits for found in plans)
+    targets = {"load": 1, "ttft": 1, "tpot": 0.1, "engine": "trtllm"}
+    several = fleet("llama-3-8b", ["mi300x", "h100-sxm5"], **targets, **asked)
+    assert {option.device for option in (several.best, *several.runners_up)} == {"h100-sxm5"}
+    assert {refusal.reason for refusal in several.refused if refusal.device == "mi300x"} == {line.strip("^$")}
 
 
 def test_tensorrt_llm_by_hand():

@@ -13,7 +13,7 @@ from iomodel.errors import InputError, shown
 from iomodel.models.registry import model as find_model
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.command_lines.names import ENGINES, OptionNames
-from iomodel.planning.engines import command_name
+from iomodel.planning.engines import command_name, engines_on
 from iomodel.planning.numbers import as_choice
 from iomodel.planning.result import Plan
 from iomodel.planning.speculation import FREE, OWN
@@ -111,14 +111,15 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
 def _check_device(plan: Plan, names: OptionNames) -> None:
     """Raise InputError unless an engine runs on the device of a plan, with its weights."""
     architecture = plan.decode.hardware.architecture or ""
-    if not architecture.startswith(names.devices):
-        able = ", ".join(each.name for each in ENGINES.values() if architecture.startswith(each.devices))
-        raise InputError(f"engine: {names.name} given for {plan.hardware}; allowed: {able or 'none of these engines'}")
+    able = [str(command_name(name)) for name in engines_on(plan.decode.hardware)]
+    if names.name not in able:
+        allowed = ", ".join(able) or "none of these engines"
+        raise InputError(f"engine: {names.name} given for {plan.hardware}; allowed: {allowed}")
     if plan.decode.weight_dtype == "nvfp4" and not architecture.startswith(names.nvfp4):
-        able = ", ".join(each.name for each in ENGINES.values() if architecture.startswith(each.nvfp4))
+        several = ", ".join(each.name for each in ENGINES.values() if architecture.startswith(each.nvfp4))
         raise InputError(
             f"weight_dtype: 'nvfp4' given for {plan.hardware}, which {names.name} does not run there; allowed: another "
-            f"type, or the engine {able}"
+            f"type, or the engine {several}"
         )
 
 

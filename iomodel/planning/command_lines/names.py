@@ -29,8 +29,8 @@ class OptionNames:
         Names of activation and cache types.
     all_ranks : bool
         True if the degree of tensor parallelism counts all ranks, also those of data-parallel attention.
-    devices, nvfp4 : tuple of str
-        First letters of the architectures that the engine runs on, and on which it takes weights in nvfp4.
+    nvfp4 : tuple of str
+        First letters of the architectures on which the engine takes weights in nvfp4.
     """
 
     name: str
@@ -41,7 +41,6 @@ class OptionNames:
     dtypes: Mapping[str, str] = field(default_factory=FrozenDict)
     kv_dtypes: Mapping[str, str] = field(default_factory=FrozenDict)
     all_ranks: bool = True
-    devices: tuple[str, ...] = ("sm_", "gfx")
     nvfp4: tuple[str, ...] = ("sm_", "gfx")
 
 
@@ -132,7 +131,6 @@ TRTLLM = OptionNames(
         }
     ),
     kv_dtypes=FrozenDict({"fp8": "fp8"}),
-    devices=("sm_",),
     nvfp4=BLACKWELL,
 )
 ENGINES = FrozenDict({engine.name: engine for engine in (VLLM, SGLANG, TRTLLM)})
