@@ -11,6 +11,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.implementation_file import is_file, read_implementation
 from iomodel.placement.placement import KernelKey, layouts_for
+from iomodel.placement.supported import runs_on
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.workload import Workload
 
@@ -108,8 +109,14 @@ def implementations_for(
 @per_device
 def _able(hardware: Hardware, algorithm: Algorithm, asked: KernelKey) -> tuple[Implementation, ...]:
     """Return the implementations that run a kind of call on a device."""
-    known = algorithm.implementations
-    return tuple(able for able in known if refusal(algorithm, asked.example, hardware, able) is None)
+    call = asked.example
+    # Those for other devices are left out first: their refusals name every device that would do.
+    here = [
+        known
+        for known in algorithm.implementations
+        if any(runs_on(residency, hardware) for residency in known.residency.get(call.direction, ()))
+    ]
+    return tuple(able for able in here if refusal(algorithm, call, hardware, able) is None)
 
 
 def _requested(algorithm: Algorithm, requested: object) -> Implementation | None:

@@ -21,8 +21,8 @@ from iomodel.timing.parameters import Parameters
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.linear import Linear
 
-ROWS = tuple(1 << power for power in range(9))
-"""Rows ranked together: the batches at which planners compute decode steps [rows]."""
+ROWS = (tuple(1 << power for power in range(9)), tuple(1 << power for power in range(9, 14)))
+"""Rows ranked together, small and large: the batches at which planners compute decode steps [rows]."""
 WEIGHTS = ("W", "W_gate", "W_up")
 
 

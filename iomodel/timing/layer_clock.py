@@ -136,7 +136,8 @@ class LayerClock:
         """Return the fastest tile of a layer, if one fits; rank those of other numbers of rows along with it."""
         tiles = self.ranked.get((products, layer))
         if tiles is None:
-            layers = [layer] if layer.rows not in ROWS else [layer.model_copy(update={"rows": rows}) for rows in ROWS]
+            alike = next((group for group in ROWS if layer.rows in group), (layer.rows,))
+            layers = [layer.model_copy(update={"rows": rows}) for rows in alike]
             points = [(one, tile) for one in layers for tile in candidates(self.device, (one,), known.units)]
             best: dict[Linear, tuple[float, tuple[Tile, ...]]] = dict.fromkeys(layers, (inf, ()))
             first, others = rank(self.device, points, known, free, self.parameters) if points else ([], [])
