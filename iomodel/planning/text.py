@@ -12,9 +12,14 @@ def layout_text(layout: Layout) -> str:
 
     >>> layout_text(Layout(tensor_parallel=8, pipeline_parallel=2)), layout_text(Layout())
     ('TP 8, PP 2', 'one device')
+    >>> layout_text(Layout(expert_parallel=16, devices_per_node=8))
+    'EP 16, nodes of 8'
     """
     degrees = layout.to_dict()
-    return ", ".join(f"{SHORT[name]} {degrees[name]}" for name in SHORT if degrees.get(name, 1) > 1) or "one device"
+    parts = [f"{SHORT[name]} {degrees[name]}" for name in SHORT if degrees.get(name, 1) > 1]
+    if layout.nodes(layout.devices) > 1:
+        parts.append(f"nodes of {layout.devices_per_node}")
+    return ", ".join(parts) or "one device"
 
 
 def seconds(value: float) -> str:

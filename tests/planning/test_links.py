@@ -1,12 +1,16 @@
-"""Laws of links: one direction of what a file states, and tokens that each cross once to each of their experts."""
+"""Laws of links and of networks between nodes: bytes that each take one of the two, and what equal networks cost."""
+
+from itertools import pairwise, product
 
 import pytest
 
 from iomodel.devices.device import hardware
+from iomodel.errors import InputError
 from iomodel.models.registry import model
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.links import ACHIEVED, START, STEP, link
+from iomodel.planning.step.links import ACHIEVED, NETWORK_STEP, START, STEP, all_reduce, all_to_all, link
 from iomodel.planning.step.step import step
+from iomodel.planning.text import layout_text
 
 FIGURES = {"per_direction": 1, "total": 2, "pcie_per_direction": 1, "pcie_total": 2}
 
@@ -38,3 +42,85 @@ def test_logits_of_all_ranks_are_gathered(ranks, logits, rows):
     (part,) = [part for part in parts if part.name == "gather logits"]
     sent = rows * spec.vocab_size * 2 * (ranks - 1) / ranks
     assert part.seconds - START - STEP == pytest.approx(sent / (ACHIEVED * link(device)), rel=1e-6)
+
+
+H100 = hardware("h100-sxm5")
+NODES = [(ranks, node) for ranks, node in product((2, 8, 16, 32), (1, 2, 8, 32)) if ranks > node]
+
+
+def crossed(ranks, node, collective):
+    """Send pieces of one byte from rank to rank, and count those that leave the node of their sender, by rank."""
+    leaving = [0] * ranks
+    for sender, receiver in collective:
+        leaving[sender] += sender // node != receiver // node
+    return leaving
+
+
+@pytest.mark.parametrize(("ranks", "node"), NODES)
+def test_an_exchange_over_nodes_sends_what_leaves_a_node_over_the_network(ranks, node):
+    """Every rank sends one piece to each rank; the pieces are counted one by one."""
+    (leaving,) = set(crossed(ranks, node, product(range(ranks), repeat=2)))
+    size = ranks << 20
+    layout = Layout(expert_parallel=ranks, devices_per_node=node, network_bandwidth=25e9)
+    across = leaving * (1 << 20) / (ACHIEVED * 25e9)
+    inside = (ranks - 1 - leaving) * (1 << 20) / (ACHIEVED * link(H100))
+    assert all_to_all(H100, ranks, size, layout).seconds == pytest.approx(START + NETWORK_STEP + inside + across)
+
+
+@pytest.mark.parametrize(("ranks", "node"), NODES)
+def test_a_sum_over_nodes_exchanges_each_share_among_the_nodes(ranks, node):
+    """A node's ranks each hold a share of its sums, which goes around a ring of one rank of each node, twice."""
+    nodes, size = ranks // node, ranks << 20
+    layout = Layout(tensor_parallel=ranks, devices_per_node=node)
+    around = 2 * (nodes - 1) * (size // node // nodes)
+    inside = 2 * (node - 1) * (size // node)
+    latency = START + 2 * (node - 1) * nodes * STEP + 2 * (nodes - 1) * NETWORK_STEP
+    expected = latency + inside / (ACHIEVED * link(H100)) + around / (ACHIEVED * 50e9)
+    assert all_reduce(H100, ranks, size, layout).seconds == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("ranks", "node"), NODES)
+@pytest.mark.parametrize("collective", [all_reduce, all_to_all])
+def test_two_equal_networks_are_one(ranks, node, collective):
+    """The bytes take as long; only steps to another node start later."""
+    layout = Layout(expert_parallel=ranks, devices_per_node=node, network_bandwidth=link(H100))
+    size = (ranks << 16) + 12_345
+    one, two = collective(H100, ranks, size), collective(H100, ranks, size, layout)
+    hops = 1 if collective is all_to_all else 2 * (ranks // node - 1)
+    assert two.seconds - one.seconds == pytest.approx(hops * (NETWORK_STEP - STEP), rel=1e-6)
+
+
+@pytest.mark.parametrize("degrees", [{"expert_parallel": 16}, {"tensor_parallel": 8, "pipeline_parallel": 4}])
+def test_a_node_of_all_devices_is_one_network_and_smaller_or_slower_ones_cost_more(degrees):
+    asked = {"batch": 512, "q_len": 1, "kv_len": 2048}
+
+    def seconds(**network):
+        name = "mixtral-8x22b" if "tensor_parallel" in degrees else "deepseek-v3"
+        found = step(name, H100, layout=Layout(**degrees, **network), **asked)
+        sends = sum(part.times for part in found.parts if part.name.startswith("send"))
+        assert sends == found.layout.pipeline_parallel - 1
+        return found.seconds, found.stage_seconds
+
+    whole = seconds(devices_per_node=Layout(**degrees).devices)
+    assert whole == seconds()
+    apart = [seconds(devices_per_node=8, network_bandwidth=rate) for rate in (100e9, 50e9, 12.5e9)]
+    assert [*apart] == sorted(apart)
+    assert all(a < b for a, b in zip(whole, apart[0], strict=True))
+    assert seconds(devices_per_node=8) == apart[1]
+
+
+@pytest.mark.parametrize(("ranks", "node", "stages"), list(product((1, 2, 4), (1, 2, 4, 8), range(1, 9))))
+def test_stages_border_on_each_other_within_nodes_and_between_them(ranks, node, stages):
+    layout = Layout(tensor_parallel=ranks, pipeline_parallel=stages, devices_per_node=node)
+    first = [stage * ranks // node for stage in range(stages)]
+    between = sum(a != b for a, b in pairwise(first))
+    assert layout.sends == (stages - 1 - between, between)
+
+
+def test_nodes_are_named_and_their_sizes_checked():
+    assert layout_text(Layout(tensor_parallel=16, devices_per_node=8)) == "TP 16, nodes of 8"
+    assert layout_text(Layout(tensor_parallel=8, devices_per_node=8)) == "TP 8"
+    with pytest.raises(InputError, match=r"^devices_per_node: 6 given with tensor_parallel = 4; allowed: [^\n]* 4$"):
+        Layout(tensor_parallel=4, devices_per_node=6)
+    with pytest.raises(InputError, match=r"^network_bandwidth: 5e\+10 given without devices_per_node; [^\n]*$"):
+        Layout(tensor_parallel=4, network_bandwidth=50e9)

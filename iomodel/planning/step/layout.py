@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from iomodel.common.validation import Count, Model
 from iomodel.errors import InputError, shown
@@ -19,6 +19,10 @@ Sharing = Literal["columns", "rows", "experts", "replicated"]
 """Shard of a rank: some outputs; some inputs, so that results are summed; some experts; the entire layer."""
 
 
+NETWORK = 50e9
+"""Bandwidth of a network for each device, in one direction [B/s]: a port of 400 Gb/s (NVIDIA DGX H100 datasheet)."""
+
+
 class Layout(Model):
     """Ranks that share a model.
 
@@ -31,11 +35,18 @@ class Layout(Model):
     expert_parallel : int
         Ranks that divide the experts [-]: a multiple of tensor_parallel, whose groups then process separate sequences
         (data-parallel attention), or a divisor of it, so that several ranks divide each expert.
+    devices_per_node : int, optional
+        Devices of a node, which exchange by their own links [-]; nodes exchange by a network. By default the links
+        join all devices.
+    network_bandwidth : float, optional
+        Bandwidth of the network for each device, in one direction [B/s]; 50e9 by default, a port of 400 Gb/s for each
+        device, as in a DGX H100.
 
     Raises
     ------
     InputError
-        A number is not a positive integer, or neither of expert_parallel and tensor_parallel divides the other.
+        A number is not positive, neither of expert_parallel and tensor_parallel divides the other, the ranks of a
+        stage do not divide among nodes, or a network is given without nodes.
 
     Examples
     --------
@@ -43,15 +54,31 @@ class Layout(Model):
     8
     >>> Layout(tensor_parallel=2, expert_parallel=16).data_parallel
     8
+    >>> Layout(expert_parallel=32, devices_per_node=8).nodes(32)
+    4
     """
 
     tensor_parallel: Count = 1
     pipeline_parallel: Count = 1
     expert_parallel: Count = 1
+    devices_per_node: Count | None = None
+    network_bandwidth: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
 
     @model_validator(mode="after")
     def _nested(self) -> Self:
         experts, tensor = self.expert_parallel, self.tensor_parallel
+        node = self.devices_per_node
+        if node is None and self.network_bandwidth is not None:
+            raise InputError(
+                f"network_bandwidth: {self.network_bandwidth:g} given without devices_per_node; allowed: with it, such "
+                "as devices_per_node = 8"
+            )
+        for field, ranks in (("tensor_parallel", tensor), ("expert_parallel", experts)):
+            if node is not None and node % ranks and ranks % node:
+                raise InputError(
+                    f"devices_per_node: {node} given with {field} = {ranks}; allowed: a multiple or a divisor of it, "
+                    f"such as {ranks * max(1, node // ranks)}"
+                )
         if experts % tensor and tensor % experts:
             raise InputError(
                 f"expert_parallel: {experts} given with tensor_parallel = {tensor}; allowed: a multiple or a divisor "
@@ -73,6 +100,24 @@ class Layout(Model):
     def data_parallel(self) -> int:
         """Number of groups of ranks with separate sequences [-]."""
         return self.ranks // self.tensor_parallel
+
+    def nodes(self, ranks: int) -> int:
+        """Compute the number of nodes that consecutive ranks occupy [-]."""
+        return 1 if self.devices_per_node is None else -(-ranks // self.devices_per_node)
+
+    @property
+    def network(self) -> float:
+        """Bandwidth of the network for each device, in one direction [B/s]."""
+        return NETWORK if self.network_bandwidth is None else self.network_bandwidth
+
+    @property
+    def sends(self) -> tuple[int, int]:
+        """Number of borders between consecutive stages within a node, and between nodes [-]."""
+        borders = self.pipeline_parallel - 1
+        between = 0
+        if self.devices_per_node is not None:
+            between = borders // max(1, self.devices_per_node // self.ranks)
+        return borders - between, between
 
     @property
     def expert_width(self) -> int:

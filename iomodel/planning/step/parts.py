@@ -72,7 +72,9 @@ def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
     else:
         expert_groups = busiest(at.routing, layout.expert_parallel)
     exchanged = at.tokens * mlp.experts_per_token * row * ELEMENT_SIZE[at.dtype] // layout.tensor_parallel
-    exchange = all_to_all(at.clock.device, layout.ranks, round(skew * exchanged)) if layout.data_parallel > 1 else None
+    exchange = None
+    if layout.data_parallel > 1:
+        exchange = all_to_all(at.clock.device, layout.ranks, round(skew * exchanged), layout)
     if exchange is not None:
         yield "all-to-all", "communication", exchange
     yield from at.quantised("quantise for experts", at.type_of(layer, "expert up"), row)

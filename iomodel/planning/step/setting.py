@@ -124,7 +124,7 @@ class StepSetting:
         """Time the sum of a row-parallel layer over its ranks."""
         if self.layout.tensor_parallel > 1:
             size = self.tokens * self.hidden * ELEMENT_SIZE[self.dtype]
-            yield name, "communication", all_reduce(self.clock.device, self.layout.tensor_parallel, size)
+            yield name, "communication", all_reduce(self.clock.device, self.layout.tensor_parallel, size, self.layout)
 
 
 @lru_cache(maxsize=KEPT)

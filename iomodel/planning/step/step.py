@@ -115,7 +115,7 @@ def step(
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
     shared.check(spec)
-    if shared.devices > 1:
+    if min(shared.devices, shared.devices_per_node or shared.devices) > 1:
         link(device)
     asked: dict[str, Any] = {"weight_dtype": weight_dtype, "linear_dtype": linear_dtype, "kv_dtype": kv_dtype}
     asked = with_precision(precision, asked)
@@ -140,12 +140,13 @@ def step(
     )
     repeated = [(list(layer_parts(layer, at)), repeats) for layer, repeats in spec.counted.items()]
     first, last = list(_before(spec, at)), list(_after(spec, at, logits))
-    sent: list[Part] = []
-    if shared.pipeline_parallel > 1:
-        size = at.tokens * at.hidden * ELEMENT_SIZE[at.dtype]
-        sent.append(("send to the next stage", "communication", send(device, size)))
+    sent: list[tuple[list[Part], int]] = []
+    size = at.tokens * at.hidden * ELEMENT_SIZE[at.dtype]
+    for borders, name, network in zip(shared.sends, ("stage", "node"), (None, shared), strict=True):
+        if borders:
+            sent.append(([(f"send to the next {name}", "communication", send(device, size, network))], borders))
     parts: dict[Part, int] = {}
-    for layer_group, times in ((first, 1), *repeated, (last, 1), (sent, shared.pipeline_parallel - 1)):
+    for layer_group, times in ((first, 1), *repeated, (last, 1), *sent):
         for part in layer_group:
             parts[part] = parts.get(part, 0) + times
     listed = tuple(part_of(name, kind, times, span) for (name, kind, span), times in parts.items())
@@ -155,7 +156,7 @@ def step(
         stages = [sum(of_layer[layer] for layer in stage) for stage in _stages(spec.layers, shared)]
         stages[0] += _seconds(first)
         stages[-1] += _seconds(last)
-        longest = max(stages) + _seconds(sent)
+        longest = max(stages) + max(_seconds(group) for group, _ in sent)
     return StepTime(
         model=spec,
         hardware=device,
@@ -203,7 +204,7 @@ def _after(spec: ModelSpec, at: StepSetting, logits: Logits) -> Iterator[Part]:
         yield at.product("output", at.wide(rows, at.hidden, vocabulary))
     if ranks > 1:
         size = ranks * rows * vocabulary * ELEMENT_SIZE[at.dtype]
-        yield "gather logits", "communication", all_to_all(at.clock.device, ranks, size)
+        yield "gather logits", "communication", all_to_all(at.clock.device, ranks, size, at.layout)
 
 
 def _stages(layers: Sequence[DecoderLayer], layout: Layout) -> Iterator[Sequence[DecoderLayer]]:
