@@ -43,7 +43,7 @@ def figures(service: Service, device: Hardware, batch: int) -> Figures:
     While one request takes its steps, every request of the batch ends once, so one prompt per request is prefilled: a
     cycle lasts steps * step + batch * prefill, and serves the batch. A pipeline has a prefill in each stage at once, so
     the time of its longest stage counts, not that of the entire prefill. With an engine, prompts share steps as in
-    :mod:`iomodel.planning.shared_steps`.
+    :mod:`iomodel.planning.shared_steps`. Loads of cached tokens run beside the steps, one request after the other.
     """
     steps = ReplicaSteps(service, device)
     step = steps.decode_seconds(batch)
@@ -51,6 +51,7 @@ def figures(service: Service, device: Hardware, batch: int) -> Figures:
         cycle = cycle_with_engine(steps, service.engine, step, batch)
     else:
         cycle = service.steps * step + batch * steps.occupied()
+    cycle = max(cycle, batch * steps.load_seconds() / service.layout.data_parallel)  # loads run beside the steps
     prefill = steps.prefill()
     ttft = steps.first_token_seconds() + (0.0 if service.engine is None else prefill_host(prefill))
     tpot = cycle / service.steps if service.steps else 0.0

@@ -20,7 +20,9 @@ def replica(service: Service, device: Hardware, memory: Fit, deviations: float) 
     """Model one replica, with its steps computed on demand."""
     steps = ReplicaSteps(service, device)
     step = BatchTimes(steps.decode_seconds)
-    return Replica(steps.first_token_seconds(), steps.occupied(), step, service.steps, memory.fits, deviations)
+    loads = steps.load_seconds() / service.layout.data_parallel  # one request after the other
+    occupied = max(steps.occupied(), loads)
+    return Replica(steps.first_token_seconds(), occupied, step, service.steps, memory.fits, deviations)
 
 
 def tried_on(

@@ -167,17 +167,24 @@ def request_bytes(service: Service, counted: Mapping[DecoderLayer, int], tokens:
 
 
 def own_bytes(service: Service, counted: Mapping[DecoderLayer, int], tokens: int) -> int:
-    """Compute the memory of a request without the prefix that all requests share [B].
-
-    A layer with a window holds its last tokens, which a prefix before them does not shorten.
-    """
+    """Compute the memory of a request without the prefix that all requests share [B]."""
     shared = service.shared_tokens
     if not shared:
         return request_bytes(service, counted, tokens)
+    return loaded_bytes(service, counted, shared, tokens - shared)
+
+
+def loaded_bytes(service: Service, counted: Mapping[DecoderLayer, int], before: int, tokens: int) -> int:
+    """Compute the cache of `tokens` tokens behind others in some layers on one rank, and the states after them [B].
+
+    A layer with a window holds its last tokens, which those before them do not shorten.
+    """
+    if not tokens:
+        return 0
     return sum(
-        repeats * (max(whole - kv_bytes(layer, shared, service), rest) + state_bytes(layer, service.layout))
+        repeats * (max(whole - kv_bytes(layer, before, service), rest) + state_bytes(layer, service.layout))
         for layer, repeats in counted.items()
-        for whole, rest in [(kv_bytes(layer, tokens, service), kv_bytes(layer, tokens - shared, service))]
+        for whole, rest in [(kv_bytes(layer, before + tokens, service), kv_bytes(layer, tokens, service))]
     )
 
 

@@ -1,15 +1,19 @@
-"""Prefix cache of an engine: a prefix that all requests share, and the hit rate of the rest."""
+"""Prefix cache of an engine: a prefix that all requests share, and the hit rates of the rest in each memory."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated
+from itertools import accumulate
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from iomodel.common.validation import Distance, Model
 from iomodel.errors import InputError
 from iomodel.workloads.call import Switch
+
+Share = Annotated[float, Field(strict=True, ge=0, le=1)]
+Rate = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
 class PrefixCache(Model):
@@ -30,21 +34,47 @@ class PrefixCache(Model):
         Decode with cascade attention where it is faster: one kernel reads the shared prefix once for all requests, a
         second one the rest of each, and the two results are merged (J. Juravsky et al., *Hydragen*, arXiv:2402.05099,
         section 3). Layers with windows, chunks, indexers or latents read the prefix for each request.
+    host_rate, disk_rate : float
+        Shares of the tokens after the shared prefix whose keys and values are in the memory of the host and on a disk,
+        after those of `hit_rate` [-]. They are loaded before the prefill of the others.
+    host_bandwidth, disk_bandwidth : float
+        Rate of these loads into each device [B/s]: by default 50e9, 80 % of 16 lanes of PCIe 5.0, and 7e9, the
+        sequential reads of a disk on 4 lanes of PCIe 4.0. Each device loads its own shard, one request at a time, while
+        it runs other steps.
 
     Raises
     ------
     InputError
-        A number is out of range.
+        A number is out of range, or the rates sum to more than 1.
 
     Examples
     --------
     >>> PrefixCache(shared_tokens=1000, hit_rate=0.5).cached(2001)
     1500
+    >>> PrefixCache(hit_rate=0.25, host_rate=0.5).tiers(1000)
+    (250, 500, 0)
     """
 
     shared_tokens: Distance = 0
-    hit_rate: Annotated[float, Field(strict=True, ge=0, le=1)] = 0.0
+    hit_rate: Share = 0.0
     cascade: Switch = False
+    host_rate: Share = 0.0
+    disk_rate: Share = 0.0
+    host_bandwidth: Rate = 50e9
+    disk_bandwidth: Rate = 7e9
+
+    @model_validator(mode="after")
+    def _at_most_all(self) -> Self:
+        if self._shares[-1] > 1:
+            raise InputError(
+                f"hit_rate + host_rate + disk_rate: {float(self._shares[-1]):g} given; allowed: at most 1, all tokens"
+            )
+        return self
+
+    @property
+    def _shares(self) -> list[Fraction]:
+        """Shares of the tokens that are cached on the device, in the host's memory or above, and on disk or above."""
+        return list(accumulate(Fraction(repr(rate)) for rate in (self.hit_rate, self.host_rate, self.disk_rate)))
 
     def shared(self, page: int | None = None) -> int:
         """Compute the tokens of the shared prefix in whole pages [tokens].
@@ -60,10 +90,18 @@ class PrefixCache(Model):
         >>> PrefixCache(hit_rate=1.0).cached(64), PrefixCache(hit_rate=1.0).cached(64, page=16)
         (63, 48)
         """
+        return sum(self.tiers(prompt, page))
+
+    def tiers(self, prompt: int, page: int | None = None) -> tuple[int, int, int]:
+        """Divide the cached tokens of a prompt among the device, the host's memory and the disk, in whole pages.
+
+        >>> PrefixCache(hit_rate=0.5, host_rate=0.25, disk_rate=0.25).tiers(64, page=16)
+        (32, 16, 0)
+        """
         shared = min(self.shared_tokens, prompt)
-        hit = shared + int(Fraction(repr(self.hit_rate)) * (prompt - shared))
-        tokens = min(hit, prompt - 1)
-        return tokens - tokens % (page or 1)
+        hits = (min(shared + int(share * (prompt - shared)), prompt - 1) for share in self._shares)
+        device, host, disk = (tokens - tokens % (page or 1) for tokens in hits)
+        return device, host - device, disk - host
 
     def check(self, prompt: int) -> None:
         """Raise InputError unless the shared prefix is shorter than a prompt."""

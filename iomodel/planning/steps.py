@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from iomodel.devices.device import Hardware
+from iomodel.planning.memory import loaded_bytes
 from iomodel.planning.service import Service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import Logits, StepTime, step
+from iomodel.planning.weights import stage_layers
 
 POINTS = 3
 """Contexts at which a decode step is computed, for longer outputs."""
@@ -70,8 +73,25 @@ class ReplicaSteps:
         return self.chunk(keys - self.service.cached(keys), keys, batch)
 
     def first_token_seconds(self) -> float:
-        """Compute the time of a prefill of the service [s], that of its drafts included."""
-        return self.prefill().seconds + (0.0 if self.draft is None else self.draft.prefill().seconds)
+        """Compute the time of a prefill of the service [s], that of its drafts and of loads from other memories too."""
+        drafted = 0.0 if self.draft is None else self.draft.prefill().seconds
+        return self.load_seconds() + self.prefill().seconds + drafted
+
+    def load_seconds(self) -> float:
+        """Compute the time to load what a prompt finds cached in the memory of the host and on disk [s].
+
+        Devices load their shards at once, so that the fullest stage counts.
+        """
+        cache, service = self.service.prefix_cache, self.service
+        if cache is None or not (cache.host_rate or cache.disk_rate):
+            return 0.0
+        device, host, disk = cache.tiers(service.prompt, service.page_size)
+        stages = [Counter(layers) for layers in stage_layers(service.model, service.layout)]
+
+        def longest(before: int, tokens: int, rate: float) -> float:
+            return max(loaded_bytes(service, counted, before, tokens) for counted in stages) / rate
+
+        return longest(device, host, cache.host_bandwidth) + longest(device + host, disk, cache.disk_bandwidth)
 
     def chunk(self, queries: int, keys: int, batch: int = 1) -> StepTime:
         """Time the prefill of a chunk of a prompt, with `keys` visible to its last token."""
@@ -82,7 +102,7 @@ class ReplicaSteps:
         return self._step(rows, 1, 1).seconds - self._step(rows, 1, 1, "none").seconds
 
     def occupied(self) -> float:
-        """Compute the time until the replica can start another prefill [s]: its longest stage over all groups of ranks.
+        """Compute the time that a prefill keeps the replica [s]: its longest stage over all groups of ranks.
 
         A prompt occupies one data-parallel group; each of the others takes another prompt meanwhile.
         """

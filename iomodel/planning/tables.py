@@ -49,7 +49,8 @@ def _shared(plan: Plan) -> list[Row]:
     cache = plan.prefix_cache
     if cache is None:
         return []
-    cached = f"{cache.cached(plan.prompt, plan.page_size):,}"
+    device, host, disk = cache.tiers(plan.prompt, plan.page_size)
+    cached = f"{device:,}" if not host + disk else f"{device:,} + {host:,} on the host + {disk:,} on disk"
     return [(f"  shared prefix; prompts find {cached} tokens cached", gigabytes(plan.memory.shared_bytes))]
 
 

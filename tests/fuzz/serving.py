@@ -24,9 +24,12 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "memory_utilization": (0.9, 0.5, 0, 1, 2, float("nan"), "x"),
     "overhead_bytes": (0, 10**9, 10**12, -1, 10**40, 1.5),
 }
-PREFIX: dict[str, Any] = {"shared_tokens": 128, "hit_rate": 0.5, "cascade": True}
+PREFIX: dict[str, Any] = {"shared_tokens": 128, "hit_rate": 0.5, "cascade": True, "host_rate": 0.25, "disk_rate": 0.25}
 DRAFTS: dict[str, Any] = {"tokens": 3, "acceptance": 0.8, "draft": "ngram"}
-LAYOUT: dict[str, Any] = {"tensor_parallel": 2, "pipeline_parallel": 1, "expert_parallel": 1}
+LAYOUT: dict[str, Any] = {
+    "tensor_parallel": 2, "pipeline_parallel": 1, "expert_parallel": 1,
+    "devices_per_node": 2, "network_bandwidth": 5e10,
+}  # fmt: skip
 
 
 def _fields(rng: Random) -> dict[str, Any]:

@@ -194,3 +194,84 @@ def test_the_options_of_the_commands(capsys):
     assert json.loads(capsys.readouterr().out)["prefix_cache"] == cache.to_dict()
     assert main(["plan", TINY, *shlex.split(typed), "--hit-rate", "2"]) == 2
     assert capsys.readouterr().err.startswith("iomodel: hit_rate: ")
+
+
+# Caches on the host and on disk
+
+TIERED = [PrefixCache(hit_rate=0.25, host_rate=0.5), PrefixCache(shared_tokens=128, host_rate=0.25, disk_rate=0.5)]
+
+
+@given(
+    st.integers(1, 300), st.integers(0, 99), st.lists(st.integers(0, 40), min_size=2, max_size=2), st.integers(1, 40)
+)
+def test_tiers_follow_each_other_in_whole_pages(prompt, percent, below, page):
+    rates = [percent / 100, *(min(each, (100 - percent) // 2) / 100 for each in below)]
+    cache = PrefixCache(hit_rate=rates[0], host_rate=rates[1], disk_rate=rates[2])
+    tiers = cache.tiers(prompt, page)
+    assert tiers[0] == PrefixCache(hit_rate=rates[0]).cached(prompt, page)
+    assert sum(tiers) == cache.cached(prompt, page)
+    assert all(tokens >= 0 and tokens % page == 0 for tokens in tiers)
+    assert cache.tiers(prompt)[1] <= rates[1] * prompt + 1
+
+
+@pytest.mark.parametrize("name", [TINY, "gemma-2-2b"])
+def test_an_offload_without_hits_is_none_and_one_without_loads_is_a_hit(name):
+    """A rate of 0 changes nothing; at an endless bandwidth the memory of the host is as good as the device's."""
+    asked = {**CHAT, "count": 4, "batch": 8}
+
+    def figured(**rates):
+        return plan(name, H100, prefix_cache=PrefixCache(**rates), **asked).figures
+
+    assert figured(host_rate=0.0, host_bandwidth=1.0, disk_bandwidth=1.0) == plan(name, H100, **asked).figures
+    near = figured(hit_rate=0.5)
+    for tier in ("host", "disk"):
+        far = figured(**{f"{tier}_rate": 0.5, f"{tier}_bandwidth": 1e30})
+        assert far.ttft == pytest.approx(near.ttft, rel=1e-12)
+        assert replace(far, ttft=near.ttft) == near
+
+
+@pytest.mark.parametrize("engine", [None, "vllm", "sglang"])
+@pytest.mark.parametrize("cache", TIERED)
+def test_a_slower_load_never_makes_a_plan_better(cache, engine):
+    asked = {**CHAT, "engine": engine, "batch": 8}
+    slower = [cache.model_copy(update={"host_bandwidth": 50e9 / by, "disk_bandwidth": 7e9 / by}) for by in (1, 4, 1e4)]
+    found = [plan(TINY, H100, prefix_cache=each, **asked).figures for each in slower]
+    assert found[0].ttft < found[1].ttft < found[2].ttft
+    assert found[0].tokens_per_second >= found[1].tokens_per_second > found[2].tokens_per_second
+    _, host, disk = cache.tiers(CHAT["prompt"], None if engine is None else 16 if engine == "vllm" else 1)
+    token = 2 * 16 * 8 * 64 * 2  # K and V of 16 layers with 8 heads of 64 channels, two bytes each
+    loads = token * (host / 50e9 + disk / 7e9)
+    assert found[1].ttft - found[0].ttft == pytest.approx(3 * loads, rel=1e-2 if engine else 1e-9)
+    # The load of one request after the other bounds the rate.
+    assert found[2].requests_per_second == pytest.approx(1 / (1e4 * loads), rel=1e-2 if engine else 1e-9)
+
+
+def test_a_fleet_waits_for_loads():
+    fast, slow = (PrefixCache(host_rate=0.5, host_bandwidth=rate) for rate in (50e9, 1e8))
+    asked = {**TARGETS, **CHAT}
+    best = [fleet(TINY, H100, prefix_cache=cache, **asked).best for cache in (fast, slow)]
+    assert best[0].most > best[1].most
+
+
+@pytest.mark.parametrize("layout", [Layout(tensor_parallel=2), Layout(pipeline_parallel=2)])
+def test_devices_load_their_own_shards(layout):
+    cache = PrefixCache(host_rate=0.5)
+    asked = {**CHAT, "batch": 8, "count": 2}
+    whole = plan(TINY, H100, prefix_cache=cache, layout=Layout(), **asked)
+    halves = [
+        plan(TINY, H100, prefix_cache=each, layout=layout, **asked) for each in (cache, PrefixCache(hit_rate=0.5))
+    ]
+    near = plan(TINY, H100, prefix_cache=PrefixCache(hit_rate=0.5), layout=Layout(), **asked)
+    loads = whole.figures.ttft - near.figures.ttft
+    assert halves[0].figures.ttft - halves[1].figures.ttft == pytest.approx(loads / 2, rel=1e-6)
+
+
+def test_rates_and_simulations_are_checked():
+    with pytest.raises(
+        InputError, match=r"^hit_rate \+ host_rate \+ disk_rate: 1.1 given; allowed: at most 1[^\n]*$"
+    ):
+        PrefixCache(hit_rate=0.5, host_rate=0.5, disk_rate=0.1)
+    with pytest.raises(
+        InputError, match=r"^prefix_cache.host_rate: 0.5 given; allowed: 0, because [^\n]*$"
+    ):
+        simulate(TINY, H100, prefix_cache=TIERED[0], load=9.0, requests=50, **CHAT)

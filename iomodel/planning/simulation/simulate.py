@@ -137,6 +137,7 @@ def simulate(
         if service.prefix_cache is not None:
             place = int(arriving.prompt.argmin())
             service.prefix_cache.check(int(arriving.prompt[place]))
+            _check_tiers(service.prefix_cache)
     except InputError as error:
         if arriving.rows is not None and str(error).startswith(("prompt + output", "prefix_cache.shared")):
             raise InputError(f"{arriving.where(place)}: {error}") from None
@@ -188,6 +189,15 @@ def simulate(
         notes=service.model.notes,
         prefix_cache=service.prefix_cache,
     )
+
+
+def _check_tiers(cache: PrefixCache) -> None:
+    """Raise InputError for a cache outside of the devices, whose loads a simulation does not have."""
+    for field in ("host_rate", "disk_rate"):
+        if getattr(cache, field):
+            raise InputError(
+                f"prefix_cache.{field}: {getattr(cache, field):g} given; allowed: 0, because a simulation loads nothing"
+            )
 
 
 def _check_layout(layout: Layout) -> None:
