@@ -57,6 +57,8 @@ MEMORY = [
 CACHE = [
     option("shared_tokens", "Tokens of a prefix that all requests share, cached once (0).", "Prefix cache"),
     option("hit_rate", "Share of the other tokens of a prompt that are cached (0).", "Prefix cache", "SHARE"),
+    option("host_rate", "Share of them that is loaded from the memory of the host (0).", "Prefix cache", "SHARE"),
+    option("disk_rate", "Share of them that is loaded from a disk (0).", "Prefix cache", "SHARE"),
     switch("cascade", "Read the shared prefix once for all requests of a decode step.", "Prefix cache"),
 ]
 PLAN = [
@@ -64,6 +66,8 @@ PLAN = [
     option("tensor_parallel", "Ranks of tensor parallelism (the fewest that fit).", "Layout"),
     option("pipeline_parallel", "Stages of pipeline parallelism (1).", "Layout"),
     option("expert_parallel", "Ranks of expert parallelism (1).", "Layout"),
+    option("devices_per_node", "Devices of a node, with one of the above; a network joins nodes (all).", "Layout"),
+    option("network_bandwidth", "Bandwidth between nodes per device in B/s (50e9).", "Layout", "RATE"),
     option("batch", "Requests decoded together in a replica (all that fit).", "Request"),
     option("price", "Price per device and hour, such as 2.5.", "Price", "PRICE"),
     switch("sensitivity", "Show the effect of one more GB/s, GB, SM and TFLOP/s.", "Output"),
@@ -87,7 +91,7 @@ EMIT = option(
     "ENGINE",
     ("vllm", "sglang", "trtllm"),
 )
-DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel")
+DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel", "devices_per_node")
 
 
 @with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY, CACHE, DRAFTS, [EMIT])
@@ -105,7 +109,9 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     required(arguments, ("hardware", "prompt", "output"))
     fields: dict[str, Any] = _of_engine(model)
     fields |= integers(arguments, ("count", "prompt", "output", "batch"))
-    degrees = integers(arguments, DEGREES)
+    degrees: dict[str, Any] = integers(arguments, DEGREES)
+    if arguments["network_bandwidth"] is not None:
+        degrees["network_bandwidth"] = real(arguments["network_bandwidth"])
     if degrees:
         fields["layout"] = Layout(**degrees)
     if arguments["price"] is not None:
@@ -157,7 +163,8 @@ def serving(arguments: dict[str, Any]) -> dict[str, Any]:
     if arguments["overhead_bytes"] is not None:
         fields["overhead_bytes"] = size("overhead_bytes", arguments["overhead_bytes"])
     cache: dict[str, Any] = integers(arguments, ("shared_tokens",))
-    cache |= {"hit_rate": real(arguments["hit_rate"])} if arguments.get("hit_rate") is not None else {}
+    rates = ("hit_rate", "host_rate", "disk_rate")
+    cache |= {name: real(arguments[name]) for name in rates if arguments.get(name) is not None}
     cache |= {"cascade": True} if arguments.get("cascade") else {}
     if cache:
         from iomodel.planning.prefix_cache import PrefixCache

@@ -196,6 +196,17 @@ def test_the_options_of_the_commands(capsys):
     assert capsys.readouterr().err.startswith("iomodel: hit_rate: ")
 
 
+def test_the_command_takes_nodes_and_tiers(capsys):
+    typed = f"plan {TINY} --hardware {H100} --prompt 512 --output 8 --json"
+    nodes = "--tensor-parallel 2 --count 2 --devices-per-node 1 --network-bandwidth 25e9"
+    assert main(shlex.split(f"{typed} {nodes} --host-rate 0.5 --disk-rate 0.25")) == 0
+    found = json.loads(capsys.readouterr().out)
+    layout = Layout(tensor_parallel=2, devices_per_node=1, network_bandwidth=25e9)
+    cache = PrefixCache(host_rate=0.5, disk_rate=0.25)
+    asked = plan(TINY, H100, prompt=512, output=8, count=2, layout=layout, prefix_cache=cache)
+    assert found == json.loads(json.dumps(asked.to_dict()))
+
+
 # Caches on the host and on disk
 
 TIERED = [PrefixCache(hit_rate=0.25, host_rate=0.5), PrefixCache(shared_tokens=128, host_rate=0.25, disk_rate=0.5)]
@@ -267,11 +278,7 @@ def test_devices_load_their_own_shards(layout):
 
 
 def test_rates_and_simulations_are_checked():
-    with pytest.raises(
-        InputError, match=r"^hit_rate \+ host_rate \+ disk_rate: 1.1 given; allowed: at most 1[^\n]*$"
-    ):
+    with pytest.raises(InputError, match=r"^hit_rate \+ host_rate \+ disk_rate: 1.1 given; allowed: at most 1[^\n]*$"):
         PrefixCache(hit_rate=0.5, host_rate=0.5, disk_rate=0.1)
-    with pytest.raises(
-        InputError, match=r"^prefix_cache.host_rate: 0.5 given; allowed: 0, because [^\n]*$"
-    ):
+    with pytest.raises(InputError, match=r"^prefix_cache.host_rate: 0.5 given; allowed: 0, because [^\n]*$"):
         simulate(TINY, H100, prefix_cache=TIERED[0], load=9.0, requests=50, **CHAT)
