@@ -1,5 +1,7 @@
 """Tiles of linear layers ranked in arrays: the times and the choice are those of one tile at a time."""
 
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from iomodel.timing.layer_clock import LayerClock
 DEVICES = ("h100-sxm5", "b200", "mi300x", "l4", "tpu-v5e")
 layers = st.builds(
     iomodel.Linear,
-    rows=st.sampled_from(ROWS) | st.integers(1, 5000),
+    rows=st.sampled_from([*chain(*ROWS)]) | st.integers(1, 5000),
     in_features=st.integers(1, 64).map(lambda n: 128 * n),
     out_features=st.integers(1, 20_000),
     groups=st.sampled_from([1, 3]),
