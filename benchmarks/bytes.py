@@ -1,0 +1,123 @@
+"""Hold the intervals of DRAM traffic against byte counters of published kernels, row by row.
+
+    python benchmarks/bytes.py
+
+The rows of `tests/measured/bytes.csv` are for evaluation only. As in an audit, the lower end is less by the output that
+the L2 may hold when the kernel ends. A row passes if it is inside an interval at most 1.5-fold wide, or if the nearer
+end of the interval is within 15 % and the interval is no wider than that. Rows of level `l2` count what leaves private
+slices of an L2 that the library treats as one cache.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+import iomodel
+from iomodel.algorithms import algorithm
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.kinds import kind_of
+from iomodel.devices.device import as_device
+from iomodel.devices.rates import rates
+from iomodel.nests.execution import PIPELINED
+from iomodel.timing.dram import dram
+from iomodel.timing.work_at_point import demands
+from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.elementwise import Elementwise
+
+MEASURED = Path(__file__).resolve().parents[1] / "tests" / "measured" / "bytes.csv"
+KINDS: dict[str, Any] = {"Attention": iomodel.Attention, "Linear": iomodel.Linear, "Elementwise": Elementwise}
+WIDEST, NEAREST = 1.5, 0.15
+
+
+class Judged(NamedTuple):
+    """One row: the interval and the measured figure [B], and whether one counts as a prediction of the other."""
+
+    name: str
+    level: str
+    low: int
+    high: int
+    measured: int
+
+    @property
+    def width(self) -> float:
+        """Upper over lower end [-]."""
+        return self.high / self.low if self.low else math.inf
+
+    @property
+    def error(self) -> float:
+        """Relative distance of the measured figure from the interval, 0 inside [-]."""
+        return max(self.low / self.measured - 1, 1 - self.high / self.measured, 0.0)
+
+    @property
+    def passes(self) -> bool:
+        """True inside a narrow interval, or where both ends are near the figure."""
+        both = max(abs(self.low / self.measured - 1), abs(self.high / self.measured - 1))
+        return both <= NEAREST or (self.error == 0 and self.width <= WIDEST)
+
+
+def arguments(text: str) -> dict[str, Any]:
+    """Read `name=value` pairs; the values are integers, or strings that a workload reads."""
+    pairs = (pair.split("=") for pair in text.split())
+    return {name: int(value) if value.isdecimal() else value for name, value in pairs}
+
+
+def predicted(row: dict[str, str]) -> tuple[int, int]:
+    """The interval of the library for a row [B]."""
+    given, tiles = arguments(row["sizes"]), arguments(row["tiles"])
+    if "dropout" in given:
+        given["dropout"] = float(given["dropout"])
+    call = KINDS[row["workload"]](**given)
+    device = as_device(row["device"])
+    known = rates(device, call.dtype)
+    if row["blocks_per_sm"]:  # a kernel of no declared implementation: its slots are those of its launch
+        bound = BoundCall.bind(row["algorithm"], call, {})
+        of_calls = demands(algorithm(row["algorithm"]), kind_of(call), bound.structure, PIPELINED)
+        (work,) = of_calls.at(call, call, bound.options, tiles)
+        traffic = dram(work, call, False, known.l2_capacity, (known.units or 1) * int(row["blocks_per_sm"]))
+        low, high = traffic.low, traffic.high
+        written = sum(moved.distinct for moved in work.moved if moved.name == "O")
+    else:
+        answer = iomodel.estimate(row["algorithm"], call, device, tiles or None)
+        if row["part"]:
+            (kernel,) = (kernel for kernel in answer.kernels if kernel.title == row["part"])
+            (low, high), written = kernel.dram_bytes, kernel.distinct_bytes // 2
+        else:
+            (low, high), written = answer.dram_bytes, round(answer.cost.hbm_writes * ELEMENT_SIZE[call.dtype])
+    kept = min(known.l2_capacity or 0, written)
+    if row["level"] == "dram reads":
+        return max(0, low - written), max(0, high - written)
+    if row["level"] == "dram writes":
+        return written - kept, written
+    return max(0, low - kept), high
+
+
+def judged() -> list[Judged]:
+    """All rows beside their intervals."""
+    with MEASURED.open(newline="") as file:
+        return [Judged(row["name"], row["level"], *predicted(row), int(row["bytes"])) for row in csv.DictReader(file)]
+
+
+def main() -> None:
+    table = Table("row", "level", "low [MB]", "high [MB]", "high / low", "measured [MB]", "outside by", "passes")
+    rows = judged()
+    for row in rows:
+        megabytes = (f"{size / 1e6:,.2f}" for size in (row.low, row.high))
+        outside = "inside" if row.error == 0 else f"{row.error:.1%}"
+        verdict = "yes" if row.passes else "no"
+        table.add_row(
+            row.name, row.level, *megabytes, f"{row.width:.2f}", f"{row.measured / 1e6:,.2f}", outside, verdict
+        )
+    Console(file=sys.stdout, width=130).print(table)
+    inside = sum(row.error == 0 for row in rows)
+    print(f"{sum(row.passes for row in rows)} of {len(rows)} rows pass; {inside} are inside their interval")
+
+
+if __name__ == "__main__":
+    main()
