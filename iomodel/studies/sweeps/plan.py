@@ -23,6 +23,7 @@ from iomodel.counting.store import shipped_digest
 from iomodel.errors import InputError, shown
 from iomodel.nests.algorithm import Algorithm, DeclaredName
 from iomodel.studies.sweeps.axes import Block, Dimension, axes_of, blocks_of, chunks_of, slices_of
+from iomodel.studies.sweeps.engine import engine_digest
 from iomodel.studies.sweeps.fields import Values, check_names, read
 from iomodel.workloads.kinds import KINDS
 
@@ -123,6 +124,11 @@ class SweepPlan:
         return tuple(axis for axis in self.axes if not axis.looped)
 
     @cached_property
+    def engine(self) -> str:
+        """The digest of the modules that compute the sweep; a worker receives that of the process that asks."""
+        return engine_digest()
+
+    @cached_property
     def text(self) -> str:
         """The plan as JSON, long lists of numbers by their digest: plans with equal text have equal results."""
         axes = [
@@ -130,7 +136,7 @@ class SweepPlan:
             for axis in self.axes
         ]
         constants = {field: plain(value) for field, value in sorted(self.constants.items())}
-        data: dict[str, Any] = {"iomodel": package_version()}
+        data: dict[str, Any] = {"iomodel": package_version(), "engine": self.engine}
         data["formulas"] = {name: _formulas(name) for name in self.algorithms}
         data |= {"constants": constants, "dimensions": axes, "chunks": self.chunks}
         return json.dumps({**data, "variables": self.variables, "solve": self.solving})

@@ -16,6 +16,7 @@ from iomodel.errors import InputError, IOModelError, UnfinishedError, shown
 from iomodel.studies.sweeps.axes import Block
 from iomodel.studies.sweeps.block import compute
 from iomodel.studies.sweeps.dataset import EXTRA, dataset, import_xarray
+from iomodel.studies.sweeps.engine import engine_digest
 from iomodel.studies.sweeps.plan import SweepPlan
 from iomodel.studies.sweeps.signatures import FOLDER, PARTIAL, PLAN, replace_file, sign, signed
 
@@ -152,7 +153,15 @@ def told_by(path: Path) -> dict[str, Any] | None:
 
 
 def finish(plan: SweepPlan, path: Path, block: Block) -> bool:
-    """Compute, write and sign a chunk unless it is signed already, and return True if it was computed."""
+    """Compute, write and sign a chunk unless it is signed already, and return True if it was computed.
+
+    UnfinishedError where a worker would compute with another engine than the process that asks.
+    """
+    if plan.engine != engine_digest():
+        raise UnfinishedError(
+            f"scheduler: a worker has another iomodel, in {shown(str(Path(__file__).parents[2]))}; what a store holds "
+            "stays; allowed: the same sweep again, with workers of this one"
+        )
     with writing(path):
         if signed(plan, path, block):
             return False
