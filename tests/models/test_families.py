@@ -28,3 +28,14 @@ def test_the_default_configuration(kind):
         assert spec.kv_bytes_per_token() == 2 * entry["kv_elements"]
     assert model(spec.to_dict()) == spec
     assert not any("unknown" in note for note in spec.notes)
+
+
+@pytest.mark.parametrize("rank", [32, 128])
+def test_each_use_of_a_shared_block_has_adapters_of_its_own_for_q_k_and_v(rank):
+    """Zamba2-7B: two matrices for each of three projections, from the width of the attention to the rank and back."""
+    config = {**expanded(FAMILIES["zamba2"]["config"]), "adapter_rank": rank}
+    without, with_adapters = (model({**config, "use_shared_attention_adapter": given}) for given in (False, True))
+    uses = sum(layer.attention is not None for layer in without.layers)
+    assert uses > 1
+    more = uses * 3 * 2 * config["attention_hidden_size"] * rank
+    assert with_adapters.parameters - without.parameters == more
