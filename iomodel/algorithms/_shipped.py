@@ -17,7 +17,7 @@ from iomodel.nests.residency import Residency
 
 LISTED = (
     *("name", "title", "cite", "answers", "features", "exclusive", "options", "saved"),
-    *("classes", "without", "tiled_by", "approximates", "masks", "as_written"),
+    *("classes", "without", "tiled_by", "approximates", "masks", "as_written", "searched"),
 )
 """The fields that the catalogue has: those without nests and formulas."""
 DECLARED = ("declare", "backward", "published", "requires", "symbols")

@@ -84,7 +84,8 @@ class Algorithm:
     any nest. `exclusive` names the features of which a call has at most one.
 
     `implementations` are the kernels of libraries that run it, in the order in which a device takes the first that it
-    can run; `execution` is the overlap of resources per direction, for an implementation that declares none.
+    can run; `execution` is the overlap of resources per direction, for an implementation that declares none. `searched`
+    are the numbers among the options of an approximation that its default tiles go with, each with its candidates.
 
     `approximates` describes the approximation of attention that an algorithm computes; empty for an exact algorithm.
     An approximation supports the features of a call that its `features` name, no packed rows, one sequence length per
@@ -110,6 +111,7 @@ class Algorithm:
     published: tuple[Published, ...] = ()
     implementations: tuple[Implementation, ...] = ()
     execution: Mapping[str, Any] = field(default_factory=dict)
+    searched: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     requires: tuple[Requirement, ...] = ()
     approximates: str = ""
     masks: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from math import inf
 from typing import Any
@@ -54,8 +54,8 @@ def fastest_tiles(
     The default is the tile that the implementation ships for the call, else the tiles of least time on it; the tiles of
     least traffic in one memory where no implementation runs on the device. Standard attention has no default tiles:
     each operand makes one ideal pass. The tiles of an approximation, and of a workload other than attention, change
-    little traffic, but the number of concurrent blocks: a coordinate descent over powers of two starts from the tiles
-    of least traffic and from small tiles.
+    little traffic, but the number of concurrent blocks: a coordinate descent over powers of two, and over the numbers
+    that the algorithm has searched, starts from the tiles of least traffic and from small tiles.
     """
     chosen = tuple(sorted(options.items()))
     return _remembered(find_algorithm(algorithm), call, device, parameters, implementation, chosen)
@@ -75,7 +75,7 @@ def _remembered(
         return FrozenDict({}), chosen
     if not isinstance(call, Call):
         tiles = solve(algorithm, call, device, implementation="textbook", **chosen).tiles
-        return _quicker(tiles, algorithm, call, device, parameters, chosen), chosen
+        return _quicker(tiles, algorithm, call, device, parameters, chosen)
     call = as_call(call)
     if call.direction == "both":
         return _both(algorithm, call, device, parameters, implementation, chosen)
@@ -92,7 +92,7 @@ def _remembered(
             return best.tiles, {**chosen, **{name: best.options[name] for name in best.searched}}
     tiles = solve(algorithm, call, device, implementation="textbook", **chosen).tiles
     if algorithm.approximates and isinstance(call, Attention):
-        return _quicker(tiles, algorithm, call, device, parameters, chosen), chosen
+        return _quicker(tiles, algorithm, call, device, parameters, chosen)
     return tiles, chosen
 
 
@@ -143,41 +143,50 @@ def best_choice(
 
 def _quicker(
     start: Mapping[str, int],
-    algorithm: AlgorithmLike,
+    algorithm: Algorithm,
     call: Workload,
     device: Hardware,
     parameters: Parameters,
-    options: Mapping[str, Any],
-) -> Mapping[str, int]:
-    """Descend to tiles that no replacement of one tile by a power of two makes faster."""
-    bound = BoundCall.bind(algorithm, call, options)
-    clock = clock_for(algorithm, call, device, bound.options, parameters, rates(device, call.dtype), "textbook")
+    options: dict[str, Any],
+) -> Choice:
+    """Descend to tiles and numbers of `searched` that no replacement of one of them makes faster."""
+    names = BoundCall.bind(algorithm, call, options).tiles
+    numbers = {name: sizes for name, sizes in algorithm.searched.items() if name not in options}
+    known, step = rates(device, call.dtype), budget_of(device, None, None, None).alignment
 
-    def seconds(tiles: Mapping[str, int]) -> float:
+    def seconds(point: Mapping[str, int]) -> float:
+        chosen = {**options, **{name: point[name] for name in numbers}}
         try:
+            bound = BoundCall.bind(algorithm, call, chosen)
+            tiles = bound.sizes({name: point[name] for name in names})
+            clock = clock_for(algorithm, call, device, bound.options, parameters, known, "textbook")
             return clock.fastest(tiles, {}).seconds
-        except InfeasibleError:
+        except (InfeasibleError, InputError):
             return inf
 
-    step = budget_of(device, None, None, None).alignment
+    def candidates(name: str) -> Iterator[int]:
+        size = step
+        while name in names and size <= max(LARGEST, start[name]):
+            yield size
+            size *= 2
+        yield from numbers.get(name, ())
 
     def descended(best: dict[str, int]) -> tuple[float, dict[str, int]]:
         least, changed = seconds(best), True
         while changed:
             changed = False
             for name in best:
-                size = step
-                while size <= max(LARGEST, start[name]):
+                for size in candidates(name):
                     time = seconds({**best, name: size})
                     if time < least:
                         least, changed, best = time, True, {**best, name: size}
-                    size *= 2
         return least, best
 
     # All kernels share an SM by the largest footprint: a descent from large tiles alone would stay there.
-    points = [{name: start[name] for name in bound.tiles}]
-    points += [dict.fromkeys(bound.tiles, step * times) for times in STARTS]
-    return FrozenDict(min((descended(point) for point in points), key=lambda found: found[0])[1])
+    unsearched = {name: algorithm.options[name] for name in numbers}
+    points = [{name: start[name] for name in names}, *(dict.fromkeys(names, step * times) for times in STARTS)]
+    best = min((descended({**point, **unsearched}) for point in points), key=lambda found: found[0])[1]
+    return FrozenDict({name: best[name] for name in names}), {**options, **{name: best[name] for name in numbers}}
 
 
 def _both(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from itertools import product
 from typing import Any
@@ -16,7 +17,7 @@ import iomodel
 from iomodel.algorithms import algorithm
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 from iomodel.nests.symbols import BY_NAME, N_k, N_q
-from tests.support.strategies import APPROXIMATE, Variant, bounds, cases, extras, fraction_of_examples
+from tests.support.strategies import APPROXIMATE, Case, Variant, bounds, cases, extras, fraction_of_examples
 from tests.support.tile_names import tile_names
 
 NAMES = sorted({variant.algorithm for variant in APPROXIMATE})
@@ -65,6 +66,19 @@ def test_its_reference_kernel_computes_what_the_paper_defines(variant: Variant, 
     np.testing.assert_allclose(kernel.run(*tensors, **asked, **case.tiles, **more).O, expected, rtol=1e-9, atol=1e-12)
 
 
+def runs(case: Case, tiles: Mapping[str, int]) -> int:
+    """How many splits may have a tile of chosen keys."""
+    return -(-int(case.options.get("top_k", 1)) // tiles.get("block_kv", 1))
+
+
+def with_tiles_of(case: Case, least: int) -> dict[str, Any]:
+    """The options of a case, with no more splits than there are of the least tiles."""
+    most = {
+        name: min(value, runs(case, {"block_kv": least})) for name, value in case.options.items() if name == "splits"
+    }
+    return {**case.options, **most}
+
+
 @each_variant
 @fraction_of_examples(4)
 @given(data=st.data())
@@ -72,18 +86,21 @@ def test_solver_equals_exhaustive_search(variant: Variant, data: st.DataObject) 
     """The least traffic of all tiles that fit, every combination tried."""
     case = data.draw(cases(variant))
     w, step = case.workload, data.draw(st.sampled_from([3, 4, 5]))
+    options = with_tiles_of(case, step)
     budget = data.draw(st.integers(20, 400))
     longest = max(w.q_len, w.kv_len, 3 * w.heads * w.value_dim)
     sizes = range(step, longest + step, step)
     if len(sizes) ** len(case.tiles) > 4000:
         sizes = range(step, 3 * step, step)  # small enough to try all; the solver must then do as well or better
+    every = [dict(zip(case.tiles, found, strict=True)) for found in product(sizes, repeat=len(case.tiles))]
     tried = [
-        iomodel.cost(case.algorithm, w, dict(zip(case.tiles, found, strict=True)), **case.options)
-        for found in product(sizes, repeat=len(case.tiles))
+        iomodel.cost(case.algorithm, w, tiles, **options)
+        for tiles in every
+        if options.get("splits", 1) <= runs(case, tiles)
     ]
     fitting = [cost.hbm_bytes for cost in tried if cost.footprint_elements <= budget]
     try:
-        found = iomodel.solve(case.algorithm, w, sram_elements=budget, alignment=step, **case.options)
+        found = iomodel.solve(case.algorithm, w, sram_elements=budget, alignment=step, **options)
     except InfeasibleError as error:
         least = error.least
     else:
@@ -92,7 +109,7 @@ def test_solver_equals_exhaustive_search(variant: Variant, data: st.DataObject) 
         assert not fitting
         assert least == min(cost.footprint_elements for cost in tried)
         return
-    assert found.cost == iomodel.cost(case.algorithm, w, found.tiles, **case.options)
+    assert found.cost == iomodel.cost(case.algorithm, w, found.tiles, **options)
     assert found.cost.footprint_elements <= budget
     assert all(size % step == 0 for size in found.tiles.values())
     assert not fitting or found.cost.hbm_bytes <= min(fitting)
@@ -105,11 +122,12 @@ def test_solver_equals_exhaustive_search(variant: Variant, data: st.DataObject) 
 @given(data=st.data())
 def test_more_sram_never_costs_traffic(variant: Variant, data: st.DataObject) -> None:
     case = data.draw(cases(variant))
+    options = with_tiles_of(case, 4)
     amounts = sorted(data.draw(st.lists(st.integers(20, 2000), min_size=2, max_size=4)))
     found = []
     for amount in amounts:
         try:
-            solution = iomodel.solve(case.algorithm, case.workload, sram_elements=amount, alignment=4, **case.options)
+            solution = iomodel.solve(case.algorithm, case.workload, sram_elements=amount, alignment=4, **options)
         except InfeasibleError:
             assert not found  # what fits a smaller memory fits a larger one
         else:

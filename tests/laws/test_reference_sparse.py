@@ -95,7 +95,7 @@ def needs(name: str, draw: Draw, d: int) -> dict[str, Any]:
     if name == "dsa":
         n = draw(st.integers(1, 12))
         options = {"index_heads": draw(st.integers(1, 3)), "index_dim": draw(small), "top_k": draw(st.integers(1, n))}
-        options["index_queries"] = draw(st.integers(1, 6))
+        options |= {"index_queries": draw(st.integers(1, 6)), "splits": draw(st.integers(1, 4))}
         return {"q_len": draw(st.integers(1, n)), "kv_len": n, "right": right, "options": options}
     if name == "routing_transformer":
         n = draw(st.integers(1, 12))

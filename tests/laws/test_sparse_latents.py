@@ -69,10 +69,10 @@ def test_a_tile_of_heads_loads_the_row_of_each_chosen_key_once(
     chosen = sum(min(kept, n) for n in seen(w))
     assert cost.reads["K"] == visits * chosen * w.head_dim
     assert cost.reads.get("V", 0) == (0 if w.latent else visits * chosen * w.value_dim)
-    assert cost.reads["I"] == visits * w.q_len * kept
     assert cost.reads["S_I"] == sum(seen(w))
     width = tiles["block_kv"]
     places = sum(min(kept, -(-min(kept, n) // width) * width) for n in seen(w))  # a tile of places is computed whole
+    assert cost.reads["I"] == visits * places
     ends = [min(w.q_len, start + together) for start in range(0, w.q_len, together)]
     scored = [min(w.kv_len, -(-seen(w)[end - 1] // tiles["block_sum"]) * tiles["block_sum"]) for end in ends]
     pairs = sum(keys * (end - start) for keys, end, start in zip(scored, ends, [0, *ends], strict=False))
@@ -113,6 +113,10 @@ def test_it_is_compared_with_exact_attention_on_a_latent() -> None:
 
 
 def test_it_refuses_what_it_does_not_have() -> None:
+    w = iomodel.Attention(**LAYER, q_len=1, kv_len=4096)
+    too_many = "splits: 3 given; allowed: up to 2, the tiles of 1024 places in top_k = 2048"
+    with pytest.raises(InputError, match=too_many):
+        iomodel.cost("dsa", w, {**ONES, "block_kv": 1024}, splits=3)
     w = iomodel.Attention(**LAYER, q_len=1, kv_len=2047)
     with pytest.raises(InputError, match="top_k: 2048, the default, given; allowed: up to kv_len = 2047, all keys"):
         iomodel.cost("dsa", w, ONES)

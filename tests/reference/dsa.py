@@ -2,7 +2,9 @@
 
 Equation 1 scores a key for a query by a weighted sum of ReLUs over the heads of the indexer; equation 2 attends to the
 keys of the k largest scores, the same for all heads. A query with fewer than k keys before it attends to all of them;
-the places that it leaves empty in its row of indices hold -1.
+the places that it leaves empty in its row of indices hold -1. As flash-decoding (Dao, Haziza, Massa and Sizov, PyTorch
+blog, 2023) does with keys, the places of a row may be cut into runs of whole tiles, one block each; a last kernel
+weighs their partial outputs by their log-sum-exps.
 """
 
 import numpy as np
@@ -78,23 +80,37 @@ def select(machine: Machine, at: tuple[int, int], right: int | None, top_k: int)
 
 
 def attend(
-    machine: Machine, at: tuple[int, int], kv_head: int, heads: slice, *, rows: int, block: int, d_v: int
+    machine: Machine,
+    at: tuple[int, int],
+    kv_head: int,
+    heads: slice,
+    *,
+    filled: int,
+    rows: int,
+    block: int,
+    d_v: int,
+    run: slice,
+    part: int | None,
 ) -> None:
-    """Equation 2 for a tile of heads of one query: a tile of places is computed whole, its keys alone are loaded."""
+    """Equation 2 for a tile of heads of one query, over one run of its places.
+
+    The first `filled` places hold a key. A tile of places is computed whole; its keys alone are loaded. A `part` stores
+    its own output and log-sum-exp in fp32.
+    """
     hbm, sram = machine.hbm, machine.sram
     b, query = at
     d, apart = hbm.arrays["K"].shape[3], "V" in hbm.arrays
     n, top_k = heads.stop - heads.start, hbm.arrays["I"].shape[2]
-    chosen, q = sram.alloc("I", (top_k,), "int32"), sram.alloc("Q", (rows, d))[:n]
+    index, q = sram.alloc("I", (block,), "int32"), sram.alloc("Q", (rows, d))[:n]
     k_tile, v_tile = sram.alloc("K", (block, d)), sram.alloc("V", (block, d_v)) if apart else None
     streamed = Streamed(machine, n, d_v, rows, block)
-    chosen[:] = hbm.load("I", at)
     q[:] = hbm.load("Q", (b, heads, query))
-    for places in split(top_k, block):
-        keys = chosen[places].astype(int)
+    for start in range(run.start, min(run.stop, filled), block):
+        places = slice(start, min(start + block, top_k))
+        chosen = index[: places.stop - places.start]
+        chosen[:] = hbm.load("I", (b, query, places))
+        keys = chosen.astype(int)
         found = keys[keys >= 0]
-        if not len(found):
-            break
         k_tile[:] = 0.0
         k_tile[: len(found)] = hbm.load("K", (b, kv_head, found))
         if v_tile is not None:
@@ -103,7 +119,27 @@ def attend(
         v = k_tile[:, :d_v] if v_tile is None else v_tile
         empty = np.tile(keys < 0, (n, 1))
         streamed.add(streamed.scores(q, k_tile[: len(keys)], empty), v[: len(keys)])
-    hbm.store("O", (b, heads, query), streamed.output())
+    if part is None:
+        hbm.store("O", (b, heads, query), streamed.output())
+    else:
+        hbm.store("O_acc", (part, b, heads, query), streamed.output())
+        hbm.store("LSE_acc", (part, b, heads, query), streamed.lse())
+    sram.free()
+
+
+def combine(machine: Machine, at: tuple[int, int, int]) -> None:
+    """Weigh the parts of one head of one query by their log-sum-exps."""
+    hbm, sram = machine.hbm, machine.sram
+    parts, width = hbm.arrays["O_acc"].shape[0], hbm.arrays["O_acc"].shape[-1]
+    lse, o = sram.alloc("LSE_acc", (parts,), "fp32"), sram.alloc("O", (width,), "fp32")
+    o_part = sram.alloc("O_acc", (width,), "fp32")
+    lse[:] = hbm.load("LSE_acc", (slice(0, parts), *at))
+    weight = machine.exp(lse - lse.max())
+    o[:] = 0.0
+    for part in range(parts):
+        o_part[:] = hbm.load("O_acc", (part, *at))
+        o += weight[part] * o_part
+    hbm.store("O", at, o / weight.sum())
     sram.free()
 
 
@@ -121,9 +157,13 @@ def run(
     index_queries: int = 2,
     index_dim: int = 128,
     top_k: int = 2048,
+    splits: int = 1,
     extras: Extras = NONE,
 ) -> Run:
-    """Score, select, attend; with one latent row for K and V (MLA, absorbed), V is the first columns of K."""
+    """Score, select, attend, and combine the parts of several splits.
+
+    With one latent row for K and V (MLA, absorbed), V is the first columns of K.
+    """
     (batch, heads, q_len, _), (_, kv_heads, kv_len, d_v) = Q.shape, V.shape
     if right not in (None, 0) or top_k > kv_len or (right == 0 and q_len > kv_len):
         raise ValueError("every key or the keys up to the query's own, and no more selected than there are")
@@ -138,13 +178,30 @@ def run(
     for at in np.ndindex(batch, q_len):
         select(machine, at, right, top_k)
     hbm.free("S_I")
-    hbm.alloc("O", (batch, heads, q_len, d_v))
+    if splits == 1:
+        hbm.alloc("O", (batch, heads, q_len, d_v))
+    else:
+        hbm.alloc("O_acc", (splits, batch, heads, q_len, d_v), width="fp32")
+        hbm.alloc("LSE_acc", (splits, batch, heads, q_len), width="fp32")
+    length = -(-len(split(top_k, block_kv)) // splits) * block_kv  # places of a split
     for b, query, kv_head in np.ndindex(batch, q_len, kv_heads):
+        filled = min(top_k, seen_by(query, q_len, kv_len, right))
         for tile in split(group, block_q):
             here = slice(kv_head * group + tile.start, kv_head * group + tile.stop)
-            attend(machine, (b, query), kv_head, here, rows=block_q, block=block_kv, d_v=d_v)
+            for part in range(splits):
+                attend(
+                    machine, (b, query), kv_head, here,
+                    filled=filled, rows=block_q, block=block_kv, d_v=d_v,
+                    run=slice(part * length, (part + 1) * length), part=part if splits > 1 else None,
+                )  # fmt: skip
     chosen = hbm.arrays["I"]
     hbm.free("I")
+    if splits > 1:
+        hbm.alloc("O", (batch, heads, q_len, d_v))
+        for row in np.ndindex(batch, heads, q_len):
+            combine(machine, row)
+        hbm.free("O_acc")
+        hbm.free("LSE_acc")
     return machine.result(O=hbm.arrays["O"], I=chosen)
 
 
@@ -158,6 +215,7 @@ def naive(
     index_queries: int = 2,
     index_dim: int = 128,
     top_k: int = 2048,
+    splits: int = 1,
 ) -> FloatArray:
     """Dense attention under the mask of the keys with the `top_k` largest sums of weighted ReLUs."""
     inputs = weights(Q, K, V, index_heads=index_heads, index_dim=index_dim)

@@ -185,12 +185,13 @@ UNGROUPED = {"reformer", "mamba1"}
 """Algorithms in which every query head has keys of its own."""
 CACHED = {"dsa"}
 """Algorithms whose causal queries may have earlier keys before them."""
-# What an option that is a number may be, for a call; what the ones before it are may matter.
+# What an option that is a number may be, for a call; the tiles and the options before it may matter.
 DRAWN_FOR: dict[str, Any] = {
     "projected": lambda w, _: st.integers(1, w.kv_len),
     "features": lambda w, _: st.integers(1, w.kv_len),
     "rank": lambda w, _: st.integers(1, w.head_dim),
     "top_k": lambda w, _: st.integers(1, w.kv_len),
+    "splits": lambda _, on: st.integers(1, -(-on["top_k"] // on["block_kv"])),
     "index_heads": lambda _w, _: st.integers(1, 4),
     "index_queries": lambda _w, _: st.integers(1, 5),
     "index_dim": lambda _w, _: st.integers(1, 4),
@@ -244,12 +245,12 @@ def approximate_cases(draw: st.DrawFn, variant: Variant) -> Case:
         mask=mask,
         latent=latent,
     )
+    tiles = {tile: draw(st.integers(least, most)) for tile in variant.tiles_under(mask)}
     chosen = dict(variant.options)
     for option, drawn in DRAWN_FOR.items():
         if option in found.options:
-            chosen[option] = draw(drawn(w, chosen))
+            chosen[option] = draw(drawn(w, {**chosen, **tiles}))
     chosen |= draw(as_written(variant, mask))
-    tiles = {tile: draw(st.integers(least, most)) for tile in variant.tiles_under(mask)}
     return Case(name, w, tiles, chosen)
 
 
