@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from iomodel.common.floor_sum import floor_sum, floor_sums
 
@@ -17,21 +18,23 @@ def larger(*values: Any) -> Any:
     >>> larger(1, 2.0), larger(1, np.array([0, 3])).tolist()
     (2.0, [1, 3])
     """
-    if _any_array(values):
-        return reduce(np.maximum, values)
+    for value in values:
+        if type(value) is ndarray:
+            return reduce(np.maximum, values)
     return max(values)
 
 
 def smaller(*values: Any) -> Any:
     """Return the smallest of some values, element by element."""
-    if _any_array(values):
-        return reduce(np.minimum, values)
+    for value in values:
+        if type(value) is ndarray:
+            return reduce(np.minimum, values)
     return min(values)
 
 
 def pick(condition: Any, then: Any, otherwise: Any) -> Any:
     """Return one of two values by a condition, element by element."""
-    if isinstance(condition, np.ndarray):
+    if isinstance(condition, ndarray):
         return np.where(condition, then, otherwise)
     return then if condition else otherwise
 
@@ -42,22 +45,26 @@ def ceil_div(value: Any, by: Any) -> Any:
     >>> ceil_div(7, 2), ceil_div(np.array([6.0, 7.0]), 2).tolist()
     (4, [3.0, 4.0])
     """
-    return np.ceil(value / by) if _any_array((value, by)) else -(-value // by)
+    if type(value) is ndarray or type(by) is ndarray:
+        return np.ceil(value / by)
+    return -(-value // by)
 
 
 def floor_div(value: Any, by: Any) -> Any:
     """Divide and round down; exact for floats below 2**53."""
-    return np.floor(value / by) if _any_array((value, by)) else value // by
+    if type(value) is ndarray or type(by) is ndarray:
+        return np.floor(value / by)
+    return value // by
 
 
 def floor(value: Any) -> Any:
     """Round down."""
-    return np.floor(value) if isinstance(value, np.ndarray) else math.floor(value)
+    return np.floor(value) if isinstance(value, ndarray) else math.floor(value)
 
 
 def ceil(value: Any) -> Any:
     """Round up."""
-    return np.ceil(value) if isinstance(value, np.ndarray) else math.ceil(value)
+    return np.ceil(value) if isinstance(value, ndarray) else math.ceil(value)
 
 
 def floor_sum_of(n: Any, m: Any, a: Any, b: Any) -> Any:
@@ -66,7 +73,7 @@ def floor_sum_of(n: Any, m: Any, a: Any, b: Any) -> Any:
     >>> floor_sum_of(4.0, 3, 2, 1), floor_sum_of(np.array([4.0, 1.0]), 3, 2, 1).tolist()
     (4.0, [4.0, 0.0])
     """
-    if not _any_array((n, m, a, b)):
+    if ndarray not in map(type, (n, m, a, b)):
         return floor_sum(n, m, a, b)
     return floor_sums(*(np.asarray(value).astype(np.int64) for value in (n, m, a, b))).astype(np.float64)
 
@@ -77,7 +84,7 @@ def ratio(value: Any, by: Any) -> Any:
     >>> ratio(1, 0), ratio(np.array([1.0, 1.0]), np.array([0.0, 4.0])).tolist()
     (0.0, [0.0, 0.25])
     """
-    if _any_array((value, by)):
+    if type(value) is ndarray or type(by) is ndarray:
         return value / np.where(by == 0, np.inf, by)
     return value / by if by else 0.0
 
@@ -88,8 +95,4 @@ def anywhere(condition: Any) -> bool:
     >>> anywhere(0), anywhere(np.array([0, 1]))
     (False, True)
     """
-    return bool(condition.any()) if isinstance(condition, np.ndarray) else bool(condition)
-
-
-def _any_array(values: tuple[Any, ...]) -> bool:
-    return np.ndarray in map(type, values)
+    return bool(condition.any()) if isinstance(condition, ndarray) else bool(condition)

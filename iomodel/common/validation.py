@@ -80,7 +80,8 @@ class Model(BaseModel, PlainData):
         """Compare fields only, not cached values, which may be arrays."""
         if type(other) is not type(self):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in type(self).model_fields)
+        fields = _fields_of(type(self))
+        return bool(fields(self) == fields(other))
 
     def __hash__(self) -> int:
         return hash(_fields_of(type(self))(self))
