@@ -247,11 +247,14 @@ def _of_call(declaration: Algorithm | None, call: Attention | VarlenAttention) -
     if declaration is not None and declaration.approximates:  # it may skip inputs but writes its output
         written = sum(single.batch * single.heads * single.q_len * single.value_dim for single in calls)
         return Bound("compulsory", written, written * call.element_size), 0
-    kind = kind_of(call)
-    formulas = counts_of(kind.mask, kind.direction, call.latent)
-    rows = [formulas.scalars(sequence, (), ()) for sequence in calls]
-    elements, size, pairs = map(sum, zip(*rows, strict=True))
-    return Bound("compulsory", elements, size), pairs
+    known: tuple[Bound, int] | None = call.memo.get("compulsory")  # neither tiles nor exact algorithms change it
+    if known is None:
+        kind = kind_of(call)
+        formulas = counts_of(kind.mask, kind.direction, call.latent)
+        rows = [formulas.scalars(sequence, (), ()) for sequence in calls]
+        elements, size, pairs = map(sum, zip(*rows, strict=True))
+        known = call.memo["compulsory"] = Bound("compulsory", elements, size), pairs
+    return known
 
 
 def compulsory(algorithm: AlgorithmLike, workload: Workload) -> Bound:

@@ -130,7 +130,10 @@ def _with_searched(
     tiles: Mapping[str, int],
 ) -> dict[str, Any]:
     """Add the fastest of the options that the kernels choose per call and that are not given."""
-    kernels, declaration = implementation_for(algorithm, call, device, implementation), find_algorithm(algorithm)
+    declaration = find_algorithm(algorithm)
+    if implementation is None and not any(known.searched for known in declaration.implementations):
+        return options
+    kernels = implementation_for(declaration, call, device, implementation)
     if set(kernels.searched) <= options.keys():
         return options
     best = best_choice(declaration, call, device, kernels, options, parameters, lambda _: tiles)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
@@ -167,13 +168,17 @@ class Clock:
         """Time a kernel over the rows of one call or of many."""
         return elapsed(demand, rows, self.packed, self.rates, self.execution, launched, self.parameters)
 
+    @cached_property
+    def configurations(self) -> list[tuple[Placement, Launch]]:
+        """Every launch configuration, with its placement."""
+        return [(placement, launch) for placement in self.placements for launch in placement.launches()]
+
     def launches(self, given: Mapping[str, Any]) -> Iterator[tuple[Placement, Launch]]:
         """Iterate over the launch configurations with the given warps and stages."""
-        for placement in self.placements:
-            for launch in placement.launches():
-                wanted = (given.get("warps", launch.warps), given.get("stages", launch.stages))
-                if wanted == (launch.warps, launch.stages):
-                    yield placement, launch
+        for placement, launch in self.configurations:
+            wanted = (given.get("warps", launch.warps), given.get("stages", launch.stages))
+            if wanted == (launch.warps, launch.stages):
+                yield placement, launch
 
     def fastest(self, tiles: Mapping[str, int], given: Mapping[str, Any]) -> TimedLaunch:
         """Find the fastest launch configuration of a tile; raise InfeasibleError if none fits."""

@@ -102,6 +102,7 @@ def _cycles(busy: Sequence[Any], wait: Any, most: int) -> list[Any]:
         else:
             stays = [time * (1 + queue) for time, queue in zip(busy, queues, strict=True)]
             round_trip = sum(stays) + wait
-            queues = [many * ratio(stay, round_trip) for stay in stays]
+            if many < most:
+                queues = [many * ratio(stay, round_trip) for stay in stays]
         result.append(round_trip / many)
     return result
