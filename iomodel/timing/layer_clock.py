@@ -101,22 +101,24 @@ class LayerClock:
         known = rates(self.device, first.dtype if products is None else products)
         free = replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * _share(known)))
         if tiles is not None:
-            competing = fitting(self.device, first, {**tiles, "splits": splits or 1})
+            competing = list(fitting(self.device, first, {**tiles, "splits": splits or 1}))
         elif len(layers) == 1 and splits is None and name == "gemm" and first.rows <= MOST_ROWS:
-            competing = iter(self._ranked(first, known, free, products))
+            competing = list(self._ranked(first, known, free, products))
         else:
-            competing = candidates(self.device, layers, known.units, splits)
-        best: tuple[float, list[KernelWork], Tile] | None = None
-        for tile in competing:
+            competing = list(candidates(self.device, layers, known.units, splits))
+
+        def work_of(tile: Tile) -> tuple[list[KernelWork], Launched]:
             launched = Launched(layout(self.device, tile, first), tile.blocks_per_sm)
-            work = list(self._demands(name, layers, tile, known))
+            return list(self._demands(name, layers, tile, known)), launched
+
+        def seconds_of(tile: Tile) -> float:
+            work, launched = work_of(tile)
             times = [
                 elapsed(demand, None, False, free, PIPELINED, launched, self.parameters).seconds for demand in work
             ]
-            seconds = max(times[0], self._floor(layers, tile, known, products)) + sum(times[1:])
-            if best is None or seconds < best[0]:
-                best = seconds, work, tile
-        if best is None:
+            return float(max(times[0], self._floor(layers, tile, known, products)) + sum(times[1:]))
+
+        if not competing:
             limit = self.device.sram_per_block
             wanted = "no tile of a linear layer" if tiles is None else f"no block of {dict(tiles)}"
             raise InfeasibleError(
@@ -124,8 +126,8 @@ class LayerClock:
                 least=limit + 1,
                 unit="B",
             )
-        _, work, tile = best
-        launched = Launched(layout(self.device, tile, first), tile.blocks_per_sm)
+        tile = competing[0] if len(competing) == 1 else min(competing, key=seconds_of)
+        work, launched = work_of(tile)
         kernels = [self._timed(demand, free, launched) for demand in work]
         floor = self._floor(layers, tile, known, products)
         if kernels[0].seconds < floor:
