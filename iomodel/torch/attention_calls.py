@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
 
 from iomodel.errors import InputError, shown, shown_name
 from iomodel.torch.operator_call import TYPES, OperatorCall
@@ -53,6 +53,7 @@ def attention_calls(call: OperatorCall) -> Iterator[tuple[Attention, int]]:
     if masks is None:
         yield _dense(call, shape)
         return
+    masks = _pairs(masks)
     if len(masks) > 1 and shape["kv_heads"] != heads:
         raise InputError(
             f"block_mask: {len(masks)} different masks given for {heads} heads that share {shape['kv_heads']}; "
@@ -63,13 +64,24 @@ def attention_calls(call: OperatorCall) -> Iterator[tuple[Attention, int]]:
         yield Attention(**{**shape, **size, "mask": mask_from(mask)}), 0
 
 
+def _pairs(masks: object) -> Sequence[tuple[int, Any]]:
+    """Return masks with the number of calls of each; raise InputError for anything else."""
+    if _is_list(masks) and masks and all(_is_list(each) and len(each) == 2 and type(each[0]) is int for each in masks):
+        return masks
+    raise InputError(f"arguments.masks: {shown(masks)} given; allowed: pairs of a number of calls and a mask")
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
 def mask_from(plain: Any) -> Any:
     """Rebuild a mask from its plain form."""
     if not isinstance(plain, Mapping):
         return known_mask(plain)
-    return known_mask(
-        {str(name): [list(row) for row in item] if name == "blocks" else item for name, item in plain.items()}
-    )
+    table = plain.get("blocks")
+    rows = {"blocks": [list(row) for row in table]} if _is_list(table) and all(map(_is_list, table)) else {}
+    return known_mask({str(name): item for name, item in plain.items()} | rows)
 
 
 def _dense(call: OperatorCall, shape: dict[str, Any]) -> tuple[Attention, int]:

@@ -5,6 +5,7 @@ The streams are recorded by tests/with_torch, where PyTorch is installed, and he
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import iomodel
 from iomodel.errors import InputError, UnknownNameError
 from iomodel.torch import OperatorCall, TensorArgument, TrafficReport, read_calls, traffic, write_calls
 from iomodel.workloads.elementwise import Elementwise
+from tests.fuzz.law import one_line
 
 STREAMS = Path(__file__).parent / "streams"
 GPU = "h100-sxm5"
@@ -237,3 +239,18 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         traffic(calls("standard"), operators={"aten.bmm": lambda call: None})  # type: ignore[arg-type,return-value]
     with pytest.raises(InputError, match="hardware: not given"):
         traffic([]).roofline()
+
+
+@pytest.mark.parametrize(
+    "masks", [3, 0.5, "ab", [], [3], [[1]], [[1.0, "full"]], [[1, {"blocks": 3}]], [[1, {"blocks": [0]}]]]
+)
+def test_what_is_no_mask_of_flex_attention_is_refused_in_one_line(masks: Any, tmp_path: Path) -> None:
+    """Found by random changes of stored calls: the number of a mask in place of the pair."""
+    tensor = {"shape": [2, 4, 16, 16], "dtype": "float32", "element_bytes": 4}
+    inputs = dict.fromkeys(("query", "key", "value"), tensor)
+    call = {"operator": "higher_order.flex_attention", "inputs": inputs, "outputs": [tensor]}
+    path = tmp_path / "calls.jsonl"
+    path.write_text(json.dumps({**call, "arguments": {"masks": masks}}) + "\n")
+    with pytest.raises(InputError) as error:
+        traffic(read_calls(path))
+    one_line(str(error.value))
