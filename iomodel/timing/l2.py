@@ -177,7 +177,6 @@ def tile_bytes(grid: SharedTiles, capacity: float) -> tuple[float, float]:
     private_size = grid.queries + grid.output
     walk = requests / grid.blocks  # average visits per block
     private = running * private_size * grid.tiles * grid.tile / walk if walk else 0.0
-    live * grid.tiles * grid.tile
     # Blocks that drift run beside those of one more set. A tile that few blocks of a set visit is met again after the
     # private data of the others has passed.
     crowd = min(grid.sets, live + 1) * grid.tiles * grid.tile
