@@ -133,9 +133,7 @@ def test_the_slider_shows_its_answer_in_the_next_frame(opened: Any, capsys: pyte
     with capsys.disabled():
         print(f"[slider: answer {answered:.1f} ms, work {worked:.1f} ms, in sight after {shown:.1f} ms]", end=" ")  # noqa: T201
     assert len(spent) == 48
-    undisturbed = sorted(work for _, work, _ in spent)[len(spent) // 10]  # other programs may hold the core up
-    assert undisturbed < FRAME
-    assert shown < 5 * FRAME
+    assert max(answered, worked, shown) < 5 * FRAME  # other programs may hold the core up
 
 
 def test_a_move_of_the_slider_changes_no_more_than_figures(opened: Any) -> None:

@@ -356,5 +356,6 @@ def test_caches_are_bounded() -> None:
               "models.registry._names", "models.registry._shipped",
               "counting.evaluation.engine_choice.numba_is_there", "plots.canvas._figure_class",
               "devices.calibration.kernels.kernel", "counting.store._table",
-              "common.validation._fields_of", "algorithms._tiles.shipped_tiles"}  # fmt: skip
+              "common.validation._fields_of", "algorithms._tiles.shipped_tiles",
+              "studies.sweeps.engine.engine_digest"}  # fmt: skip
     assert found <= {f"iomodel.{name}" for name in finite}

@@ -7,10 +7,10 @@ Run as a script, this file prints the launches of one report as JSON; it imports
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
-from os import environ, pathsep
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def read_launches(path: Path) -> list[tuple[Any, str, dict[str, tuple[float, str
     if known is None:
         raise ModuleNotFoundError("ncu_report")
     command = [sys.executable, "-P", __file__, str(path.resolve())]
-    surroundings = {**environ, "PYTHONPATH": pathsep.join(filter(None, sys.path))}
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         reader = subprocess.run(
             command, capture_output=True, text=True, env=surroundings, timeout=SECONDS, check=False, errors="replace"
