@@ -96,6 +96,10 @@ class AttentionLayer(Group):
         if self.window is not None and self.chunk is not None:
             raise InputError(f"chunk: {self.chunk} given with window = {self.window}; allowed: one of the two")
         self._agree_on_latent()
+        if self.qk_norm_weights != "head" and not self.qk_norm:
+            raise InputError(
+                f"qk_norm_weights: {self.qk_norm_weights} given with qk_norm = False; allowed: with qk_norm"
+            )
         if (self.o_groups is None) != (self.o_lora_rank is None):
             raise InputError(
                 f"o_lora_rank: {self.o_lora_rank} given with o_groups = {self.o_groups}; allowed: both, or none"

@@ -68,9 +68,12 @@ class MLP(Group):
                 "shared_intermediate_size",
                 "latent_size",
                 "idle_experts",
+                "router_bias",
+                "shared_gate",
+                "latent_norm",
             ):
-                if getattr(self, field):
-                    raise InputError(f"{field}: {getattr(self, field)} given with experts = 0; allowed: 0")
+                if given := getattr(self, field):
+                    raise InputError(f"{field}: {given} given with experts = 0; allowed: {type(given)()}")
             if not self.intermediate_size:
                 raise InputError("intermediate_size: 0 given with experts = 0; allowed: at least 1")
             return self
@@ -87,6 +90,9 @@ class MLP(Group):
             raise InputError("expert_intermediate_size: 0 given with experts; allowed: at least 1")
         if self.shared_experts and not self.shared_intermediate_size:
             raise InputError("shared_intermediate_size: 0 given with shared_experts; allowed: at least 1")
+        for switch, size in (("shared_gate", "shared_experts"), ("latent_norm", "latent_size")):
+            if getattr(self, switch) and not getattr(self, size):
+                raise InputError(f"{switch}: True given with {size} = 0; allowed: False")
         return self
 
     def projections(self, hidden: int) -> tuple[Projection, ...]:

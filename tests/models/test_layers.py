@@ -55,13 +55,12 @@ attentions = st.one_of(
         indexer=st.none() | indexers,
     ),
 )
+EXPERTS = {"experts": 8, "experts_per_token": 2, "expert_intermediate_size": 4}
 mlps = st.builds(
-    MLP,
-    experts=st.just(8),
+    lambda latent, **fields: MLP(experts=8, **latent, **fields),
+    st.just({}) | st.fixed_dictionaries({"latent_size": st.integers(1, 9), "latent_norm": switch}),
     experts_per_token=st.integers(1, 8),
     expert_intermediate_size=size,
-    latent_size=st.integers(0, 9),
-    latent_norm=switch,
     idle_experts=st.integers(0, 9),
 )
 layers = st.builds(
@@ -162,6 +161,7 @@ def test_flops_of_a_chunk_as_counted_by_torch():
         (AttentionLayer, {"heads": 4, "head_dim": 8, "compression": {"ratio": 4}}, "compression: given with tied_kv"),
         (AttentionLayer, {"heads": 4, "head_dim": 8, "value_dim": 4, "tied_kv": True}, "tied_kv: True given with"),
         (AttentionLayer, {"heads": 4, "head_dim": 8, "q_lora_rank": 2}, "q_lora_rank: 2 given without kv_lora_rank"),
+        (AttentionLayer, {"heads": 4, "head_dim": 8, "qk_norm_weights": "all"}, "qk_norm_weights: all given with qk"),
         (DecoderLayer, {"recurrent": {"kind": "lstm"}}, "recurrent: Input tag 'lstm'"),
         (
             DecoderLayer,
@@ -170,6 +170,13 @@ def test_flops_of_a_chunk_as_counted_by_torch():
         ),
         (DecoderLayer, {"mlp": {"intermediate_size": 4}, "dtypes": {"up": "fp5"}}, "dtype: 'fp5' is unknown"),
         (MLP, {"intermediate_size": 4, "latent_size": 2}, "latent_size: 2 given with experts = 0; allowed: 0"),
+        (
+            MLP,
+            {"intermediate_size": 4, "router_bias": True},
+            "router_bias: True given with experts = 0; allowed: False",
+        ),
+        (MLP, {**EXPERTS, "shared_gate": True}, "shared_gate: True given with shared_experts = 0; allowed: False"),
+        (MLP, {**EXPERTS, "latent_norm": True}, "latent_norm: True given with latent_size = 0; allowed: False"),
     ],
 )
 def test_parts_that_do_not_go_together(kind, fields, message):

@@ -371,7 +371,7 @@ attentions = st.builds(
         value_dim=value,
         **({reach: size} if reach else {}),
         **dict(zip(("sinks", "qkv_bias", "o_bias", "qk_norm", "rope"), flags, strict=True)),
-        qk_norm_weights=norm,
+        **({"qk_norm_weights": norm} if flags[3] else {}),
         **({} if rank is None else {"kv_lora_rank": rank, "rope_dim": dim, "q_lora_rank": size}),
     ),
     counts,
