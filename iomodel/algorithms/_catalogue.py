@@ -2392,7 +2392,16 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "written_in": {"forward": ("wrapped_edges",)},
         "residencies": {},
         "executions": {},
-        "kernels": (),
+        "kernels": (
+            {
+                "name": "vendor-blas",
+                "title": "GEMM of a vendor's library (cuBLAS, hipBLASLt), common tiles",
+                "cite": "CUTLASS 3.5, media/docs/efficient_gemm.md: tiles of powers of two, slices of 128 B, 2 to 4 stages, split-K",
+                "searched": {"splits": (1, 2, 4, 8, 16)},
+                "places": {},
+                "executions": {},
+            },
+        ),
     },
     "linear_transformer": {
         "module": "linear_transformer",

@@ -13,10 +13,13 @@ from collections.abc import Iterator
 from sympy import Expr, Integer, Max, Min, ceiling, floor
 
 from iomodel.nests.algorithm import Algorithm, Requirement
+from iomodel.nests.implementation import Implementation
 from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, MatMul, Statement, Store, Tensor, When
 from iomodel.nests.symbols import B_k, B_m, B_n, C_in, C_out, T, g, n_s, s
 
 ONE = Integer(1)
+SPLITS = (1, 2, 4, 8, 16)
+"""Parts of a sum that the kernels of libraries choose from [-]."""
 
 group = Axis("group", g)
 row = Axis("row", T)
@@ -121,4 +124,12 @@ ALGORITHM = Algorithm(
         ),
     ),
     classes=frozenset({"product"}),
+    implementations=(
+        Implementation(
+            "vendor-blas",
+            "GEMM of a vendor's library (cuBLAS, hipBLASLt), common tiles",
+            "CUTLASS 3.5, media/docs/efficient_gemm.md: tiles of powers of two, slices of 128 B, stages, split-K",
+            searched={"splits": SPLITS},
+        ),
+    ),
 )

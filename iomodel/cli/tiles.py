@@ -30,6 +30,7 @@ from iomodel.cli.signature import with_options
 from iomodel.common.display import group
 from iomodel.errors import InputError
 from iomodel.workloads.attention import as_attention
+from iomodel.workloads.call import Call
 from iomodel.workloads.varlen import as_call
 
 if TYPE_CHECKING:
@@ -72,9 +73,11 @@ def tiles(
         emit(timed_tiles(algorithm, arguments), json)
         return
     if form is None:
-        solution = solve(algorithm, values.workload(arguments, algorithm), **limits, **chosen)
+        call = values.workload(arguments, algorithm)
+        solution = solve(algorithm, call, **limits, **chosen)
         emit(solution, json)
-        if sys.stdout.isatty() and not json and solution.placed and solution.seconds and not limits.keys() - MAPPED:
+        mapped = isinstance(call, Call) and solution.placed and solution.seconds and not limits.keys() - MAPPED
+        if sys.stdout.isatty() and not json and mapped:
             emit(group(["", *timed_tiles(algorithm, arguments).map()]))
         return
     if form == "triton":
@@ -113,7 +116,8 @@ def check(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
 
     device = _device(arguments)
     sizes, chosen = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]), values.options(arguments, list_algorithms())
-    call, kernels = as_attention(values.workload(arguments, algorithm)), arguments["implementation"]
+    call: Any = values.workload(arguments, algorithm)
+    kernels = arguments["implementation"]
     emit(look(algorithm, call, device, sizes, kernels, **chosen), json)
 
 

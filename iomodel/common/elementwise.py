@@ -11,6 +11,9 @@ from numpy import ndarray
 
 from iomodel.common.floor_sum import floor_sum, floor_sums
 
+HELD = 2**62
+"""Numbers from here on are summed in Python's integers, not in those of 64 bits."""
+
 
 def larger(*values: Any) -> Any:
     """Return the largest of some values, element by element.
@@ -72,10 +75,21 @@ def floor_sum_of(n: Any, m: Any, a: Any, b: Any) -> Any:
 
     >>> floor_sum_of(4.0, 3, 2, 1), floor_sum_of(np.array([4.0, 1.0]), 3, 2, 1).tolist()
     (4.0, [4.0, 0.0])
+    >>> floor_sum_of(np.array([2.0, 1.0]), 3, 3e20, 0).tolist()
+    [1e+20, 0.0]
     """
     if ndarray not in map(type, (n, m, a, b)):
         return floor_sum(n, m, a, b)
-    return floor_sums(*(np.asarray(value).astype(np.int64) for value in (n, m, a, b))).astype(np.float64)
+    values = [np.asarray(value) for value in (n, m, a, b)]
+    if any(np.any(np.abs(value) >= HELD) for value in values):
+        return _floor_sums_of_big(*values)
+    return floor_sums(*(value.astype(np.int64) for value in values)).astype(np.float64)
+
+
+_floor_sums_of_big = np.vectorize(
+    lambda *values: float(floor_sum(*(int(value) for value in values))), otypes=[np.float64]
+)
+"""The same, in Python's integers."""
 
 
 def ratio(value: Any, by: Any) -> Any:

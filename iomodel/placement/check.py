@@ -19,6 +19,7 @@ from iomodel.nests.implementation import TEXTBOOK, Implementation
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Occupancy, Placement, placements
 from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.linear import Linear
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Check(Result):
     """
 
     algorithm: str
-    workload: Attention
+    workload: Attention | Linear
     device: str
     tiles: Mapping[str, int]
     residency: str
@@ -98,7 +99,7 @@ class Check(Result):
 
 def check(
     algorithm: AlgorithmLike,
-    workload: Attention,
+    workload: Attention | Linear,
     hardware: Hardware | str,
     tiles: Mapping[str, int],
     implementation: str | Implementation | None = None,
@@ -110,8 +111,8 @@ def check(
     ----------
     algorithm : str or Algorithm
         One of :func:`iomodel.list_algorithms` that has an implementation for the direction.
-    workload : Attention
-        The attention call, forward or backward.
+    workload : Attention or Linear
+        The attention call, forward or backward, or the linear layer.
     hardware : Hardware or str
         A device with shared memory, registers and matrix instructions on file.
     tiles : mapping of tile name to int
@@ -135,12 +136,17 @@ def check(
     >>> c.fits, c.slack["shared memory"], c.binding, c.blocks_per_sm
     (True, 101376, 'registers', 2)
     """
-    call, device = as_attention(workload), as_device(hardware)
+    call: Attention | Linear = workload if isinstance(workload, Linear) else as_attention(workload)
+    device = as_device(hardware)
     chosen = implementation_for(algorithm, call, device, implementation)
     launch_sizes = as_mapping("tiles", tiles, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
     bound = BoundCall.bind(algorithm, call, options)
     sizes = bound.sizes(launch_sizes)
-    if not chosen.residency:
+    if isinstance(call, Linear) and chosen != TEXTBOOK:
+        from iomodel.placement.check_layer import check_layer
+
+        return check_layer(algorithm, call, device, launch_sizes, sizes)
+    if isinstance(call, Linear) or not chosen.residency:
         return _textbook(algorithm, call, device, bound.at(sizes), implementation is None)
     launches = launches_at(bound, call, device, chosen, launch_sizes)
     return min((checked(*launch, algorithm, call, sizes) for launch in launches), key=excess)
@@ -158,7 +164,7 @@ def launches_at(
     return launches
 
 
-def _textbook(algorithm: AlgorithmLike, call: Attention, device: Hardware, cost: Cost, assumed: bool) -> Check:
+def _textbook(algorithm: AlgorithmLike, call: Attention | Linear, device: Hardware, cost: Cost, assumed: bool) -> Check:
     """Check tiles whose live data share one memory."""
     used, limit, per_sm = cost.footprint_bytes, device.sram_per_block, device.memory.sram.per_sm
     room = limit if per_sm is None else int(per_sm.value)

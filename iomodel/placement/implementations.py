@@ -6,6 +6,7 @@ from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.rates import has_rates
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import TEXTBOOK, Implementation
@@ -13,6 +14,7 @@ from iomodel.placement.implementation_file import is_file, read_implementation
 from iomodel.placement.placement import KernelKey, layouts_for
 from iomodel.placement.supported import runs_on
 from iomodel.workloads.attention import Attention, as_attention
+from iomodel.workloads.linear import Linear, as_linear
 from iomodel.workloads.workload import Workload
 
 
@@ -37,7 +39,7 @@ def implementation(algorithm: AlgorithmLike, name: str) -> Implementation:
 
 
 def list_implementations(
-    algorithm: AlgorithmLike, hardware: Hardware | str | None = None, workload: Attention | None = None
+    algorithm: AlgorithmLike, hardware: Hardware | str | None = None, workload: Attention | Linear | None = None
 ) -> list[str]:
     """List the implementations of an algorithm, in the order of preference.
 
@@ -47,7 +49,7 @@ def list_implementations(
         One of :func:`iomodel.list_algorithms`.
     hardware : Hardware or str, optional
         A device; only what it can run is listed.
-    workload : Attention, optional
+    workload : Attention or Linear, optional
         A call; only what supports its direction, dtype and widths is listed. By default a call of 128-wide rows in
         bf16.
 
@@ -62,13 +64,19 @@ def list_implementations(
     ['flash-attention-3', 'flash-attention-3-2024', 'textbook']
     >>> list_implementations("flash3", "b200")
     ['textbook']
+    >>> list_implementations("gemm", "b200")
+    ['vendor-blas', 'textbook']
     """
     declaration = find_algorithm(algorithm)
     if hardware is None:
         return [known.name for known in (*declaration.implementations, TEXTBOOK)]
     device = as_device(hardware)
-    call = Attention(q_len=1, head_dim=128) if workload is None else as_attention(workload)
-    return [*(known.name for known in _able(device, declaration, KernelKey.of(call))), TEXTBOOK.name]
+    call: Attention | Linear
+    if declaration.answers == "linear":
+        call = Linear(rows=1, in_features=128, out_features=128) if workload is None else as_linear(workload)
+    else:
+        call = Attention(q_len=1, head_dim=128) if workload is None else as_attention(workload)
+    return [*(known.name for known in _running(device, declaration, call)), TEXTBOOK.name]
 
 
 def refusal(
@@ -92,18 +100,28 @@ def implementations_for(
     declaration, longest = find_algorithm(algorithm), workload.longest
     chosen = _requested(declaration, requested)
     if chosen is None:
-        if not isinstance(longest, Attention):
-            return []
-        return list(_able(hardware, declaration, KernelKey.of(longest)))
-    if not chosen.residency:
+        return list(_running(hardware, declaration, longest))
+    if chosen == TEXTBOOK or (isinstance(longest, Attention) and not chosen.residency):
         return []
     if not isinstance(longest, Attention):
-        raise InputError(f"implementation: {chosen.name!r} given; allowed: 'textbook', for {declaration}")
+        running = _running(hardware, declaration, longest)
+        if chosen not in running:
+            others = ", ".join(repr(known.name) for known in (*running, TEXTBOOK))
+            raise InputError(f"implementation: {chosen.name!r} given; allowed: {others}, for {declaration}")
+        return [chosen]
     reason = refusal(declaration, longest, hardware, chosen)
     if reason is not None:
         others = ", ".join(list_implementations(declaration, hardware, longest))
         raise type(reason)(f"{reason}; implementations that run: {others}")
     return [chosen]
+
+
+def _running(hardware: Hardware, algorithm: Algorithm, call: Workload) -> tuple[Implementation, ...]:
+    """Return the implementations that run a call on a device, those of a linear layer if its products have a rate."""
+    if isinstance(call, Attention):
+        return _able(hardware, algorithm, KernelKey.of(call))
+    rated = isinstance(call, Linear) and has_rates(hardware, call.dtype)
+    return tuple(algorithm.implementations) if rated else ()
 
 
 @per_device
@@ -142,6 +160,8 @@ def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) 
     """State the reason for which the textbook's machine stands in for a device."""
     declaration, longest = find_algorithm(algorithm), workload.longest
     reason = f"{declaration} declares no kernel"
+    if declaration.implementations and isinstance(longest, Linear):
+        reason = f"no rate of products in {longest.dtype} on file"
     if declaration.implementations and isinstance(longest, Attention):
         kernels = [known for known in declaration.implementations if longest.direction in known.residency]
         reasons = (refusal(declaration, longest, hardware, known) for known in kernels)

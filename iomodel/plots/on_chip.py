@@ -91,7 +91,7 @@ def on_chip(
     axes.set(xlim=(0, 1), ylim=(len(bars) - 0.4, -0.5))
     axes.set_yticks(range(len(bars)), [bar.title for bar in bars], fontsize=9)
     axes.tick_params(length=0, labelbottom=False)
-    subtitle(axes, f"{words.call(check.workload)}; {check.residency}")
+    subtitle(axes, f"{words.call(workload)}; {check.residency}")
     return picture
 
 

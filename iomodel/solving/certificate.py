@@ -20,6 +20,7 @@ Binding = Literal[
     "registers",
     "threads",
     "tensor memory",
+    "accumulators",
     "MMA shape",
     "blocks per SM",
 ]

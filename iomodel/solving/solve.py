@@ -16,6 +16,7 @@ from iomodel.solving.solution import Solution
 from iomodel.solving.textbook import solve_textbook
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
+from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import VarlenAttention, as_call
 from iomodel.workloads.workload import Workload, as_workload
 
@@ -62,7 +63,8 @@ def solve(
         the call on the device. ``"textbook"`` is one memory for all live data of a block.
     objective : {"time", "traffic"}, optional
         The quantity minimised: the time, or the bytes that blocks request, with proof. The time by default, and the
-        traffic with the textbook's implementation or an `epsilon`.
+        traffic with the textbook's implementation or an `epsilon`. The traffic of a linear layer is minimised on the
+        textbook's machine alone; its time over the common tiles of libraries.
     sram_bytes, sram_elements : int, optional
         A bare budget in place of a device [B], [elements] (the papers' M).
     alignment : int, optional
@@ -95,6 +97,9 @@ def solve(
     >>> s = iomodel.solve("flash2", w, "a100-sxm4-80gb")
     >>> s.implementation, dict(s.tiles)
     ('flash-attention-2', {'block_q': 128, 'block_kv': 64, 'warps': 4, 'stages': 1})
+    >>> layer = iomodel.Linear(rows=4096, in_features=4096, out_features=4096)
+    >>> dict(iomodel.solve("gemm", layer, "h100-sxm5").tiles)
+    {'block_m': 128, 'block_n': 256, 'block_k': 64, 'warps': 8, 'stages': 4}
     >>> w = iomodel.Attention(q_len=4096, head_dim=64)
     >>> s = iomodel.solve("flash2", w, sram_elements=51200, lse=False)
     >>> dict(s.tiles), s.cost.hbm_elements, s.certificate.binding
@@ -111,6 +116,12 @@ def solve(
     device = None if hardware is None else as_device(hardware)
     call = as_call(workload) if isinstance(workload, Call) else as_workload(workload)
     kernels = [] if device is None else implementations_for(algorithm, call, device, implementation)
+    if isinstance(call, Linear) and (objective == "traffic" or epsilon or min_block_kv is not None):
+        if implementation is not None and kernels:
+            raise InputError(
+                f"implementation: {kernels[0].name!r} given for least traffic; allowed: 'textbook', or by time"
+            )
+        kernels, implementation = [], TEXTBOOK
     if kernels and (bare or alignment is not None):
         raise InputError("implementation: given with sram_bytes, sram_elements or alignment; allowed: with hardware")
     if objective == "time" and (epsilon or not kernels):
@@ -123,6 +134,10 @@ def solve(
     failure: InfeasibleError | None = None
     for chosen in kernels:
         assert device is not None
+        if isinstance(call, Linear):
+            from iomodel.solving.fastest_layer import solve_layer
+
+            return solve_layer(algorithm, call, device, chosen, min_blocks_per_sm, options, top=as_integer("top", top))
         assert isinstance(call, Attention | VarlenAttention)
         arguments = (algorithm, call, device, chosen, min_block_kv, min_blocks_per_sm)
         try:

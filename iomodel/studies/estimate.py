@@ -23,7 +23,7 @@ from iomodel.nests.alphabet import (
     LAUNCH_NAMES,
 )
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.implementations import implementation_for
+from iomodel.placement.implementations import implementation_for, implementations_for, list_implementations
 from iomodel.solving.default_tiles import best_choice, fastest_tiles
 from iomodel.timing.clock import Clock, TimedLaunch, clock_for
 from iomodel.timing.kernel_time import KernelTime
@@ -92,7 +92,11 @@ def estimate(
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
     known = rates(device, as_workload(workload).dtype)
     if not isinstance(workload, Call):
-        if implementation is not None:
+        if isinstance(workload, Linear) and implementation is not None:
+            if not implementations_for(algorithm, workload, device, implementation):
+                allowed = ", ".join(list_implementations(algorithm, device, workload)[:-1]) or "none"
+                raise InputError(f"implementation: 'textbook' given; allowed: {allowed}, for a time of a linear layer")
+        elif implementation is not None:
             raise InputError(
                 f"implementation: {shown(implementation)} given; allowed: none, with a {workload.operation} workload"
             )
@@ -159,13 +163,15 @@ def _of_layer(
     sizes: dict[str, int] = {} if tiles is None else bound.sizes(tile_mapping)
     if isinstance(workload, Linear):
         parts = options.get("splits") if tiles is None else bound.options["splits"]
-        kernels, tile = clock.fastest((workload,), None if tiles is None else sizes, parts, algorithm)
+        launch = {name: as_integer(name, tile_mapping[name]) for name in LAUNCH_NAMES & tile_mapping.keys()}
+        kernels, tile = clock.fastest((workload,), None if tiles is None else {**sizes, **launch}, parts, algorithm)
         sizes = dict(tile.sizes)
         bound = BoundCall.bind(algorithm, workload, {**options, "splits": sizes.pop("splits")})
     else:
         timer = clock_for(algorithm, workload, device, bound.options, parameters, known)
         kernels = list(timer.fastest(sizes, {}).kernels)
-    timed = [TimedLaunch(sizes, tuple(kernels))]
+    launch = tile.launch if isinstance(workload, Linear) else {}
+    timed = [TimedLaunch({**sizes, **launch}, tuple(kernels))]
     return assembled(algorithm, workload, device, bound.cost(sizes), timed, known, parameters, sizes)
 
 

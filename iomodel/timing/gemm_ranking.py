@@ -14,7 +14,8 @@ from iomodel.counting.kinds import kind_of
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates
 from iomodel.nests.execution import PIPELINED
-from iomodel.timing.gemm_tiles import Tile, layout, wave_trips
+from iomodel.placement.gemm_tiles import Tile
+from iomodel.timing.gemm_waves import layout, wave_trips
 from iomodel.timing.kernel_time import Launched, elapsed
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.parameters import Parameters

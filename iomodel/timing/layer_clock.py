@@ -19,8 +19,9 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InfeasibleError
 from iomodel.nests.execution import PIPELINED
+from iomodel.placement.gemm_tiles import Tile, candidates, fitting
 from iomodel.timing.gemm_ranking import ROWS, rank, streamed
-from iomodel.timing.gemm_tiles import Tile, candidates, fitting, layout, wave_trips
+from iomodel.timing.gemm_waves import layout, wave_trips
 from iomodel.timing.kernel_time import KernelTime, Launched, elapsed, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import added
@@ -98,26 +99,13 @@ class LayerClock:
         `splits` is tried in several sizes where it is not given.
         """
         first = layers[0]
-        known = rates(self.device, first.dtype if products is None else products)
-        free = replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * _share(known)))
+        known, free = self._rates(first, products)
         if tiles is not None:
             competing = list(fitting(self.device, first, {**tiles, "splits": splits or 1}))
         elif len(layers) == 1 and splits is None and name == "gemm" and first.rows <= MOST_ROWS:
             competing = list(self._ranked(first, known, free, products))
         else:
             competing = list(candidates(self.device, layers, known.units, splits))
-
-        def work_of(tile: Tile) -> tuple[list[KernelWork], Launched]:
-            launched = Launched(layout(self.device, tile, first), tile.blocks_per_sm)
-            return list(self._demands(name, layers, tile, known)), launched
-
-        def seconds_of(tile: Tile) -> float:
-            work, launched = work_of(tile)
-            times = [
-                elapsed(demand, None, False, free, PIPELINED, launched, self.parameters).seconds for demand in work
-            ]
-            return float(max(times[0], self._floor(layers, tile, known, products)) + sum(times[1:]))
-
         if not competing:
             limit = self.device.sram_per_block
             wanted = "no tile of a linear layer" if tiles is None else f"no block of {dict(tiles)}"
@@ -126,13 +114,50 @@ class LayerClock:
                 least=limit + 1,
                 unit="B",
             )
-        tile = competing[0] if len(competing) == 1 else min(competing, key=seconds_of)
-        work, launched = work_of(tile)
+        tile = competing[0]
+        if len(competing) > 1:
+            tile = min(competing, key=lambda tile: self._seconds(layers, tile, name, products))
+        work, launched = self._work(layers, tile, name, known)
         kernels = [self._timed(demand, free, launched) for demand in work]
         floor = self._floor(layers, tile, known, products)
         if kernels[0].seconds < floor:
             kernels[0] = replace(kernels[0], seconds=floor)
         return kernels, tile
+
+    def ranking(
+        self, layer: Linear, splits: int | None = None, name: AlgorithmLike = "gemm"
+    ) -> list[tuple[float, Tile]]:
+        """Time every common tile of a layer that fits [s], the fastest first; the first is that of :meth:`fastest`."""
+        known, free = self._rates(layer, None)
+        tiles = list(candidates(self.device, (layer,), known.units, splits))
+        if tiles and splits is None and name == "gemm" and layer.rows <= MOST_ROWS:
+            first, others = rank(self.device, [(layer, tile) for tile in tiles], known, free, self.parameters)
+            times = [
+                max(time, self._floor((layer,), tile, known, None)) + rest
+                for tile, time, rest in zip(tiles, first, others, strict=True)
+            ]
+        else:
+            times = [self._seconds((layer,), tile, name, None) for tile in tiles]
+        return sorted(zip(times, tiles, strict=True), key=lambda timed: timed[0])
+
+    def _rates(self, layer: Linear, products: str | None) -> tuple[Rates, Rates]:
+        """Return the rates of the device, and those without the limits of a benchmark."""
+        known = rates(self.device, layer.dtype if products is None else products)
+        share = known.warp_matrix / known.matrix if known.matrix else 1.0
+        return known, replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * share))
+
+    def _work(
+        self, layers: tuple[Linear, ...], tile: Tile, name: AlgorithmLike, known: Rates
+    ) -> tuple[list[KernelWork], Launched]:
+        launched = Launched(layout(self.device, tile, layers[0]), tile.blocks_per_sm)
+        return list(self._demands(name, layers, tile, known)), launched
+
+    def _seconds(self, layers: tuple[Linear, ...], tile: Tile, name: AlgorithmLike, products: str | None) -> float:
+        """Time a tile [s]."""
+        known, free = self._rates(layers[0], products)
+        work, launched = self._work(layers, tile, name, known)
+        times = [elapsed(demand, None, False, free, PIPELINED, launched, self.parameters).seconds for demand in work]
+        return float(max(times[0], self._floor(layers, tile, known, products)) + sum(times[1:]))
 
     def _ranked(self, layer: Linear, known: Rates, free: Rates, products: str | None) -> tuple[Tile, ...]:
         """Return the fastest tile of a layer, if one fits; rank those of other numbers of rows along with it."""
@@ -181,10 +206,6 @@ class LayerClock:
             work_by_layer.append([_streamed(demand, layer, tile, known.l2_capacity, at_once) for demand in work])
         for parts in zip(*work_by_layer, strict=True):
             yield parts[0] if len(parts) == 1 else added(parts)
-
-
-def _share(known: Rates) -> float:
-    return known.warp_matrix / known.matrix if known.matrix else 1.0
 
 
 def _streamed(demand: KernelWork, layer: Linear, tile: Tile, capacity: int | None, at_once: int | None) -> KernelWork:

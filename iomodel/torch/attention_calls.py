@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
+from iomodel.common.validation import finite
 from iomodel.errors import InputError, shown, shown_name
 from iomodel.torch.operator_call import TYPES, OperatorCall
 from iomodel.workloads.attention import Attention
@@ -90,11 +91,9 @@ def _dense(call: OperatorCall, shape: dict[str, Any]) -> tuple[Attention, int]:
     if call.arguments.get("is_causal"):
         mask = "causal" if shape["q_len"] == shape["kv_len"] else Window(right=0, align="top-left")
     tensor = call.inputs.get("attn_mask", call.inputs.get("attn_bias"))
-    workload = Attention(
-        **shape,
-        mask=mask,
-        bias=tensor is not None,
-        dropout=float(call.arguments.get("dropout_p") or 0),
-    )
+    dropped = call.arguments.get("dropout_p") or 0
+    if not finite(dropped):
+        raise InputError(f"arguments.dropout_p: {shown(dropped)} given; allowed: a probability from 0 to below 1")
+    workload = Attention(**shape, mask=mask, bias=tensor is not None, dropout=float(dropped))
     # The bias of a workload has the workload's type; a tensor of booleans is narrower.
     return workload, 0 if tensor is None else tensor.element_bytes

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
-from iomodel.errors import InputError
+from iomodel.errors import InputError, shown
 from iomodel.workloads.call import ELEMENT_SIZE, DType
 from iomodel.workloads.dtypes import WEIGHT_SIZE
 from iomodel.workloads.workload import Shape, one_of
@@ -132,3 +132,10 @@ class Linear(Shape):
             "out_element_size": ELEMENT_SIZE[self.out_dtype],
         }
         return FrozenDict({**shape, **sizes})
+
+
+def as_linear(workload: object) -> Linear:
+    """Validate a Linear, or raise InputError."""
+    if not isinstance(workload, Linear):
+        raise InputError(f"workload: {shown(workload)} given; allowed: an iomodel.Linear")
+    return workload

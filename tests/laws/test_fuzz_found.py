@@ -337,3 +337,21 @@ def test_pages_of_one_token_are_planned_soon() -> None:
     found = iomodel.plan("gpt-oss-20b", "tpu-v5e", prompt=65, output=16, batch=4, overhead_bytes=10**9, page_size=1)
     assert found.tpot > 0
     assert time.process_time() - started < 10
+
+
+def test_counts_of_heads_beyond_64_bits_are_timed() -> None:
+    w = iomodel.Attention(q_len=64, kv_len=65, head_dim=64, heads=10**18, kv_heads=2, mask="causal", batch=2)
+    solution = iomodel.solve("flash3", w, "a100-sxm4-80gb", packed=True)
+    assert solution.seconds == iomodel.estimate("flash3", w, "a100-sxm4-80gb", solution.tiles, packed=True).seconds
+    assert len(iomodel.tile_times("flash3", w, "h100-sxm5", packed=True).seconds) > 0
+
+
+def test_a_probability_of_a_stored_call_is_a_number() -> None:
+    rows = iomodel.torch.TensorArgument((2, 4, 48, 16), "bfloat16", 2)
+    call = iomodel.torch.OperatorCall(
+        "aten._scaled_dot_product_flash_attention_for_cpu",
+        {"query": rows, "key": rows, "value": rows},
+        (rows,),
+        arguments={"dropout_p": "é" * 100},
+    )
+    assert "arguments.dropout_p: 'é" in refused(lambda: iomodel.torch.traffic([call], "h100-sxm5"))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel.devices.device import from_data, hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
-from iomodel.timing.gemm_tiles import Tile, wave_trips
+from iomodel.placement.gemm_tiles import Tile
+from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
@@ -72,10 +73,10 @@ def test_groups_of_different_rows_share_a_launch() -> None:
 
 def test_a_wave_of_blocks_shares_its_operands() -> None:
     layer = Linear(rows=1024, in_features=10**6, out_features=1024)  # neither operand fits the L2
-    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 64, 10**6) == (1, 1)
-    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 16, 10**6) == (2, 2)
-    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 1, 10**6) == (8, 8)
-    assert wave_trips(layer, Tile(128, 128, 64, 1, 1), 1, 10**12) == (1, 1)
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1, 8, 4), 64, 10**6) == (1, 1)
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1, 8, 4), 16, 10**6) == (2, 2)
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1, 8, 4), 1, 10**6) == (8, 8)
+    assert wave_trips(layer, Tile(128, 128, 64, 1, 1, 8, 4), 1, 10**12) == (1, 1)
 
 
 def test_a_device_without_a_peak_is_refused() -> None:

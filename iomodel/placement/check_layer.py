@@ -1,0 +1,45 @@
+"""Check of a tile of a linear layer on a device, by the resources of the common tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_integer
+from iomodel.devices.device import Hardware
+from iomodel.nests.alphabet import LAUNCH_NAMES
+from iomodel.placement.check import Check, Resource
+from iomodel.placement.gemm_tiles import Room, room, warps_of
+from iomodel.workloads.linear import Linear
+
+
+def check_layer(
+    algorithm: AlgorithmLike, layer: Linear, device: Hardware, tiles: Mapping[str, int], sizes: Mapping[str, int]
+) -> Check:
+    """Check a tile with the warps and stages given, by default those that libraries take for the tile."""
+    launch = {name: as_integer(name, tiles[name]) for name in tiles if name in LAUNCH_NAMES}
+    found = room(device, layer, sizes, launch.get("stages"))
+    resources = resources_of(found)
+    shares = {name: resource.slack / max(1, resource.limit) for name, resource in resources.items()}
+    warps = launch.get("warps", warps_of(sizes["block_m"], sizes["block_n"]))
+    return Check(
+        name_of(algorithm),
+        layer,
+        device.name,
+        FrozenDict({**sizes, "warps": warps, "stages": found.stages}),
+        f"sums in {found.place or 'shared memory'}, {found.stages} buffers of a slice of either operand",
+        not found.over,
+        FrozenDict(resources),
+        min(shares, key=shares.__getitem__),
+        found.blocks,
+        found.limited_by,
+    )
+
+
+def resources_of(found: Room) -> dict[str, Resource]:
+    """Return the use and limit of each resource."""
+    resources = {"shared memory": Resource(found.shared, found.shared_limit, "B")}
+    if found.place:
+        resources[found.place] = Resource(found.sums, found.sums_limit, "B")
+    return resources

@@ -1,0 +1,174 @@
+"""Common tiles of linear layers: those that fit a device, with their resources and occupancy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from iomodel.algorithms import algorithm
+from iomodel.devices.device import Hardware
+from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
+
+ROWS = (16, 32, 64, 128, 256)
+COLUMNS = (64, 128, 256)
+LARGE = (512, 1024, 2048)
+"""Larger sizes, for on-chip memories far larger than that of an SM."""
+SLICE = 128
+"""Width of a slice of X: a line of swizzled shared memory [B]."""
+STAGES = (4, 3, 2)
+SPARE = 1.5
+"""Ratio of a block's registers to those of its sums, for addresses and fragments [-]."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile of the output with its slices, its launch, and the number of blocks per SM."""
+
+    block_m: int
+    block_n: int
+    block_k: int
+    splits: int
+    blocks_per_sm: int
+    warps: int
+    stages: int
+
+    @cached_property
+    def sizes(self) -> tuple[tuple[str, int], ...]:
+        """Tiles by name."""
+        names = ("block_m", "block_n", "block_k", "splits")
+        return tuple((name, getattr(self, name)) for name in names)
+
+    @property
+    def launch(self) -> dict[str, int]:
+        """Warps and stages of a block."""
+        return {"warps": self.warps, "stages": self.stages}
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a block of a tile takes of an SM.
+
+    Attributes
+    ----------
+    stages : int
+        Buffers of a slice of either operand [-].
+    shared, shared_limit : int
+        Memory of the buffers, and of the sums where these have no place of their own [B].
+    sums, sums_limit : int
+        Memory of the sums, and what an SM has for them: accumulators, or registers [B].
+    place : {"accumulators", "registers", ""}
+        Where the sums lie; empty for the memory of the buffers.
+    limits : mapping of str to int
+        Blocks per SM by each resource [-].
+    """
+
+    stages: int
+    shared: int
+    shared_limit: int
+    sums: int
+    sums_limit: int
+    place: str
+    limits: Mapping[str, int]
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks per SM, 0 if the tile does not fit."""
+        return 0 if self.over else min(self.limits.values())
+
+    @property
+    def limited_by(self) -> str:
+        """Name the resource that limits the blocks per SM."""
+        return min(self.limits, key=self.limits.__getitem__)
+
+    @property
+    def over(self) -> dict[str, int]:
+        """The resources that a block exceeds, each with the excess [B]."""
+        excess = {"shared memory": self.shared - self.shared_limit}
+        if self.place:
+            excess[self.place] = self.sums - self.sums_limit
+        return {name: amount for name, amount in excess.items() if amount > 0}
+
+
+def room(device: Hardware, layer: Linear, sizes: Mapping[str, int], stages: int | None = None) -> Room:
+    """Count the resources of a block of a tile, with as many stages as fit if their number is not given."""
+    block_m, block_n, block_k = (sizes[name] for name in ("block_m", "block_n", "block_k"))
+    weights = 2 if layer.gated else 1
+    stage = block_m * block_k * ELEMENT_SIZE[layer.dtype]
+    stage += weights * -(-block_k * block_n * WEIGHT_QUARTERS[layer.weight_dtype] // 32)
+    sums, place, amount, extra = 4 * weights * block_m * block_n, "", 0, 0
+    accumulator, registers = device.memory.accumulator.per_sm, device.limits.registers_per_sm
+    if accumulator is not None:
+        place, amount = "accumulators", int(accumulator.value)
+    elif registers is not None:
+        place, amount = "registers", int(4 * registers.value / SPARE)
+    else:
+        extra = sums
+    limit, per_sm = device.sram_per_block, device.memory.sram.per_sm
+    fewest = STAGES[-1] if stages is None else stages
+    count = next((each for each in STAGES if each * stage + extra <= limit), fewest) if stages is None else stages
+    shared = count * stage + extra
+    limits = {"blocks": 32 if device.limits.blocks_per_sm is None else int(device.limits.blocks_per_sm.value)}
+    if place:
+        limits[place] = amount // sums
+    limits["shared memory"] = (limit if per_sm is None else int(per_sm.value)) // shared
+    return Room(count, shared, limit, sums, amount, place, limits)
+
+
+def on_chip(device: Hardware) -> int:
+    """Return the most bytes that one block holds in shared memory, registers and accumulators [B]."""
+    registers, accumulator = device.limits.registers_per_sm, device.memory.accumulator.per_sm
+    file = 0 if registers is None else 4 * int(registers.value)
+    return device.sram_per_block + file + (0 if accumulator is None else int(accumulator.value))
+
+
+def warps_of(block_m: int, block_n: int) -> int:
+    """Return the usual number of warps of a tile."""
+    return max(1, min(8, block_m * block_n // 4096))
+
+
+def fitting(device: Hardware, layer: Linear, sizes: Mapping[str, int]) -> Iterator[Tile]:
+    """Yield the tile of these sizes, with `warps` and `stages` if given, if a block of it fits."""
+    found = room(device, layer, sizes, sizes.get("stages"))
+    if found.blocks:
+        warps = sizes.get("warps") or warps_of(sizes["block_m"], sizes["block_n"])
+        plain = {name: sizes[name] for name in ("block_m", "block_n", "block_k", "splits")}
+        yield Tile(**plain, blocks_per_sm=found.blocks, warps=warps, stages=found.stages)
+
+
+def candidates(
+    device: Hardware, layers: Sequence[Linear], units: int | None, splits: int | None = None
+) -> Iterator[Tile]:
+    """Yield tiles that fit: heights near the number of rows, common widths, split sums if there are few blocks."""
+    first = layers[0]
+    most_rows = max(layer.rows for layer in layers)
+    slices = max(16, SLICE // ELEMENT_SIZE[first.dtype])
+    if first.scale_block is not None and first.scale_block < first.in_features:
+        slices = next(size for size in range(min(slices, first.scale_block), 0, -1) if not first.scale_block % size)
+    large = LARGE if device.sram_per_block > 1 << 20 else ()
+    enough = next((size for size in (*ROWS, *large) if size >= most_rows), 1 << 30)
+    for block_m in (*ROWS, *large):
+        if block_m > enough:
+            break
+        if 4 * block_m < min(enough, 128):
+            continue
+        for block_n in (*COLUMNS, *large):
+            sizes = {"block_m": block_m, "block_n": block_n, "block_k": slices}
+            found = room(device, first, sizes)
+            if not found.blocks:
+                continue
+            tiles = sum(
+                layer.groups * -(-layer.rows // block_m) * -(-layer.out_features // block_n) for layer in layers
+            )
+            for parts in _splits(first, slices, tiles, units) if splits is None else (splits,):
+                warps = warps_of(block_m, block_n)
+                yield Tile(block_m, block_n, slices, parts, found.blocks, warps, found.stages)
+
+
+def _splits(layer: Linear, slices: int, tiles: int, units: int | None) -> Iterator[int]:
+    unit = slices if layer.scale_block is None else max(slices, layer.scale_block)
+    most = -(-layer.in_features // unit)
+    for splits in algorithm("gemm").implementations[0].searched["splits"]:
+        if splits == 1 or (units is not None and splits <= most and tiles * splits <= 2 * units):
+            yield splits

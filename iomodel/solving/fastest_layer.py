@@ -1,0 +1,140 @@
+"""Tiles of least time of a linear layer on a device, among the common tiles of libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from iomodel.algorithms import AlgorithmLike, name_of
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_integer
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.bounds import compulsory, largest_bounds
+from iomodel.counting.cost import Cost
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import rates
+from iomodel.errors import InfeasibleError
+from iomodel.nests.implementation import Implementation
+from iomodel.placement.budget import Budget
+from iomodel.placement.check_layer import check_layer
+from iomodel.placement.gemm_tiles import Tile, on_chip, room
+from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
+from iomodel.solving.solution import Solution
+from iomodel.timing.kernel_time import KernelTime
+from iomodel.timing.layer_clock import layer_clock
+from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.timing.totals import dram_interval, seconds_of
+from iomodel.workloads.linear import Linear
+
+GROWN = ("block_m", "block_n")
+"""Tiles of which a larger one saves requests."""
+
+
+@dataclass(frozen=True)
+class LayerCandidate:
+    """A tile of a layer with the kernels that run it and its exact cost."""
+
+    tile: Tile
+    kernels: tuple[KernelTime, ...]
+    cost: Cost
+    parameters: Parameters
+
+    @property
+    def seconds(self) -> float:
+        """Time of the layer [s]."""
+        return seconds_of(self.kernels, self.parameters)
+
+    @property
+    def runner_up(self) -> RunnerUp:
+        """The tile with its launch, splits, traffic and time."""
+        tiles = {**dict(self.tile.sizes), **self.tile.launch}
+        return RunnerUp(FrozenDict(tiles), self.cost.hbm_bytes, self.seconds)
+
+
+def solve_layer(
+    algorithm: AlgorithmLike,
+    layer: Linear,
+    device: Hardware,
+    implementation: Implementation,
+    min_blocks_per_sm: int,
+    options: Mapping[str, Any],
+    parameters: Parameters = DEFAULT,
+    top: int = 1,
+) -> Solution:
+    """Solve for the least time of a linear layer, as :func:`iomodel.solve` with ``objective="time"``."""
+    given = BoundCall.bind(algorithm, layer, options).options["splits"] if "splits" in options else None
+    clock, least = layer_clock(device, parameters), as_integer("min_blocks_per_sm", min_blocks_per_sm)
+    ranked = clock.ranking(layer, given, algorithm)
+    tiles = [tile for _, tile in ranked if tile.blocks_per_sm >= least]
+    if not tiles:
+        raise InfeasibleError(
+            f"{algorithm}: no common tile of a linear layer has {least} blocks per SM on {device.name}",
+            least=device.sram_per_block + 1,
+            unit="B",
+        )
+
+    def candidate(tile: Tile) -> LayerCandidate:
+        sizes = dict(tile.sizes)
+        splits = sizes.pop("splits")
+        kernels, _ = clock.fastest((layer,), {**sizes, **tile.launch}, splits, algorithm)
+        cost = BoundCall.bind(algorithm, layer, {**options, "splits": splits}).cost(sizes)
+        return LayerCandidate(tile, tuple(kernels), cost, parameters)
+
+    found = [candidate(tile) for tile in tiles]
+    best = found[0]
+    slower = next((each for each in found if each.seconds > best.seconds), None)
+    fewest = min(found, key=lambda each: each.cost.hbm_bytes)
+    memory = on_chip(device)
+    lower, any_schedule = largest_bounds(algorithm, layer, sram_bytes=memory)
+    placed = check_layer(algorithm, layer, device, best.tile.launch, best.cost.tiles)
+    certificate = Certificate(
+        binding=_binding(device, layer, best.tile),
+        next_step=_next_step(device, layer, best.tile),
+        runner_up=None if slower is None else slower.runner_up,
+        least_hbm_bytes=fewest.cost.hbm_bytes,
+        lower_bound=lower,
+        ratio=best.cost.hbm_bytes / lower.bytes,
+        examined=len(found),
+        any_schedule=any_schedule,
+        memory=memory,
+        least_traffic=fewest.runner_up,
+    )
+    distinct, capacity = compulsory(algorithm, layer).bytes, rates(device, layer.dtype).l2_capacity
+    return Solution(
+        name_of(algorithm), placed.tiles, best.cost, certificate,
+        Budget(device.sram_per_block, "B", device.name, best.tile.block_k), 0.0,
+        certificate.binding == "extent", placed, implementation.name,
+        seconds=best.seconds,
+        dram_bytes=dram_interval(best.kernels, distinct, best.cost.hbm_bytes, capacity),
+        searched=() if given is not None else ("splits",),
+        ranked=tuple(each.runner_up for each in found[:top]) if top > 1 else (),
+    )  # fmt: skip
+
+
+def _binding(device: Hardware, layer: Linear, tile: Tile) -> Binding:
+    """Name the limit on the growth of a tile: the resource that a tile of twice the size exceeds."""
+    sizes = dict(tile.sizes)
+    growable = [
+        name for name, extent in zip(GROWN, (layer.rows, layer.out_features), strict=True) if sizes[name] < extent
+    ]
+    if not growable:
+        return "extent"
+    for name in growable:
+        for resource in room(device, layer, {**sizes, name: 2 * sizes[name]}).over:
+            return resource  # type: ignore[return-value]
+    return "time"
+
+
+def _next_step(device: Hardware, layer: Linear, tile: Tile) -> NextStep:
+    """Find the nearest larger tile, by doubling one of its sizes, that exceeds a resource."""
+    sizes = dict(tile.sizes)
+    for factor in (2**power for power in count(1)):
+        for name in GROWN:
+            larger = {**sizes, name: factor * sizes[name]}
+            found = room(device, layer, larger)
+            for resource, excess in found.over.items():
+                used = found.shared if resource == "shared memory" else found.sums
+                return NextStep(name, larger[name], used, excess, resource, "B")
+    raise AssertionError  # a large tile exceeds every memory
