@@ -137,9 +137,9 @@ def most_kv(ask: BoundCall, alignment: int) -> int | None:
     splits, longest = int(ask.options.get("splits", 1)), ask.workload.longest
     if splits == 1 or not isinstance(longest, Attention):
         return None
-    kv_len = longest.kv_len
-    most = (kv_len - 1) // (splits - 1)
+    keys = int(ask.options.get("top_k", longest.kv_len))  # where keys are selected, their places are split
+    most = (keys - 1) // (splits - 1)
     if most < alignment:
-        tiles = -(-kv_len // alignment)
-        raise InputError(f"splits: {splits} given; allowed: up to {tiles}, the tiles of {alignment} keys in {kv_len}")
+        tiles = -(-keys // alignment)
+        raise InputError(f"splits: {splits} given; allowed: up to {tiles}, the tiles of {alignment} keys in {keys}")
     return most

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sympy import Integer, ceiling, limit, oo
 
@@ -272,3 +272,27 @@ def test_an_answer_asks_again(name: str) -> None:
     assert iomodel.diagnose(name, w, "h100-sxm5", 1e-3, tiles=solved.tiles, **options).to_dict()
     found = iomodel.estimate(name, w, "h100-sxm5", **options)
     assert found.seconds <= iomodel.estimate(name, w, "h100-sxm5", solved.tiles, **options).seconds
+
+
+@given(chosen=st.integers(2, 40), splits=st.integers(2, 6), budget=st.integers(250, 600))
+@example(chosen=36, splits=2, budget=534)  # a tile of all chosen keys, which left a split without any
+def test_every_split_of_the_chosen_keys_has_a_tile(chosen: int, splits: int, budget: int) -> None:
+    shape: Any = {"heads": 3, "kv_heads": 1, "head_dim": 5, "q_len": 5, "kv_len": 41, "dtype": "fp32", "latent": True}
+    options = {"top_k": chosen, "splits": splits, "index_heads": 3, "index_queries": 2, "index_dim": 3}
+    w = iomodel.Attention(**shape)
+    if -(-chosen // 4) < splits:
+        with pytest.raises(iomodel.InputError, match=f"splits: {splits} given; allowed: up to "):
+            iomodel.solve("dsa", w, sram_elements=budget, alignment=4, **options)
+        return
+    found = iomodel.solve("dsa", w, sram_elements=budget, alignment=4, **options)
+    assert -(-chosen // found.tiles["block_kv"]) >= splits
+    many = iomodel.solve_many("dsa", sram_elements=[budget, budget], alignment=4, **shape, **options)
+    assert {name: int(sizes[1]) for name, sizes in many.tiles.items()} == found.tiles
+    least = None
+    for block_kv, block_q in product(range(4, 44, 4), (4, 8)):
+        if -(-chosen // block_kv) >= splits:
+            tiles = {**found.tiles, "block_kv": block_kv, "block_q": block_q}
+            cost = iomodel.cost("dsa", w, tiles, **options)
+            if cost.footprint_elements <= budget:
+                least = min(cost.hbm_bytes, least or cost.hbm_bytes)
+    assert found.cost.hbm_bytes == least

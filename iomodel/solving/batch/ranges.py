@@ -84,7 +84,7 @@ def _rows(columns: Columns, axis: CutAxis) -> Values:
 
 def _most_kv(batch: Batch, columns: Columns, where: Any) -> Any:
     """Compute the largest key tile that leaves at least one tile per split; 0 for a single split."""
-    splits, keys, step = columns.get("splits", 1), columns["kv_len"], columns["alignment"]
+    splits, keys, step = columns.get("splits", 1), columns.get("top_k", columns["kv_len"]), columns["alignment"]
     if np.all(splits == 1):
         return None
     most = np.where(splits > 1, (keys - 1) // np.maximum(splits - 1, 1), 0)
