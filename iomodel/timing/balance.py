@@ -81,7 +81,7 @@ class Spread:
     @cached_property
     def shares(self) -> int:
         """Visits that share the work [-]; an outer tile without any still moves its rows, and counts as one."""
-        return sum(larger(1, visits) * many for visits, many in self.runs)
+        return sum((visits or 1 if type(visits) is int else larger(1, visits)) * many for visits, many in self.runs)
 
     @cached_property
     def blocks(self) -> int:
@@ -160,7 +160,9 @@ class Grid:
         alone = visits * visit
         end: Any = np.inf
         taken = alone * shares[0]
-        for many in range(1, len(shares) + 1):
+        at_most = smaller(most, deep[-1])
+        deepest = int(at_most.max() if isinstance(at_most, np.ndarray) else at_most)
+        for many in range(1, max(1, min(len(shares), deepest)) + 1):
             if many > 1:
                 taken = np.where(deep >= many, alone * shares[many - 1], taken)
             forced = ((taken + block) * deep).max(axis=0)
@@ -170,7 +172,7 @@ class Grid:
                 waits = tiles.blocks * self.copies > self.units * many
                 if anywhere(waits):
                     low = pick(waits, self._in_order(many, visit, block, shares, low), low)
-            end = pick((many == 1) | (many <= smaller(most, deep[-1])), smaller(end, low), end)
+            end = pick((many == 1) | (many <= at_most), smaller(end, low), end)
         if self.parts and order == "grid":
             end = smaller(end, self._in_turn(visit, block, shares, most, end))
         return end if np.ndim(end) else float(end)

@@ -355,3 +355,10 @@ def test_a_probability_of_a_stored_call_is_a_number() -> None:
         arguments={"dropout_p": "é" * 100},
     )
     assert "arguments.dropout_p: 'é" in refused(lambda: iomodel.torch.traffic([call], "h100-sxm5"))
+
+
+def test_tiles_of_a_long_and_a_short_sequence_are_searched_soon() -> None:
+    w = iomodel.VarlenAttention(q_lens=[10**9, 2], head_dim=64, heads=4, mask="causal")
+    started = time.process_time()
+    assert iomodel.solve("split_kv", w, "h200-sxm").seconds > 0
+    assert time.process_time() - started < 8
