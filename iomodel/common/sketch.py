@@ -51,11 +51,19 @@ def bars(rows: Sequence[Bar], *, each: bool = False) -> str:
 
 
 def cells(
-    colours: Sequence[Sequence[str | None]], marks: Mapping[tuple[int, int], str], rows: Sequence[str], title: str
+    colours: Sequence[Sequence[str | None]],
+    marks: Mapping[tuple[int, int], str],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    titles: tuple[str, str],
+    legend: str,
 ) -> str:
-    """Draw a map of coloured cells, the last row at the top, with letters on the marked ones; None is left blank."""
+    """Draw a map of coloured cells, the last row at the top, with letters on the marked ones; None is left blank.
+
+    `titles` name the rows and the columns, of which the first and the last are labelled; the legend stands below.
+    """
     side, margin = 11, 60
-    lines = [_text(margin - 6, -4, title, "end")]
+    lines = [_text(margin - 6, -4, titles[0], "end")]
     for row, values in enumerate(colours):
         top = (len(colours) - row) * side + 6
         lines.append(_text(margin - 6, top - 5, rows[row], "end", 9))
@@ -69,8 +77,13 @@ def cells(
                     'font-weight="bold" fill="black" stroke="white" stroke-width="2" paint-order="stroke">'
                     f"{escape(marks[row, column])}</text>"
                 )
-    width = margin + side * max((len(values) for values in colours), default=0)
-    return _svg(width + 8, side * (len(colours) + 1) + 10, lines)
+    below, right = side * (len(colours) + 1) + 4, margin + side * len(columns)
+    lines.append(_text(margin, below, columns[0], "start", 9))
+    if len(columns) > 3:
+        lines.append(_text(right, below, columns[-1], "end", 9))
+    lines += [_text(right + 12, below, titles[1], "start"), _text(margin, below + HEIGHT, legend, "start")]
+    width = max(right + 12 + LETTER * len(titles[1]), margin + LETTER * len(legend))
+    return _svg(width + 8, below + 2 * HEIGHT, lines)
 
 
 def _text(x: float, top: float, text: str, anchor: str, size: int = 12) -> str:
@@ -82,5 +95,5 @@ def _text(x: float, top: float, text: str, anchor: str, size: int = 12) -> str:
 
 def _svg(width: float, height: float, lines: Sequence[str]) -> str:
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    style = 'role="img" style="max-width: 100%; font-family: sans-serif"'
+    style = 'role="img" style="display: block; max-width: 100%; font-family: sans-serif"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>{"".join(lines)}</svg>'

@@ -110,6 +110,7 @@ def solve_layer(
         dram_bytes=dram_interval(best.kernels, distinct, best.cost.hbm_bytes, capacity),
         searched=() if given is not None else ("splits",),
         ranked=tuple(each.runner_up for each in found[:top]) if top > 1 else (),
+        hardware=device,
     )  # fmt: skip
 
 

@@ -112,6 +112,7 @@ class LaunchProblems:
             self.implementation.name,
             seconds=None if timed is None else timed.seconds,
             dram_bytes=None if timed is None else timed.dram_bytes,
+            hardware=self.device,
         )  # fmt: skip
 
 

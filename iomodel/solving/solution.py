@@ -10,12 +10,16 @@ from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.sketch import Bar, bars
 from iomodel.counting.cost import Cost
+from iomodel.devices.device import Hardware
+from iomodel.errors import IOModelError
 from iomodel.nests.alphabet import (
     LAUNCH,
     TILES,
 )
 from iomodel.placement.budget import Budget
 from iomodel.solving.certificate import Certificate, RunnerUp
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.varlen import VarlenAttention
 
 if TYPE_CHECKING:
     from iomodel.placement.check import Check
@@ -53,11 +57,13 @@ class Solution(Result):
         With ``top`` above 1: so many choices of tiles, warps, stages and options, the fastest first.
     notes : tuple of str
         Assumptions, such as a textbook's machine in place of a device whose kernels are not known.
+    hardware : Hardware or None
+        With an implementation: the device.
     """
 
     later: ClassVar[Mapping[str, str]] = FrozenDict(Check="iomodel.placement.check")
     derived = ("footprint", "options")
-    unless_none = ("placed", "seconds", "dram_bytes")
+    unless_none = ("placed", "seconds", "dram_bytes", "hardware")
     enclosing = ("relative",)
 
     algorithm: str
@@ -74,6 +80,7 @@ class Solution(Result):
     searched: tuple[str, ...] = ()
     ranked: tuple[RunnerUp, ...] = ()
     notes: tuple[str, ...] = ()
+    hardware: Hardware | None = None
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -146,7 +153,7 @@ class Solution(Result):
         return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]
 
     def sketch(self) -> str:
-        """Draw the share of each resource that the tiles take, or of the memory, and the times of the other tiles."""
+        """Draw the share of each resource that the tiles take, the times of the other tiles, and a map of all times."""
         used = {"SRAM": (self.footprint, self.budget.amount)}
         if self.placed is not None:
             used = {name: (use.used, use.limit) for name, use in self.placed.resources.items() if use.limit}
@@ -162,4 +169,18 @@ class Solution(Result):
         known = {name: tile.seconds for name, tile in others.items() if tile is not None and tile.seconds is not None}
         times = {"these tiles": self.seconds, **known} if self.seconds is not None else {}
         rows = [Bar(name, {name: time}, f"{time * 1e6:,.1f} us") for name, time in times.items() if time is not None]
-        return shares + (bars(rows) if len(rows) > 1 else "")
+        return shares + (bars(rows) if len(rows) > 1 else "") + self._map()
+
+    def _map(self) -> str:
+        """Draw the times of all tiles; empty where they are not known by name, or not timed."""
+        call = self.cost.workload
+        if self.hardware is None or self.seconds is None or not isinstance(call, Attention | VarlenAttention):
+            return ""
+        from iomodel.solving.tile_times import tile_times
+
+        given = {name: value for name, value in self.options.items() if name not in self.searched}
+        try:
+            times = tile_times(self.algorithm, call, self.hardware, implementation=self.implementation, **given)
+        except IOModelError:  # an algorithm or kernels of the user's own
+            return ""
+        return times.sketch()

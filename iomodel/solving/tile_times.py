@@ -102,7 +102,10 @@ class TileTimes(Result, Tabular):
             first, second = (tile.tiles[name] for name in self.names)
             letters[self.first_sizes.index(first), self.second_sizes.index(second)] = LETTERS[mark]
         colours = [[None if time is None else _colour(time, best) for time in times] for times in self.seconds]
-        return cells(colours, letters, [f"{size:,}" for size in self.first_sizes], self.names[0])
+        rows, columns = ([f"{size:,}" for size in sizes] for sizes in (self.first_sizes, self.second_sizes))
+        marks = ", ".join(f"{LETTERS[name]} {name}" for name in reversed(self.marks))
+        legend = f"{marks}; yellow: at most {SHADES[0][0]:g} times the least time, violet: over {SHADES[-2][0]:g}"
+        return cells(colours, letters, rows, columns, self.names, legend)
 
     def map(self) -> list[str]:
         """Return the lines of the map, a character for each tile, the larger sizes of the first tile above.

@@ -27,7 +27,7 @@ def filled(drawing):
 
 def test_a_solution_shows_shares_and_times():
     best = iomodel.solve("flash3", W, GPU)
-    shares, times = drawings(best)
+    shares, times, _ = drawings(best)
     use = {name: r.used / r.limit for name, r in best.placed.resources.items() if r.limit}
     assert filled(shares) == [(name, pytest.approx(BAR * share, abs=0.1)) for name, share in use.items()]
     seconds = {"these tiles": best.seconds, "shipped": best.certificate.shipped.seconds}
@@ -37,6 +37,19 @@ def test_a_solution_shows_shares_and_times():
     ((name, width),) = filled(alone)
     assert name == "SRAM"
     assert 0 < width <= BAR
+
+
+@pytest.mark.parametrize("name", ["flash3", "split_kv"])
+def test_a_solution_on_a_device_shows_the_times_of_all_tiles(name):
+    *_, shown = drawings(iomodel.solve(name, W, GPU, packed=False))
+    every = iomodel.tile_times(name, W, GPU, packed=False)
+    assert ElementTree.tostring(shown) == ElementTree.tostring(drawings(every)[0])
+    cells = list(shown.iter("{http://www.w3.org/2000/svg}rect"))
+    assert len(cells) == len(every.records())
+    texts = [text.text for text in shown.iter("{http://www.w3.org/2000/svg}text")]
+    assert {*every.names, "F", f"{every.second_sizes[0]:,}", f"{every.second_sizes[-1]:,}"} <= {*texts}
+    layout = iomodel.implementation("flash3", "flash-attention-3").residency["forward"]
+    assert len(drawings(iomodel.solve("flash3", W, GPU, implementation=iomodel.Implementation.of(*layout)))) == 2
 
 
 def test_an_estimate_shows_its_sum():
