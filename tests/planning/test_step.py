@@ -142,6 +142,21 @@ def test_more_ranks_than_key_heads_repeat_them() -> None:
     assert layers["q"].out_features == 256
 
 
+@pytest.mark.parametrize("ranks", [2, 8, 16])
+def test_each_rank_rotates_and_appends_its_own_heads(ranks: int) -> None:
+    """Every rank has the slots (8 B) and the angles (fp32) of its rows; the key heads are shared, or one to a rank."""
+    layout, batch, layers, width = Layout(tensor_parallel=ranks), 5, 32, 128
+    found = llama(1, 100, batch=batch, layout=layout)
+    heads, kv_heads = 32 // ranks, max(1, 8 // ranks)
+    moved = {
+        "rotary": 2 * (heads + kv_heads) * width * 2 + 4 * width,
+        "append to the cache": 2 * 2 * kv_heads * width * 2 + 8,
+    }
+    for name, each_row in moved.items():
+        (part,) = parts(found, name)
+        assert part.requested_bytes == layers * batch * each_row
+
+
 def test_experts_are_met_as_expected() -> None:
     assert approximate_experts_hit(64, 6, 1) == 6
     draws = np.random.default_rng(0).random((2000, 16, 64)).argsort(axis=2)[:, :, :6]  # six of 64, by 16 tokens
@@ -299,6 +314,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"attention_algorithm": "flash9"}, "'flash9' is unknown"),
     ({"layout": 4}, "layout: 4 given"),
     ({"layout": Layout(tensor_parallel=3)}, "tensor_parallel: 3 given"),
+    (
+        {
+            "model": model({**SMALL, "hidden_size": 768, "num_attention_heads": 12, "num_key_value_heads": 4}),
+            "layout": Layout(tensor_parallel=8),
+        },
+        "tensor_parallel: 8 given; allowed: a number that heads = 12 and kv_heads = 4 divide among, such as 4",
+    ),
     ({"layout": Layout(pipeline_parallel=4)}, "pipeline_parallel: 4 given; allowed: up to 3"),
     ({"model": "mixtral-8x7b", "layout": Layout(expert_parallel=3)}, "expert_parallel: 3 given; allowed: a divisor"),
     ({"model": "mixtral-8x7b", "routing": [1, 1]}, "routing: 2 experts"),
