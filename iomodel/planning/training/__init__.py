@@ -1,0 +1,1 @@
+"""Training steps: time and memory of forward and backward passes, optimizer and collectives."""

@@ -1,0 +1,122 @@
+"""Memory of a training step on the fullest device."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iomodel.common.results import Record
+from iomodel.models.layers import DecoderLayer
+from iomodel.models.spec import ModelSpec
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.weights import WeightTypes, layer_weights, stage_layers
+
+SHARDS = ("none", "optimizer", "gradients", "parameters")
+"""What the data-parallel ranks divide, each with all before it: ZeRO stages 0 to 3; the last is FSDP."""
+WEIGHT, OPTIMIZER, LOGIT = 2, 12, 4
+"""Bytes of a bf16 weight; of its fp32 copy and the two moments of Adam; of an fp32 logit [B]."""
+GATHERED = 2
+"""Layers whose weights are gathered at once under FSDP: that in use, and the next."""
+
+
+@dataclass(frozen=True)
+class TrainingMemory(Record):
+    """Bytes of a training step on the fullest device.
+
+    Attributes
+    ----------
+    parameters, gradients, optimizer : int
+        bf16 weights, with the gathered layers of FSDP; gradients; fp32 weights and moments [B].
+    activations : int
+        What forward passes keep for backward passes, of all micro-batches in flight [B].
+    """
+
+    parameters: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        """All bytes, without workspaces and the runtime [B]."""
+        return self.parameters + self.gradients + self.optimizer + self.activations
+
+
+def layer_activations(layer: DecoderLayer, hidden: int, tokens: int, layout: Layout, full: bool) -> int:
+    """Compute what the forward pass of a layer keeps on one rank, in bf16 [B].
+
+    Inputs of norms, projections, attention and activations, as Korthikanti et al. 2022 (arXiv:2205.05198, section 4.1)
+    count with sequence parallelism, without dropout masks; attention keeps no scores but a log-sum-exp in fp32 for each
+    row and head. With full recomputation only the input remains.
+    """
+    ranks = layout.tensor_parallel
+    if full:
+        return -(-2 * tokens * hidden // ranks)
+    elements = 0
+    statistics = 0
+    if layer.attention is not None:
+        attention = layer.attention
+        kv_heads = max(attention.kv_heads, ranks)
+        elements += 2 * hidden + attention.heads * (attention.head_dim + attention.value_dim)
+        elements += kv_heads * (attention.head_dim + attention.value_dim)
+        statistics += 4 * attention.heads
+    if layer.mlp is not None:
+        elements += 2 * hidden + (3 if layer.mlp.gated else 2) * layer.mlp.intermediate_size
+    return -(-tokens * (2 * elements + statistics) // ranks)
+
+
+def stage_elements(model: ModelSpec, layout: Layout) -> list[int]:
+    """Count the weights on a rank of each stage [elements]."""
+    types = WeightTypes("bf16", "bf16", "bf16")
+    table = -(-model.vocab_size // layout.tensor_parallel) * model.hidden_size
+    final = model.layers[-1]
+    counts = []
+    for layers in stage_layers(model, layout):
+        by_kind = Counter(layers).items()
+        counts.append(sum(n * _elements(layer, model, layout, types) for layer, n in by_kind))
+    counts[0] += table + model.other_weights
+    if not (model.tied_embeddings and len(counts) == 1):
+        counts[-1] += table
+    norm = model.hidden_size * (1 + final.norm_bias) if final.norms else 0
+    counts[-1] += norm + -(-model.vocab_size // layout.tensor_parallel) * model.lm_head_bias
+    return counts
+
+
+def _elements(layer: DecoderLayer, model: ModelSpec, layout: Layout, types: WeightTypes) -> int:
+    return layer_weights(layer, model.hidden_size, layout, types, False).total()
+
+
+def stage_memory(
+    model: ModelSpec,
+    layers: Sequence[DecoderLayer],
+    place: int,
+    elements: int,
+    tokens: int,
+    layout: Layout,
+    data_parallel: int,
+    shard: str,
+    gradient_size: int,
+    full: bool,
+    in_flight: int,
+) -> TrainingMemory:
+    """Compute the memory of one rank of a stage, with `in_flight` micro-batches of `tokens` tokens."""
+    level = SHARDS.index(shard)
+    share = -(-elements // data_parallel)
+    types = WeightTypes("bf16", "bf16", "bf16")
+    widest = max(_elements(layer, model, layout, types) for layer in layers)
+    gathered = min(elements, share + GATHERED * widest)
+    kept = sum(layer_activations(layer, model.hidden_size, tokens, layout, full) for layer in layers)
+    working = 0
+    if full:
+        working = max(layer_activations(layer, model.hidden_size, tokens, layout, False) for layer in layers)
+        working -= min(layer_activations(layer, model.hidden_size, tokens, layout, True) for layer in layers)
+    if place == layout.pipeline_parallel - 1:
+        width = 4 * model.hidden_size + LOGIT * model.vocab_size
+        working = max(working, 0) + -(-tokens * width // layout.tensor_parallel)
+    return TrainingMemory(
+        parameters=WEIGHT * (gathered if level == 3 else elements),
+        gradients=gradient_size * (share if level >= 2 else elements),
+        optimizer=OPTIMIZER * (share if level >= 1 else elements),
+        activations=in_flight * kept + working,
+    )

@@ -1,0 +1,284 @@
+"""Time and memory of one training step of a dense model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import as_integer
+from iomodel.devices.device import Hardware, as_device
+from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.models.spec import ModelSpec
+from iomodel.planning.step.attention import attention_clock
+from iomodel.planning.step.given import as_layout, as_model
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.links import all_reduce, link, send
+from iomodel.planning.step.setting import Part
+from iomodel.planning.training.memory import (
+    OPTIMIZER,
+    SHARDS,
+    WEIGHT,
+    TrainingMemory,
+    stage_elements,
+    stage_memory,
+)
+from iomodel.planning.training.passes import Backward, BackwardClock, Forward, loss_parts, pass_of_layer
+from iomodel.planning.training.result import TrainingStep
+from iomodel.planning.weights import stage_layers
+from iomodel.timing.layer_clock import LayerClock, layer_clock
+from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.workloads.elementwise import Elementwise
+
+RECOMPUTE = ("none", "full")
+GRADIENT_SIZE = {"bf16": 2, "fp32": 4}
+"""Bytes of a gradient by its type [B]."""
+ROW = 1 << 12
+"""Width of the rows in which the optimizer's traffic is streamed [elements]."""
+
+
+def train_step(
+    model: ModelSpec | str,
+    hardware: Hardware | str,
+    *,
+    batch: int,
+    seq_len: int,
+    micro_batch: int = 1,
+    data_parallel: int = 1,
+    layout: Layout = Layout(),  # noqa: B008 - frozen
+    shard: str = "parameters",
+    recompute: str = "none",
+    gradient_dtype: str = "fp32",
+    parameters: Parameters = DEFAULT,
+) -> TrainingStep:
+    """Estimate the time and the memory of one training step of a dense model in bf16 with Adam.
+
+    Attention is causal and keeps no scores (flash attention). Tensor parallelism comes with sequence parallelism. The
+    pipeline runs one forward and one backward pass in turn (1F1B). Collectives of data parallelism overlap with
+    passes, those of tensor parallelism do not.
+
+    Parameters
+    ----------
+    model : ModelSpec or str
+        A dense model with attention in every layer, or the name of one.
+    hardware : Hardware or str
+        A device, or the name of one.
+    batch, seq_len : int
+        Sequences of a step on all devices [-]; tokens of each [tokens].
+    micro_batch, data_parallel : int
+        Sequences of one pass of a replica [-]; replicas [-].
+    layout : Layout
+        Devices of one replica; `devices_per_node` gives data parallelism its two networks as well.
+    shard : {"none", "optimizer", "gradients", "parameters"}
+        What replicas divide, each with all before it: ZeRO stages 0 to 3, the last of which is FSDP.
+    recompute : {"none", "full"}
+        Whether backward passes run the forward pass of each layer again.
+    gradient_dtype : {"fp32", "bf16"}
+        Type in which gradients are kept and reduced: 18 or 16 bytes per weight with weights and optimizer.
+    parameters : Parameters
+        Parameters of the time model other than the device's figures.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        A name is unknown; batch or layers do not divide; the model has experts, latents or recurrent layers.
+    SpecError
+        The device lacks a figure: a matrix peak of bf16, a bandwidth, a link where devices share the work.
+
+    References
+    ----------
+    Korthikanti et al. 2022, arXiv:2205.05198 (activations, sequence parallelism); Narayanan et al. 2021,
+    arXiv:2104.04473 (pipeline); Rajbhandari et al. 2020, arXiv:1910.02054 (sharding).
+
+    Examples
+    --------
+    >>> asked = {"batch": 64, "seq_len": 4096, "data_parallel": 8, "recompute": "full"}
+    >>> step = train_step("llama-3-8b", "h100-sxm5", **asked)
+    >>> 0.3 < step.mfu < 0.6, step.fits
+    (True, True)
+    """
+    spec, device, shared = as_model(model), as_device(hardware), as_layout(layout)
+    sequences, length = as_integer("batch", batch), as_integer("seq_len", seq_len)
+    passed, replicas = as_integer("micro_batch", micro_batch), as_integer("data_parallel", data_parallel)
+    if not isinstance(parameters, Parameters):
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    for field, name, known in (
+        ("shard", shard, SHARDS),
+        ("recompute", recompute, RECOMPUTE),
+        ("gradient_dtype", gradient_dtype, tuple(GRADIENT_SIZE)),
+    ):
+        if not isinstance(name, str) or name not in known:
+            raise UnknownNameError(field, name, known)
+    _check(spec, shared, sequences, passed * replicas)
+    if replicas * shared.devices > 1:
+        link(device)
+    micro_batches, full = sequences // (passed * replicas), recompute == "full"
+    clock = layer_clock(device, parameters)
+    common: dict[str, Any] = {
+        **dict.fromkeys(("dtype", "linear_dtype", "weight_dtype", "expert_dtype", "kv_dtype"), "bf16"),
+        "clock": clock,
+        "layout": shared,
+        "hidden": spec.hidden_size,
+        "batch": passed,
+        "q_len": length,
+        "kv_len": length,
+        "page_size": None,
+        "released": False,
+        "narrow": frozenset(),
+        "routing": None,
+    }
+    ahead = Forward(attention=attention_clock(device, parameters), **common)
+    behind = Backward(attention=BackwardClock(device, parameters), **common)
+    stages, weights = stage_layers(spec, shared), stage_elements(spec, shared)
+    border = _border(device, shared, passed * length * spec.hidden_size * WEIGHT)
+    timed: list[dict[str, float]] = []
+    memories: list[TrainingMemory] = []
+    flops = 0
+    for place, layers in enumerate(stages):
+        first, last = place == 0, place == len(stages) - 1
+        forward, again, backward = [], [], []
+        for layer, times in Counter(layers).items():
+            forward += [*pass_of_layer(layer, ahead)] * times
+            backward += [*pass_of_layer(layer, behind)] * times
+        if full:
+            again = list(forward)
+        for parts, at in ((forward, ahead), (backward, behind)):
+            parts += [at.rowwise("embedding", "embedding", at.hidden)] * first
+            parts += list(loss_parts(spec.vocab_size, at)) if last else []
+        flops += sum(span.flops for _, _, span in forward) * shared.tensor_parallel
+        sends = border * ((not first) + (not last))
+        timed.append(
+            _stage_times(
+                forward, again, backward, sends, weights[place], micro_batches, replicas, shard, gradient_dtype, ahead
+            )
+        )
+        memories.append(
+            stage_memory(
+                spec,
+                layers,
+                place,
+                weights[place],
+                passed * length,
+                shared,
+                replicas,
+                shard,
+                GRADIENT_SIZE[gradient_dtype],
+                full,
+                min(micro_batches, len(stages) - place),
+            )
+        )
+    longest = max(timed, key=lambda times: sum(times.values()))
+    return TrainingStep(
+        model=spec,
+        hardware=device,
+        layout=shared,
+        batch=sequences,
+        seq_len=length,
+        micro_batch=passed,
+        data_parallel=replicas,
+        shard=shard,
+        recompute=recompute,
+        gradient_dtype=gradient_dtype,
+        seconds=sum(longest.values()),
+        breakdown=FrozenDict(longest),
+        memory=max(memories, key=lambda memory: memory.total),
+        model_flops=3 * flops * micro_batches * replicas,
+    )
+
+
+def _check(spec: ModelSpec, layout: Layout, batch: int, passed: int) -> None:
+    """Raise InputError unless the model is dense, and layers and batch divide."""
+    layout.check(spec)
+    if layout.expert_parallel > 1:
+        raise InputError(f"expert_parallel: {layout.expert_parallel} given; allowed: 1, in training")
+    for layer in spec.counted:
+        attention, mlp = layer.attention, layer.mlp
+        plain = attention is not None and not (attention.kv_lora_rank or attention.indexer or attention.tied_kv)
+        if not plain or layer.recurrent is not None or layer.side or spec.side or layer.reused:
+            raise InputError(f"model: {spec.label} given; allowed: attention with keys and values in every layer")
+        if mlp is None or mlp.experts:
+            raise InputError(f"model: {spec.label} given; allowed: a dense MLP in every layer, such as llama-3-8b")
+    stages, layers = layout.pipeline_parallel, len(spec.layers)
+    if layers % stages:
+        near = next(n for n in range(stages, 0, -1) if layers % n == 0)
+        raise InputError(f"pipeline_parallel: {stages} given; allowed: a divisor of {layers} layers, such as {near}")
+    if batch % passed:
+        near = passed * max(1, batch // passed)
+        raise InputError(
+            f"batch: {batch} given; allowed: a multiple of micro_batch * data_parallel = {passed}, such as {near}"
+        )
+
+
+def _border(device: Hardware, layout: Layout, size: int) -> float:
+    """Time the rows that one rank passes to the next stage, over the network if stages are on several nodes [s]."""
+    if layout.pipeline_parallel == 1:
+        return 0.0
+    network = layout if layout.sends[1] else None
+    return send(device, -(-size // layout.tensor_parallel), network).seconds
+
+
+def _stage_times(
+    forward: list[Part],
+    again: list[Part],
+    backward: list[Part],
+    sends: float,
+    elements: int,
+    micro_batches: int,
+    replicas: int,
+    shard: str,
+    gradient_dtype: str,
+    at: Forward,
+) -> dict[str, float]:
+    """Divide the time of a stage by cause [s]."""
+    level, layout = SHARDS.index(shard), at.layout
+    once = {
+        "forward": _seconds(forward, False),
+        "recomputation": _seconds(again, False),
+        "backward": _seconds(backward, False),
+        "tensor-parallel collectives": _seconds([*forward, *again, *backward], True),
+        "sends between stages": 2 * sends,
+    }
+    ahead = _seconds(forward)
+    behind = _seconds([*again, *backward])
+    gather = _half(at.clock.device, replicas, elements * WEIGHT, layout)
+    reduce = _half(at.clock.device, replicas, elements * GRADIENT_SIZE[gradient_dtype], layout)
+    if level == 0:
+        reduce += _half(at.clock.device, replicas, elements * GRADIENT_SIZE[gradient_dtype], layout)
+    each_gather = gather if level == 3 else 0.0
+    each_reduce = reduce if level >= 2 else 0.0
+    once["exposed data-parallel collectives"] = max(0.0, each_gather - ahead) + max(
+        0.0, each_gather + each_reduce - behind
+    )
+    times = {cause: micro_batches * seconds for cause, seconds in once.items()}
+    times["pipeline bubble"] = (layout.pipeline_parallel - 1) * sum(once.values())
+    if level < 2:
+        times["exposed data-parallel collectives"] += max(0.0, reduce - behind)
+    if 0 < level < 3:
+        times["exposed data-parallel collectives"] += max(0.0, gather - ahead)
+    share = -(-elements // replicas) if level else elements
+    times["optimizer"] = _optimizer(at.clock, share, GRADIENT_SIZE[gradient_dtype])
+    return times
+
+
+def _half(device: Hardware, replicas: int, size: int, layout: Layout) -> float:
+    """Time a gather or a scattered sum, each half of the sum over all replicas [s]."""
+    if replicas == 1:
+        return 0.0
+    node = layout.devices_per_node
+    beside = None if node is None else max(1, node // layout.tensor_parallel)
+    network = Layout(devices_per_node=beside, network_bandwidth=layout.network_bandwidth)
+    return all_reduce(device, replicas, size, network).seconds / 2
+
+
+def _optimizer(clock: LayerClock, weights: int, gradient_size: int) -> float:
+    """Time the update of weights as a stream: gradients in, fp32 weights and moments in and out, weights out [s]."""
+    size = weights * (gradient_size + 2 * OPTIMIZER + WEIGHT)
+    kernel = Elementwise(rows=-(-size // (2 * WEIGHT * ROW)), channels=ROW, dtype="bf16")
+    return clock.elementwise("activation", kernel).seconds
+
+
+def _seconds(parts: Iterable[Part], shared: bool | None = None) -> float:
+    """Sum the times of parts: all, those of collectives, or the others [s]."""
+    chosen = (span.seconds for _, kind, span in parts if shared is None or (kind == "communication") == shared)
+    return sum(chosen)
