@@ -66,6 +66,9 @@ if TYPE_CHECKING:
     from iomodel.planning.step.result import StepTime as StepTime
     from iomodel.planning.step.search import crossover_context as crossover_context
     from iomodel.planning.step.step import step as step
+    from iomodel.planning.training.memory import TrainingMemory as TrainingMemory
+    from iomodel.planning.training.result import TrainingStep as TrainingStep
+    from iomodel.planning.training.train_step import train_step as train_step
     from iomodel.solving.batch.result import Solutions as Solutions
     from iomodel.solving.solution import Solution as Solution
     from iomodel.solving.solve import solve as solve
@@ -186,6 +189,9 @@ _PUBLIC = {
     "planning.step.result": ("StepTime",),
     "planning.step.search": ("crossover_context",),
     "planning.step.step": ("step",),
+    "planning.training.memory": ("TrainingMemory",),
+    "planning.training.result": ("TrainingStep",),
+    "planning.training.train_step": ("train_step",),
     "solving.batch.result": ("Solutions",),
     "solving.solution": ("Solution",),
     "solving.solve": ("solve",),

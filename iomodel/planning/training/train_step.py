@@ -34,6 +34,9 @@ from iomodel.workloads.elementwise import Elementwise
 RECOMPUTE = ("none", "full")
 GRADIENT_SIZE = {"bf16": 2, "fp32": 4}
 """Bytes of a gradient by its type [B]."""
+OVERHEAD = 0.45
+"""Time beyond the kernels of passes, as a share of theirs [-]: casts, kernels that a framework does not fuse, the host,
+power. It is the median of the rows of the A100 in tests/measured/training.csv, the only figure read off whole steps."""
 ROW = 1 << 12
 """Width of the rows in which the optimizer's traffic is streamed [elements]."""
 
@@ -236,11 +239,12 @@ def _stage_times(
         "forward": _seconds(forward, False),
         "recomputation": _seconds(again, False),
         "backward": _seconds(backward, False),
+        "overhead": OVERHEAD * _seconds([*forward, *again, *backward], False),
         "tensor-parallel collectives": _seconds([*forward, *again, *backward], True),
         "sends between stages": 2 * sends,
     }
-    ahead = _seconds(forward)
-    behind = _seconds([*again, *backward])
+    ahead = _window(forward)
+    behind = _window([*again, *backward])
     gather = _half(at.clock.device, replicas, elements * WEIGHT, layout)
     reduce = _half(at.clock.device, replicas, elements * GRADIENT_SIZE[gradient_dtype], layout)
     if level == 0:
@@ -259,6 +263,11 @@ def _stage_times(
     share = -(-elements // replicas) if level else elements
     times["optimizer"] = _optimizer(at.clock, share, GRADIENT_SIZE[gradient_dtype])
     return times
+
+
+def _window(parts: list[Part]) -> float:
+    """Time a pass with its overhead, behind which collectives of data parallelism hide [s]."""
+    return (1 + OVERHEAD) * _seconds(parts, False) + _seconds(parts, True)
 
 
 def _half(device: Hardware, replicas: int, size: int, layout: Layout) -> float:

@@ -1,0 +1,106 @@
+"""Hold training steps against published throughput: signed and absolute errors beside a constant utilisation.
+
+Run from the repository: python -m benchmarks.training_accuracy. It prints the table of docs/training.md.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import iomodel
+from iomodel.models.layers import DecoderLayer
+from iomodel.models.spec import ModelSpec
+
+ROWS = Path(__file__).parents[1] / "tests/measured/training.csv"
+NAIVE = 0.4
+"""Utilisation of the baseline [-]."""
+SHAPES = {
+    "125m": (12, 768, 12),
+    "350m": (24, 1024, 16),
+    "760m": (24, 1536, 12),
+    "1b": (24, 2048, 16),
+    "3b": (32, 2560, 20),
+    "7b": (32, 4096, 32),
+    "13b": (40, 5120, 40),
+    "30b": (48, 7168, 56),
+    "70b": (80, 8192, 64),
+}
+"""Layers, width and heads of the models of the rows: scripts/train/yamls/pretrain of llm-foundry."""
+
+
+def mpt(name: str, positions: int) -> ModelSpec:
+    """Build a model of the rows: LayerNorm, biases, learned positions, tied embeddings."""
+    layers, width, heads = SHAPES[name]
+    layer = DecoderLayer(
+        attention={"heads": heads, "head_dim": width // heads, "qkv_bias": True, "o_bias": True, "rope": False},
+        mlp={"intermediate_size": 4 * width, "gated": False, "activation": "gelu", "bias": True},
+        norm_bias=True,
+    )
+    return ModelSpec(
+        title=f"MPT {name}",
+        hidden_size=width,
+        vocab_size=50368,
+        tied_embeddings=True,
+        other_weights=positions * width,
+        layers=(layer,) * layers,
+    )
+
+
+def rows() -> list[dict[str, str]]:
+    """Read the rows of training.csv."""
+    with ROWS.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def predicted(row: dict[str, str]) -> iomodel.TrainingStep:
+    """Predict the step of a row; a batch that micro-batches do not divide runs as one of whole passes."""
+    devices, passed = int(row["devices"]), int(row["micro_batch"])
+    return iomodel.train_step(
+        mpt(row["model"], int(row["seq_len"])),
+        row["hardware"],
+        batch=max(1, int(row["batch"]) // (devices * passed)) * devices * passed,
+        seq_len=int(row["seq_len"]),
+        micro_batch=passed,
+        data_parallel=devices,
+        layout=iomodel.Layout(devices_per_node=8),
+        shard=row["shard"],
+        recompute=row["recompute"],
+    )
+
+
+def errors(row: dict[str, str]) -> tuple[float, float]:
+    """Compute the signed errors of the throughput of the library and of the baseline [-]."""
+    measured = float(row["tokens_per_second_per_device"])
+    baseline = measured * 100 * NAIVE / float(row["published_mfu"])
+    return predicted(row).tokens_per_second_per_device / measured - 1, baseline / measured - 1
+
+
+def summary(found: list[float]) -> tuple[float, float, float]:
+    """Return the median and the 90th percentile of absolute errors, and the median of signed ones [%]."""
+    sizes = sorted(abs(error) for error in found)
+    return 100 * median(sizes), 100 * sizes[int(0.9 * (len(sizes) - 1))], 100 * median(found)
+
+
+def table() -> list[str]:
+    """Format the errors by table of rows as Markdown."""
+    lines = [
+        "| rows | split | number | median | p90 | signed median | MFU of 40 %: median | p90 |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for row in rows():
+        groups.setdefault((row["table"], row["split"]), []).append(errors(row))
+    for (name, split), pairs in groups.items():
+        own, naive = summary([pair[0] for pair in pairs]), summary([pair[1] for pair in pairs])
+        lines.append(
+            f"| {name} | {split} | {len(pairs)} | {own[0]:.1f} % | {own[1]:.1f} % | {own[2]:+.1f} % "
+            f"| {naive[0]:.1f} % | {naive[1]:.1f} % |"
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    print("\n".join(table()))
