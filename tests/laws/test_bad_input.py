@@ -269,6 +269,21 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "engine": "vllm",
         },
     ),
+    "train_step": (
+        iomodel.train_step,
+        {
+            "model": "llama-3-8b",
+            "hardware": GPU,
+            "batch": 2,
+            "seq_len": 8,
+            "micro_batch": 1,
+            "data_parallel": 2,
+            "layout": iomodel.Layout(),
+            "shard": "gradients",
+            "recompute": "full",
+            "gradient_dtype": "bf16",
+        },
+    ),
     "simulate": (
         iomodel.simulate,
         {

@@ -81,6 +81,8 @@ MADE: dict[str, Callable[[], Any]] = {
     "Pareto": lambda: iomodel.pareto("llama-3-8b", GPU, prompt=64, output=8, batches=[1, 4], max_count=1, tpot=1.0),
     "ParetoPoint": lambda: MADE["Pareto"]().front[0],
     "Simulation": lambda: iomodel.simulate("llama-3-8b", GPU, prompt=64, output=8, load=20.0, requests=5),
+    "TrainingStep": lambda: iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=128),
+    "TrainingMemory": lambda: MADE["TrainingStep"]().memory,
     "Parameters": iomodel.Parameters,
     "Execution": lambda: algorithm("flash2").execution["forward"],
     "Residency": lambda: algorithm("flash2").residency["forward"][0],
