@@ -72,8 +72,8 @@ class LayerClock:
     def streamed(self, name: AlgorithmLike, kernel: Elementwise) -> list[KernelTime]:
         """The time of each launch of an elementwise kernel."""
         declared, kind = algorithm(name), kind_of(kernel)
-        options = structural(check_options(declared, {}, direction=kind.direction))
-        work = demands(declared, kind, options, PIPELINED).at(kernel, kernel, {}, {})
+        options = check_options(declared, {}, direction=kind.direction)
+        work = demands(declared, kind, structural(options), PIPELINED).at(kernel, kernel, options, {})
         known = rates(self.device, kernel.dtype)
         return [self._timed(demand, known, Launched()) for demand in work]
 

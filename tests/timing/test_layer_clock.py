@@ -14,6 +14,7 @@ from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.placement.gemm_tiles import Tile
 from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.layer_clock import layer_clock
+from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
 H100 = hardware("h100-sxm5")
@@ -141,3 +142,14 @@ def test_no_number_of_splits_is_faster_than_the_chosen_one(layers: int) -> None:
     chosen = sum(kernel.seconds for kernel in clock.fastest(linears)[0])
     for splits in (1, 2, 4, 8, 16):
         assert chosen <= sum(kernel.seconds for kernel in clock.fastest(linears, splits=splits)[0]) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["norm", "rotary", "gated_activation", "activation"])
+def test_every_elementwise_kernel_with_a_backward_pass_is_timed(name):
+    clock = layer_clock(hardware("h100-sxm5"))
+    one, more = (
+        clock.elementwise(name, Elementwise(rows=4096, channels=size, others=64, direction="backward"))
+        for size in (4096, 8192)
+    )
+    assert 0 < one.seconds < more.seconds
+    assert one.requested_bytes < more.requested_bytes
