@@ -4,7 +4,7 @@ Of a full batch, batch / (output - 1) requests end with each step, and as many p
 their tokens beside the decoded ones, up to the tokens of a step; linear layers then run once for both, and attention
 once for each (A. Agrawal et al., *Taming throughput-latency tradeoff in LLM inference with Sarathi-Serve*, OSDI 2024,
 section 4). Other engines prefill the prompts that wait together, in a step of their own. Data-parallel groups step
-together, and take their prompts in the same steps.
+together, and take their prompts in the same steps. Tokens of a prompt that are in the prefix cache take no step.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: float, batch: i
         Requests in the replica [-].
     """
     service = steps.service
-    groups, decodes, prompt = service.layout.data_parallel, service.steps, service.prompt
+    groups, decodes, computed = service.layout.data_parallel, service.steps, steps.computed
     budget = service.step_tokens or step_limits(engine, steps.device)[0]
     each = batch / groups
     ending = each / decodes if decodes else each
     if not engine.mixes or not decodes:
-        together = max(1, min(budget // prompt, int(ending)))
-        return decodes * step + each / together * steps.prefill(prompt, groups * together).seconds
+        together = max(1, min(budget // computed, int(ending)))
+        return decodes * step + each / together * steps.prefill(batch=groups * together).seconds
     room = max(1.0, budget - each)
-    tokens = min(room, max(prompt, ending * prompt))
-    shared = each * prompt / tokens
+    tokens = min(room, max(computed, ending * computed))
+    shared = each * computed / tokens
     mixed = mixed_seconds(steps, batch, int(tokens))
     return max(0.0, decodes - shared) * step + shared * mixed
 
@@ -48,12 +48,11 @@ def mixed_seconds(steps: ReplicaSteps, batch: int, tokens: int) -> float:
 
     Everything but attention takes the time of both kinds of tokens together.
     """
-    service = steps.service
-    groups, prompt = service.layout.data_parallel, service.prompt
+    service, groups = steps.service, steps.service.layout.data_parallel
     decode = steps.decode(batch, sum(service.contexts) // 2)
     rows = tokens + -(-batch // groups)
     both = steps.chunk(rows, rows, groups)
-    own = steps.prefill(prompt, groups)
+    own = steps.prefill(batch=groups)
     outputs = steps.output_seconds(batch) - steps.output_seconds(groups) if batch > groups else 0.0
-    attention = decode.attention_seconds + own.attention_seconds * tokens / prompt
+    attention = decode.attention_seconds + own.attention_seconds * tokens / steps.computed
     return both.seconds - both.attention_seconds + attention + outputs

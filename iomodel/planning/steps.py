@@ -64,6 +64,11 @@ class ReplicaSteps:
         self.service, self.device = service, device
         self.draft = None if service.draft is None else ReplicaSteps(service.draft, device)
 
+    @property
+    def computed(self) -> int:
+        """Tokens of a prompt of the service that its prefill computes: those that are not cached [-]."""
+        return self.service.prompt - self.service.cached(self.service.prompt)
+
     def prefill(self, prompt: int | None = None, batch: int = 1) -> StepTime:
         """Time the prefill of prompts, by default one of the service, with logits for their last tokens only.
 

@@ -25,6 +25,7 @@ from iomodel.planning.fleet import fleet
 from iomodel.planning.host import EAGER, LAUNCH, REQUEST
 from iomodel.planning.memory import fit, most_requests
 from iomodel.planning.plan import plan
+from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import as_service
 from iomodel.planning.shared_steps import cycle_with_engine, mixed_seconds
 from iomodel.planning.simulation.simulate import simulate
@@ -119,6 +120,20 @@ def test_prompts_that_share_steps_take_no_longer(engine):
     step = steps.decode_seconds(64)
     shared = cycle_with_engine(steps, ENGINES[engine], step, 64)
     assert 63 * step < shared <= 1.001 * (63 * step + 64 * steps.prefill().seconds)
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_cached_tokens_take_no_step(engine):
+    """A hit rate of 0 is no cache, and with 3/4 of a prompt cached its prefills cost at most 0.4 of what they cost."""
+    device, prefills = hardware(H100), []
+    for rate in (None, 0.0, 0.75):
+        cache = None if rate is None else PrefixCache(hit_rate=rate)
+        served = as_service(TINY, 4096, 64, Layout(), {}, None, None, engine, None, cache)
+        steps = ReplicaSteps(served, device)
+        step = steps.decode_seconds(64)
+        prefills.append(cycle_with_engine(steps, ENGINES[engine], step, 64) - served.steps * step)
+    assert prefills[0] == prefills[1]
+    assert 0 < prefills[2] < 0.4 * prefills[1]
 
 
 def test_a_mixed_step_by_hand():
