@@ -6,11 +6,8 @@ are included. Every number may be an array of floats instead, over the points of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import numpy as np
 
 from iomodel.workloads.attention import Attention
 
@@ -106,19 +103,6 @@ class KernelWork:
     sequences: tuple[tuple[KernelWork, Attention], ...] = ()
     strided: bool = False
     serpentine: bool = False
-
-    def at(self, places: Any) -> KernelWork:
-        """Return the work at some of the points of its arrays."""
-
-        def part(value: Any) -> Any:
-            if isinstance(value, tuple):
-                return tuple(map(part, value))
-            if isinstance(value, MatrixWork | TensorTraffic | KernelWork):
-                return replace(value, **{each.name: part(getattr(value, each.name)) for each in fields(value)})
-            return value[places] if isinstance(value, np.ndarray) and value.ndim else value
-
-        whole: KernelWork = part(self)
-        return whole
 
     @cached_property
     def flops(self) -> int:
