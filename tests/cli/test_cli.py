@@ -20,7 +20,7 @@ from iomodel.cli.app import main
 from iomodel.cli.commands import COMMANDS
 from iomodel.cli.masks import BELONGS, MASKS
 from iomodel.cli.options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
-from iomodel.counting.expressions_text import readable, shared
+from iomodel.counting.expressions_text import RARE, readable, shared
 from iomodel.counting.stacked_terms import stacked
 from iomodel.nests.alphabet import (
     ALPHABET,
@@ -420,6 +420,14 @@ def continued(lines):
         line.startswith("       ") and (line.lstrip()[:2] in ("+ ", "- ") or above.endswith(","))
         for above, line in pairs
     )
+
+
+@pytest.mark.parametrize("algorithm", ["flash2", "split_kv", "small_cache"])
+def test_readable_formulas_leave_out_what_is_rare_and_zero(algorithm):
+    formulas = iomodel.expressions(algorithm)
+    shown = {name for name in formulas.quantities if re.search(rf"^ *{name} \[", readable(formulas), re.MULTILINE)}
+    assert shown == {name for name, expr in formulas.quantities.items() if expr != 0 or name not in RARE}
+    assert shown < {*formulas.quantities}
 
 
 def test_readable_names_every_letter_it_uses():

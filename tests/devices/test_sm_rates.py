@@ -12,7 +12,7 @@ DTYPES = ("fp16", "bf16", "tf32", "fp8", "int8", "fp4", "fp32")
 def test_all_sms_together_reach_the_peak(name):
     device = hardware(name)
     for dtype in DTYPES:
-        if has_rates(device, dtype) and rates(device, dtype).sm_matrix is not None:
+        if has_rates(device, dtype) and rates(device, dtype).units is not None:
             known = rates(device, dtype)
             boost = device.quantities.get("compute.clock.boost")
             # A datasheet counts fp32 at the boost clock, which matrix products of a capped board do not reach.

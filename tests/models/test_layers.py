@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from iomodel.common.yaml_files import parse
 from iomodel.errors import InputError
 from iomodel.models.attention import AttentionLayer
+from iomodel.models.config_modules import PREFIXES
 from iomodel.models.file import ModelFile
 from iomodel.models.indexer import Indexer
 from iomodel.models.layers import DecoderLayer
@@ -249,6 +250,13 @@ def quantised(**scheme):
 )
 def test_formats_of_quantisation(scheme, expected):
     assert quantised(**scheme) == {dtype: layers * MATRICES for dtype, layers in expected.items()}
+
+
+@pytest.mark.parametrize("path", PREFIXES)
+def test_lists_of_a_quantisation_may_name_modules_by_any_path_of_the_layers(path):
+    """The list has a module of another part too, as those of models with several do."""
+    found = quantised(quant_method="fbgemm_fp8", modules_to_not_convert=["visual.blocks.0", f"{path}.1.self_attn"])
+    assert found == {"fp8": 3 * MATRICES - ATTENTION, "bf16": ATTENTION}
 
 
 def test_a_group_of_targets_and_the_output_layer():

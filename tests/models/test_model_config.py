@@ -222,6 +222,7 @@ def test_chunks_by_layer():
         (small("qwen3_moe", **EXPERTS), [8] * 6),
         (small("qwen3_moe", **EXPERTS, decoder_sparse_step=2), [0, 8] * 3),
         (small("qwen3_moe", **EXPERTS, mlp_only_layers=[0, 5]), [0, 8, 8, 8, 8, 0]),
+        (small("qwen3_moe", **EXPERTS, mlp_only_layers="0, 5"), [0, 8, 8, 8, 8, 0]),
         (small("qwen3_moe", **{**EXPERTS, "num_experts": 0}), [0] * 6),
         (small("mixtral", num_local_experts=8, num_experts_per_tok=2), [8] * 6),
         (small("deepseek_v2", n_routed_experts=8, num_experts_per_tok=2, first_k_dense_replace=2), [0, 0, 8, 8, 8, 8]),
@@ -356,6 +357,7 @@ BAD = [
     ),
     (small("qwen3_moe", **EXPERTS, mlp_only_layers=[-1]), "mlp_only_layers.0: -1 given"),
     (small("qwen3_moe", **EXPERTS, mlp_only_layers=3), "mlp_only_layers: 3 given; allowed: a list"),
+    (small("qwen3_moe", **EXPERTS, mlp_only_layers="0, x"), "mlp_only_layers: '0, x' given; allowed: numbers between"),
     (small("ernie4_5_moe", moe_num_experts=64), "num_experts_per_tok: not given, but required"),
     (
         small("ernie4_5_moe", moe_num_experts=[64, 64]),

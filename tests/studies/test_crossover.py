@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import lcm
 from typing import Any
 
@@ -18,6 +19,7 @@ from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.studies.crossovers import points
 from iomodel.studies.crossovers.contenders import label_of, parsed
+from iomodel.studies.crossovers.tables import HEAD, TAIL, winners
 
 W = iomodel.Attention(q_len=1, head_dim=64)
 TILES = {"block_q": 64, "block_kv": 64}
@@ -418,3 +420,14 @@ def test_fewer_keys_than_splits_leave_points_out() -> None:
 def test_the_title_says_at_which_tiles(names: list[str], asked: dict[str, Any], told: str) -> None:
     found = iomodel.crossovers(names, W, **{"limit": 50, **asked})
     assert told in " ".join(str(found).split())  # a long title is broken
+
+
+def test_a_table_of_winners_accounts_for_every_interval() -> None:
+    """Long studies show either end; the intervals shown and those told make up all."""
+    found = iomodel.crossovers(["flash2", "flash1"], W, over="length", limit=30, sram_elements=20_000)
+    for kept in (1, HEAD + TAIL, HEAD + TAIL + 1, 40):
+        part = replace(found, winners=[found.winners[0]] * kept, changes=kept - 1)
+        rows = winners(part, "N").rows
+        more = [int(first.split()[0].replace(",", "")) for first, *_ in rows if first.endswith(" more")]
+        assert len(rows) - len(more) + sum(more) == kept
+        assert len(rows) <= HEAD + TAIL + 1

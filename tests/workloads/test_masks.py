@@ -22,7 +22,7 @@ from iomodel.errors import InputError, IOModelError
 from iomodel.nests.symbols import B_c, B_r, G, N_k, N_q
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
-from iomodel.workloads.masks.tabulated import Axis, Tabulated, TileCounts
+from iomodel.workloads.masks.tabulated import Axis, Tabulated, TileCounts, exact
 
 AXES: tuple[Axis, Axis] = ("query", "key")
 
@@ -290,6 +290,13 @@ def test_values_are_frozen_hashable_picklable_and_json(build: Callable[[], Tabul
     assert {mask: 1}[build()] == 1
     with pytest.raises(ValueError, match="frozen"):
         setattr(mask, next(iter(plain)), 1)
+
+
+@pytest.mark.parametrize("bounds", [(1, 2**62), (2**62, 1), (2**63,), (1, 2**62 - 1)])
+def test_numbers_hold_the_largest_of_their_bounds(bounds: tuple[int, ...]) -> None:
+    found = exact(np.arange(3), *bounds)
+    assert [n + max(bounds) for n in found] == [n + max(bounds) for n in range(3)]
+    assert (found.dtype == object) == (max(bounds) >= 2**62)
 
 
 def test_different_data_are_different_masks() -> None:
