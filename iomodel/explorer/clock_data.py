@@ -46,7 +46,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.dram": ("streamed_bytes", "__streamed", "Dram", "dram", "__grid"),
     "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
     "timing.kernel_time": (
-        "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "kernel_time", "elapsed", "amounts",
+        "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "described", "elapsed", "amounts",
         "__Phases", "__on_sms", "__busiest", "__least", "__latency", "__full_block", "EachGrid",
         "__grid_of", "__each_grid",
     ),

@@ -41,16 +41,16 @@ def solve_fastest(
     query, key = sizes.values()
     blocks = way.placement.occupied(query, key, way.launch).blocks_per_sm
     plain = {name: sizes[name] for name in setting.variants.ask.compiled.tiles}
-    kernels = setting.clock.timed(plain, way.placement, way.launch, blocks).kernels
+    launch = setting.clock.timed(plain, way.placement, way.launch, blocks)
     cost = setting.variants.cost(sizes)
     columns = ranked.columns
     slower = next((place for place in distinct(ranked) if columns["seconds"][place] > seconds), None)
     shipped = next((place for place in distinct(ranked) if is_shipped(ranked, place)), None)
     alike = (columns["family"] == columns["family"][0]) & (columns["number"] == columns["number"][0])
     timed = Timed(
-        seconds_of(kernels, setting.clock.parameters),
+        seconds_of(launch.times, setting.clock.parameters),
         dram_interval(
-            kernels,
+            launch.kernels,
             compulsory(algorithm, call).bytes,
             cost.hbm_bytes,
             setting.clock.rates.l2_capacity,

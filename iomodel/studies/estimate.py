@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
 
 from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.algorithms import algorithm as find_algorithm
@@ -25,7 +27,7 @@ from iomodel.nests.alphabet import (
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import implementation_for, implementations_for, list_implementations
 from iomodel.solving.default_tiles import best_choice, fastest_tiles
-from iomodel.timing.clock import Clock, TimedLaunch, clock_for
+from iomodel.timing.clock import Clock, clock_for
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.level_traffic import level_traffic
@@ -37,6 +39,34 @@ from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
 from iomodel.workloads.varlen import VarlenAttention, as_call
 from iomodel.workloads.workload import Workload, as_workload
+
+
+class Timed(Protocol):
+    """A launch configuration of one pass, with the times of its kernels."""
+
+    @property
+    def tiles(self) -> Mapping[str, int]:
+        """Tiles, warps and stages."""
+
+    @property
+    def times(self) -> list[float]:
+        """Time of each kernel [s]."""
+
+    @property
+    def kernels(self) -> tuple[KernelTime, ...]:
+        """The kernels."""
+
+
+@dataclass(frozen=True)
+class _TimedKernels:
+    """A launch configuration of kernels that have been described."""
+
+    tiles: Mapping[str, int]
+    kernels: tuple[KernelTime, ...]
+
+    @property
+    def times(self) -> list[float]:
+        return [kernel.seconds for kernel in self.kernels]
 
 
 def estimate(
@@ -116,12 +146,11 @@ def estimate(
         options = _with_searched(algorithm, call, device, implementation, options, parameters, tile_mapping)
     bound = BoundCall.bind(algorithm, call, options, tiled=bool(tile_mapping.keys() - LAUNCH_NAMES))
     sizes = bound.sizes(tile_mapping)
-    cost = bound.at(sizes)
     passes = _passes(bound, call, device, sizes, parameters, implementation)
     timed = [clock.fastest(tile, launch) for clock, tile in passes]
     parameters = max((clock.parameters for clock, _ in passes), key=lambda found: found.host_launch)
     bare = tuple(dict.fromkeys(clock.bare for clock, tile in passes if tile and clock.bare is not None))
-    return assembled(algorithm, call, device, cost, timed, known, parameters, sizes, bare)
+    return assembled(algorithm, call, device, partial(bound.at, sizes), timed, known, parameters, sizes, bare)
 
 
 def _with_searched(
@@ -170,9 +199,10 @@ def _of_layer(
     else:
         timer = clock_for(algorithm, workload, device, bound.options, parameters, known)
         kernels = list(timer.fastest(sizes, {}).kernels)
+    cost = bound.cost(sizes)
     launch = tile.launch if isinstance(workload, Linear) else {}
-    timed = [TimedLaunch({**sizes, **launch}, tuple(kernels))]
-    return assembled(algorithm, workload, device, bound.cost(sizes), timed, known, parameters, sizes)
+    timed = [_TimedKernels({**sizes, **launch}, tuple(kernels))]
+    return assembled(algorithm, workload, device, lambda: cost, timed, known, parameters, sizes)
 
 
 def _passes(
@@ -223,52 +253,73 @@ def assembled(
     algorithm: AlgorithmLike,
     call: Workload,
     device: Hardware,
-    cost: Cost,
-    timed: list[TimedLaunch],
+    cost: Callable[[], Cost],
+    timed: Sequence[Timed],
     known: Rates,
     parameters: Parameters,
     sizes: Mapping[str, int],
     bare: tuple[str, ...] = (),
 ) -> Estimate:
-    """Combine the passes of a call into one estimate."""
-    kernels = tuple(kernel for timed_launch in timed for kernel in timed_launch.kernels)
-    breakdown: dict[str, float] = {}
-    for kernel in kernels:
-        for name, value in kernel.breakdown.items():
-            breakdown[name] = breakdown.get(name, 0.0) + value
-    seconds = seconds_of(kernels, parameters)
-    if seconds > sum(kernel.seconds for kernel in kernels):
-        breakdown["launch"] = seconds
-    least = compulsory(algorithm, call).bytes
-    requested = cost.hbm_bytes
-    low, high = dram_interval(kernels, least, requested, known.l2_capacity)
-    together = [kernel.lock_step_bytes for kernel in kernels]
-    launch = {name: size for timed_launch in timed for name, size in timed_launch.tiles.items() if name in LAUNCH_NAMES}
-    return Estimate(
+    """Combine the passes of a call into one estimate; what its time does not need is computed when it is read."""
+    seconds = seconds_of([time for launch in timed for time in launch.times], parameters)
+    tiles = dict(sizes)
+    if call.direction != "both":
+        for launch in timed:
+            tiles |= {name: size for name, size in launch.tiles.items() if name in LAUNCH_NAMES}
+    own: dict[str, Callable[[Estimate], Any]] = {
+        "cost": lambda _: cost(),
+        "kernels": lambda _: tuple(kernel for launch in timed for kernel in launch.kernels),
+        "compulsory_bytes": lambda found: min(compulsory(algorithm, call).bytes, found.requested_bytes),
+        "left_out": lambda _: (*known.left_out, *bare, *memory_levels(device)[1]),
+        "levels": lambda found: level_traffic(algorithm, call, device, found.requested_bytes, found.dram_bytes),
+    }
+    return Estimate.deferring(
+        {**LATER, **own},
         algorithm=name_of(algorithm),
         workload=call,
         hardware=device,
-        tiles=FrozenDict({**sizes, **(launch if call.direction != "both" else {})}),
-        cost=cost,
+        tiles=FrozenDict(tiles),
         seconds=seconds,
-        bound=max(breakdown, key=breakdown.__getitem__),
-        breakdown=FrozenDict(breakdown),
-        dram_bytes=(low, high),
-        lock_step_bytes=None if None in together else min(max(low, sum(filter(None, together))), high),
-        compulsory_bytes=min(least, requested),
-        requested_bytes=requested,
-        kernels=kernels,
         rates=known,
         parameters=parameters,
-        left_out=(*known.left_out, *bare, *memory_levels(device)[1]),
-        assumed=(*known.assumed, *_idle(kernels, known)),
-        levels=level_traffic(algorithm, call, device, requested, (low, high)),
     )
 
 
-def _idle(kernels: tuple[KernelTime, ...], known: Rates) -> Iterator[str]:
+def _breakdown(found: Estimate) -> FrozenDict[str, float]:
+    """Add up the breakdowns of the kernels; where the host takes longer than they do, it is the launches."""
+    summed: dict[str, float] = {}
+    for kernel in found.kernels:
+        for name, value in kernel.breakdown.items():
+            summed[name] = summed.get(name, 0.0) + value
+    if found.seconds > sum(kernel.seconds for kernel in found.kernels):
+        summed["launch"] = found.seconds
+    return FrozenDict(summed)
+
+
+def _dram_bytes(found: Estimate) -> tuple[int, int]:
+    return dram_interval(found.kernels, found.compulsory_bytes, found.requested_bytes, found.rates.l2_capacity)
+
+
+def _lock_step_bytes(found: Estimate) -> int | None:
+    together = [kernel.lock_step_bytes for kernel in found.kernels]
+    low, high = found.dram_bytes
+    return None if None in together else min(max(low, sum(filter(None, together))), high)
+
+
+def _idle(found: Estimate) -> Iterator[str]:
     """Warn of the longest kernel if it leaves SMs without a block."""
-    longest = max(kernels, key=lambda kernel: kernel.seconds, default=None)
-    if longest is not None and known.units is not None and longest.blocks < known.units:
-        idle = known.units - longest.blocks
-        yield f"{longest.title}: {longest.blocks:,} blocks leave {idle:,} of {known.units:,} SMs idle"
+    units = found.rates.units
+    longest = max(found.kernels, key=lambda kernel: kernel.seconds, default=None)
+    if longest is not None and units is not None and longest.blocks < units:
+        yield f"{longest.title}: {longest.blocks:,} blocks leave {units - longest.blocks:,} of {units:,} SMs idle"
+
+
+LATER: Mapping[str, Callable[[Estimate], Any]] = {
+    "requested_bytes": lambda found: found.cost.hbm_bytes,
+    "breakdown": _breakdown,
+    "bound": lambda found: max(found.breakdown, key=found.breakdown.__getitem__),
+    "dram_bytes": _dram_bytes,
+    "lock_step_bytes": _lock_step_bytes,
+    "assumed": lambda found: (*found.rates.assumed, *_idle(found)),
+}
+"""Fields of an estimate that follow from other fields."""

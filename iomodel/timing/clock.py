@@ -22,7 +22,7 @@ from iomodel.placement.check import checked, excess, refused_launch
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.timing.balance import Rows
-from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, elapsed, kernel_time
+from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, described, elapsed
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.kernel_work_sum import added, together
 from iomodel.timing.parameters import Parameters
@@ -41,15 +41,26 @@ MOST_ASKED = 16
 
 @dataclass(frozen=True)
 class TimedLaunch:
-    """One timed launch configuration of a pass: tiles with warps and stages, and the time of each kernel."""
+    """One timed launch configuration of a pass: tiles with warps and stages, and the work and time of each kernel."""
 
     tiles: Mapping[str, int]
-    kernels: tuple[KernelTime, ...]
+    clock: Clock
+    runs: tuple[tuple[KernelWork, Elapsed], ...]
+
+    @property
+    def times(self) -> list[float]:
+        """Time of each kernel [s]."""
+        return [took.seconds for _, took in self.runs]
 
     @property
     def seconds(self) -> float:
         """Time of all kernels in sequence [s]."""
-        return sum(kernel.seconds for kernel in self.kernels)
+        return sum(self.times)
+
+    @cached_property
+    def kernels(self) -> tuple[KernelTime, ...]:
+        """The kernels, with the bounds of their DRAM traffic."""
+        return tuple(self.clock.described(demand, took) for demand, took in self.runs)
 
 
 @dataclass(frozen=True)
@@ -145,13 +156,15 @@ class Clock:
             widths = placement.widths
             launched = self.launched(launch)
             sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
-        kernels = []
+        runs = []
         for demand in self.demand(widths, tiles):
             each = replace(launched, blocks_per_sm=self.room(demand) if blocks is None else max(1, blocks))
-            kernels.append(
-                kernel_time(demand, self.rows, self.packed, self.rates, self.execution, each, self.parameters)
-            )
-        return TimedLaunch(sizes, tuple(kernels))
+            runs.append((demand, self.elapsed(demand, self.rows, each)))
+        return TimedLaunch(sizes, self, tuple(runs))
+
+    def described(self, demand: KernelWork, took: Elapsed) -> KernelTime:
+        """Add the bounds of its DRAM traffic to a timed kernel."""
+        return described(demand, self.rows, self.packed, self.rates, self.parameters, took)
 
     def room(self, demand: KernelWork) -> Any:
         """Count the blocks of a kernel that fit an SM, at least one."""

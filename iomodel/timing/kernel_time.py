@@ -129,6 +129,18 @@ def kernel_time(
 ) -> KernelTime:
     """Time one kernel of a call, or a kernel without attention, with the bounds of its DRAM traffic."""
     took = elapsed(demand, workload, packed, rates, execution, launched, parameters)
+    return described(demand, workload, packed, rates, parameters, took)
+
+
+def described(
+    demand: KernelWork,
+    workload: Attention | VarlenAttention | None,
+    packed: bool,
+    rates: Rates,
+    parameters: Parameters,
+    took: Elapsed,
+) -> KernelTime:
+    """Add the bounds of its DRAM traffic to a timed kernel."""
     traffic = dram(demand, workload, packed, rates.l2_capacity, took.at_once)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
     return KernelTime(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from iomodel.common.deferred import Deferred
 from iomodel.common.display import ANSWER, LIMIT, WARNING, Mark, Result, Table, assumed, sizes_text
 from iomodel.common.sketch import Bar, bars
 from iomodel.common.tabular import Tabular
@@ -22,7 +23,7 @@ from iomodel.workloads.workload import Workload
 
 
 @dataclass(frozen=True)
-class Estimate(Result, Tabular):
+class Estimate(Deferred, Result, Tabular):
     """Estimated time of a call, with its breakdown.
 
     Attributes
@@ -74,8 +75,8 @@ class Estimate(Result, Tabular):
     rates: Rates
     parameters: Parameters
     left_out: tuple[str, ...]
-    assumed: tuple[str, ...] = ()
-    levels: tuple[LevelTraffic, ...] = ()
+    assumed: tuple[str, ...] = field(default_factory=tuple)
+    levels: tuple[LevelTraffic, ...] = field(default_factory=tuple)
 
     @property
     def flops_per_second(self) -> float:

@@ -8,9 +8,9 @@ from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.parameters import Parameters
 
 
-def seconds_of(kernels: Sequence[KernelTime], parameters: Parameters) -> float:
+def seconds_of(times: Sequence[float], parameters: Parameters) -> float:
     """Sum the times of kernels in sequence; the host takes a time to launch each [s]."""
-    return max(sum(kernel.seconds for kernel in kernels), parameters.host_launch * len(kernels))
+    return max(sum(times), parameters.host_launch * len(times))
 
 
 def dram_interval(

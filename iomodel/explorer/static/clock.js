@@ -280,7 +280,7 @@ class Timer {
     const parameters = passes.map(({ clock }) => clock.parameters).reduce((a, b) => (b.host_launch > a.host_launch ? b : a));
     const breakdown = {};
     for (const kernel of kernels) for (const [name, value] of kernel.breakdown) breakdown[name] = (breakdown[name] ?? 0) + value;
-    const seconds = this.model.seconds_of(kernels, parameters);
+    const seconds = this.model.seconds_of(kernels.map((kernel) => kernel.seconds), parameters);
     if (seconds > kernels.reduce((sum, kernel) => sum + kernel.seconds, 0)) breakdown.launch = seconds;
     const bound = Object.keys(breakdown).reduce((a, b) => (breakdown[b] > breakdown[a] ? b : a));
     const found = {};

@@ -101,7 +101,9 @@ def _unheld(change: Change, device: Hardware, cost: Cost) -> Estimate:
     sizes = {name: size for name, size in cost.tiles.items() if name not in LAUNCH_NAMES}
     clock = clock_of(change, device)
     timed = [clock.timed(sizes, None, None, 1)]
-    return assembled(change.algorithm, change.workload, device, cost, timed, clock.rates, change.parameters, sizes)
+    return assembled(
+        change.algorithm, change.workload, device, lambda: cost, timed, clock.rates, change.parameters, sizes
+    )
 
 
 def clock_of(change: Change, device: Hardware) -> Clock:
