@@ -164,6 +164,8 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     >>> hardware("a100-sxm4-40gb").compute.peak.bf16.value
     312000000000000
     """
+    if type(name_or_path) is str and name_or_path in _names():
+        return _shipped(name_or_path)
     if isinstance(name_or_path, os.PathLike):
         return _from_file(name_or_path)
     if not isinstance(name_or_path, str):

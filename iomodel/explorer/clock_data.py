@@ -47,8 +47,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
     "timing.kernel_time": (
         "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "described", "elapsed", "amounts",
-        "__Phases", "__on_sms", "__busiest", "__least", "__latency", "__full_block", "EachGrid",
-        "__grid_of", "__each_grid",
+        "__Phases", "__on_sms", "__may_decide", "__busiest", "__least", "__latency", "__full_block", "EachGrid",
+        "__grid", "__grid_of", "__each_grid",
     ),
     "timing.work_at_point": ("FoldedKernel", "as_floats", "demand_of", "Demands", "widened"),
     "timing.totals": ("seconds_of", "dram_interval"),

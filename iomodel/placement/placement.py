@@ -171,8 +171,10 @@ class Placement:
         return shared, -(-tensor // COLUMN)
 
     def _at(self, formulas: Formulas, sizes: tuple[Any, ...]) -> tuple[Any, ...]:
-        many = any(isinstance(size, np.ndarray) for size in sizes)
-        return formulas.over(self.padded, (), sizes) if many else formulas.scalars(self.padded, (), sizes)
+        for size in sizes:
+            if isinstance(size, np.ndarray):
+                return formulas.over(self.padded, (), sizes)
+        return formulas.scalars(self.padded, (), sizes)
 
     def registers_of(self, query: Any, key: Any, warps: int) -> Any:
         """Compute the registers per thread: its share of the tiles, and the overhead [-]; tiles may be arrays.

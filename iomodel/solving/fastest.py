@@ -90,7 +90,7 @@ def as_runner_up(ranked: Candidates, place: int) -> RunnerUp:
     launch = {"warps": way.launch.warps, "stages": way.launch.stages}
     if any(size > way.ranges[name].rows for name, size in sizes.items()):
         # A tile beyond the end of an axis is searched in the coarsest layout alone; its launch takes the fastest.
-        seconds = min(seconds, setting.clock.least_seconds(sizes, launch))
+        seconds = min(seconds, setting.clock.fastest(sizes, launch).seconds)
     tiles = {**sizes, **launch, **{name: int(value) for name, value in setting.searched.items()}}
     return RunnerUp(FrozenDict(tiles), ranked.cost(place).hbm_bytes, seconds)
 

@@ -272,8 +272,8 @@ def spread(workload: Rows, outer: str, u: int, v: int, packed: bool = False) -> 
     group = workload.group if packed else 1
     rows = {"query": workload.q_len * group, "key": workload.kv_len}
     inner = "key" if outer == "query" else "query"
-    band = band_of(workload.mask, workload.q_len, workload.kv_len)
-    if band is None or workload.mask == "full":
+    band = None if workload.mask == "full" else band_of(workload.mask, workload.q_len, workload.kv_len)
+    if band is None:
         blocks, longest = ceil_div(rows[outer], u), ceil_div(rows[inner], v)
         return Spread(((longest, blocks),))
     if outer == "query":
@@ -289,7 +289,7 @@ def visits(workload: Rows, outer: str, u: Any, v: Any, packed: bool = False) -> 
     >>> float(visits(call, "query", 128, 64).total), spread(call, "query", 128, 64).total
     (20.0, 20)
     """
-    band = band_of(workload.mask, workload.q_len, workload.kv_len)
+    band = None if workload.mask == "full" else band_of(workload.mask, workload.q_len, workload.kv_len)
     group = workload.group if packed else 1
     if band is None:
         found = None

@@ -36,7 +36,10 @@ SCHEDULERS = 4
 """Warp schedulers of an SM [-]."""
 
 MOST_ASKED = 16
-"""Tiles whose work a clock keeps."""
+"""Tiles whose work and launch configurations a clock keeps."""
+
+Fitting = tuple[Placement, Launch, int]
+"""A launch configuration of a tile that fits, with its placement and its blocks per SM."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class Clock:
     placements: tuple[Placement, ...]
     bare: str | None = None
     asked: dict[tuple[int, ...], tuple[KernelWork, ...]] = field(default_factory=dict, compare=False, repr=False)
+    fitted: dict[tuple[Any, ...], list[Fitting]] = field(default_factory=dict, compare=False, repr=False)
 
     def demand(self, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[KernelWork, ...]:
         """Evaluate the work of the kernels at a tile, over rows as wide as compiled; cached for all launches."""
@@ -131,10 +135,11 @@ class Clock:
             total = total + took.seconds * (demand.requested_bytes > 0)  # without traffic it is not launched
         return total
 
-    def launched(self, launch: Launch) -> Launched:
-        """Describe a launch configuration to the time model."""
+    def launched(self, launch: Launch, blocks: int = 1) -> Launched:
+        """Describe a launch configuration to the time model, with so many blocks per SM."""
         return Launched(
             WarpLayout.of(launch.residency, launch.along, self.workload.element_size),
+            blocks,
             exposed=launch.residency.exposed,
             stages=launch.stages,
             warps=max(1, launch.warps // SCHEDULERS),
@@ -150,16 +155,15 @@ class Clock:
     ) -> TimedLaunch:
         """Time a tile in one launch configuration; `blocks` per SM, None for as many as fit."""
         if placement is None or launch is None:
-            launched, sizes = Launched(), dict(tiles)
-            widths = self.widths
+            sizes, runs = dict(tiles), []
+            for demand in self.demand(self.widths, tiles):
+                launched = Launched(blocks_per_sm=self.room(demand) if blocks is None else blocks)
+                runs.append((demand, self.elapsed(demand, self.rows, launched)))
         else:
-            widths = placement.widths
-            launched = self.launched(launch)
             sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
-        runs = []
-        for demand in self.demand(widths, tiles):
-            each = replace(launched, blocks_per_sm=self.room(demand) if blocks is None else max(1, blocks))
-            runs.append((demand, self.elapsed(demand, self.rows, each)))
+            launched = self.launched(launch, 1 if blocks is None else max(1, blocks))
+            work = self.demand(placement.widths, tiles)
+            runs = [(demand, self.elapsed(demand, self.rows, launched)) for demand in work]
         return TimedLaunch(sizes, self, tuple(runs))
 
     def described(self, demand: KernelWork, took: Elapsed) -> KernelTime:
@@ -197,26 +201,19 @@ class Clock:
         """Find the fastest launch configuration of a tile; raise InfeasibleError if none fits."""
         if not self.placements:
             return self._bare(tiles)
-        fitting = self._fitting(tiles, given)
-        if len(fitting) > 1:
-            quick = [self._ranked(tiles, choice) for choice in fitting]
-            fitting = [fitting[quick.index(min(quick))]]
-        return self.timed(tiles, *fitting[0])
+        point = (*tiles.values(), given.get("warps"), given.get("stages"))
+        fitting = self.fitted.get(point)
+        if fitting is None:
+            fitting = self._fitting(tiles, given)
+            if len(self.fitted) >= MOST_ASKED:
+                self.fitted.clear()
+            self.fitted[point] = fitting
+        timed = [self.timed(tiles, *choice) for choice in fitting]
+        return timed[0] if len(timed) == 1 else min(timed, key=lambda launch: launch.seconds)
 
-    def least_seconds(self, tiles: Mapping[str, int], given: Mapping[str, Any]) -> float:
-        """Time the fastest launch configuration of a tile [s], without the bounds of its DRAM traffic."""
-        if not self.placements:
-            return self._bare(tiles).seconds
-        return min(self._ranked(tiles, choice) for choice in self._fitting(tiles, given))
-
-    def _ranked(self, tiles: Mapping[str, int], choice: tuple[Placement, Launch, int]) -> float:
-        placement, launch, blocks = choice
-        launched = replace(self.launched(launch), blocks_per_sm=max(1, blocks))
-        return float(self.seconds_over(self.demand(placement.widths, tiles), launched))
-
-    def _fitting(self, tiles: Mapping[str, int], given: Mapping[str, Any]) -> list[tuple[Placement, Launch, int]]:
+    def _fitting(self, tiles: Mapping[str, int], given: Mapping[str, Any]) -> list[Fitting]:
         """List the launch configurations that fit, with their blocks per SM, or raise InfeasibleError."""
-        fitting: list[tuple[Placement, Launch, int]] = []
+        fitting: list[Fitting] = []
         tried = []
         for placement, launch in self.launches(given):
             query, key = (tiles[name] for name in placement.tiles)

@@ -284,12 +284,12 @@ def _on_sms(
         return times(found.own, waits, deepest, least, together, groups, read_with)
 
     alone, *_ = each = of(phases)
-    grid = _grid_of(demand, workload, packed, units)
+    grid = _grid(demand, workload, packed, units)
     clocks = alone, parameters.block_clocks * clock, [ratio(time, alone) for time in each]
     on_busiest = _busiest(grid, execution, clocks, most)
     in_visits, per_block = _latency(demand, workload, packed, execution, launched, parameters)
-    if anywhere(in_visits):
-        alike = [1 / many for many in range(1, min(deepest, MOST_AT_ONCE) + 1)]
+    alike = [1 / many for many in range(1, min(deepest, MOST_AT_ONCE) + 1)]
+    if _may_decide(in_visits * clock / units, alike, each) or _may_decide(per_block, [1.0], [parameters.block_clocks]):
         received = _busiest(grid, execution, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
     # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.
@@ -303,6 +303,13 @@ def _on_sms(
     summed = phases.total + waits
     work = phases.total * smaller(1.0, ratio(_least(each, most) + phases.chip, summed))
     return seconds, smaller(steps, seconds), larger(0.0, seconds - work - steps)
+
+
+def _may_decide(time: Any, shares: Sequence[float], others: Sequence[Any]) -> bool:
+    """Check whether a time, with any number of blocks at once, exceeds the other time with as many."""
+    if isinstance(time, np.ndarray) or isinstance(others[0], np.ndarray) or len(shares) > len(others):
+        return anywhere(time)
+    return any(time * share > other for share, other in zip(shares, others, strict=False))
 
 
 def _busiest(grid: Grid | EachGrid, execution: Execution, clocks: tuple[Any, Any, Sequence[Any]], most: Any) -> Any:
@@ -362,6 +369,17 @@ class EachGrid(NamedTuple):
     """Grids under a mask with two edges, whose tiles are listed: the points of each, and the grid."""
 
     parts: tuple[tuple[Any, Grid], ...]
+
+
+def _grid(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool, units: int) -> Grid | EachGrid:
+    """Return the blocks of a kernel; all launches of the same work have the same."""
+    known = demand.memo.get("grid")
+    if known is not None and known[0] is workload and known[1] == packed and known[2] == units:
+        found: Grid | EachGrid = known[3]
+        return found
+    grid = _grid_of(demand, workload, packed, units)
+    demand.memo["grid"] = (workload, packed, units, grid)
+    return grid
 
 
 def _grid_of(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool, units: int) -> Grid | EachGrid:

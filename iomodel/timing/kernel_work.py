@@ -105,6 +105,11 @@ class KernelWork:
     serpentine: bool = False
 
     @cached_property
+    def memo(self) -> dict[str, Any]:
+        """Room for what others derive from the work and would derive again for each launch."""
+        return {}
+
+    @cached_property
     def flops(self) -> int:
         """Matrix FLOPs with every tile full [FLOP]."""
         return sum(product.flops for product in self.products)

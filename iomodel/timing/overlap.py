@@ -60,10 +60,14 @@ def times(
     [4.0, 2.625]
     """
     alone = sum(busy) + wait
-    excess = alone - _cycles(_served(busy, read_with[1]), wait, read_with[0])[-1]
     most = max(1, min(most, MOST))
     parts = int(groups.max()) if isinstance(groups, np.ndarray) else groups
-    cycles = _cycles(_served(busy, warps), wait, parts * most)
+    if isinstance(warps, int) and warps == read_with[1]:  # one network, of which the two read a part each
+        cycles = read = _cycles(_served(busy, warps), wait, max(parts * most, read_with[0]))
+    else:
+        read = _cycles(_served(busy, read_with[1]), wait, read_with[0])
+        cycles = _cycles(_served(busy, warps), wait, parts * most)
+    excess = alone - read[read_with[0] - 1]
     return [larger(_of_groups(cycles, many, groups) + excess, beside) for many in range(1, most + 1)]
 
 
@@ -90,7 +94,7 @@ def _served(busy: Sequence[Any], warps: Any) -> Sequence[Any]:
 def _cycles(busy: Sequence[Any], wait: Any, most: int) -> list[Any]:
     """Compute the time per block by mean value analysis, for 1, 2, ... `most` blocks [s]."""
     # One array over all units takes a third of the calls of NumPy that an array for each unit would take.
-    units: Any = np.stack(np.broadcast_arrays(*busy)) if any(isinstance(time, np.ndarray) for time in busy) else None
+    units: Any = np.stack(np.broadcast_arrays(*busy)) if isinstance(sum(busy), np.ndarray) else None
     queued: Any = 0.0
     queues: Sequence[Any] = [0.0] * len(busy)
     result = []

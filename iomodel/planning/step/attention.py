@@ -100,7 +100,7 @@ class AttentionClock:
         known = rates(self.device, call.dtype)
         clock = clock_for(name, call, self.device, bound.options, self.parameters, known)
         launch = {entry: tiles[entry] for entry in LAUNCH_NAMES & tiles.keys()}
-        return clock.least_seconds(bound.sizes(tiles), launch)
+        return clock.fastest(bound.sizes(tiles), launch).seconds
 
     def _timed(self, name: str, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]) -> Span:
         result = estimate(name, call, self.device, tiles, parameters=self.parameters, **options)

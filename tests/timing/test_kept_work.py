@@ -1,0 +1,90 @@
+"""What the time model keeps or skips changes no time: grids kept with the work, fits of a tile, latencies that lose."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+import iomodel
+from iomodel.algorithms import algorithm
+from iomodel.counting.kinds import kind_of
+from iomodel.counting.options import check_options, structural
+from iomodel.devices.rates import rates
+from iomodel.nests.execution import PIPELINED
+from iomodel.timing import kernel_time as module
+from iomodel.timing.kernel_time import Launched, kernel_time
+from iomodel.timing.kernel_work import KernelWork
+from iomodel.timing.parameters import DEFAULT
+from iomodel.timing.work_at_point import demands
+
+FLASH2, GPU = algorithm("flash2"), "h100-sxm5"
+TILES = {"block_q": 128, "block_kv": 64}
+
+
+def work(call: iomodel.Attention) -> KernelWork:
+    options = check_options(FLASH2, {}, direction="forward")
+    (kernel,) = demands(FLASH2, kind_of(call), structural(options), PIPELINED).at(call, call, options, TILES)
+    return kernel
+
+
+@pytest.mark.parametrize("mask", ["full", "causal"])
+def test_work_that_was_timed_on_another_device_or_call_is_timed_as_if_new(mask: str) -> None:
+    calls = [iomodel.Attention(heads=3, kv_heads=1, q_len=n, kv_len=4096, head_dim=64, mask=mask) for n in (4096, 1024)]
+    known = rates(iomodel.hardware(GPU), "bf16")
+
+    def timed(demand: KernelWork, call: iomodel.Attention, units: int, packed: bool) -> float:
+        here = replace(known, units=units)
+        return kernel_time(demand, call, packed, here, PIPELINED, Launched(), DEFAULT).seconds
+
+    settings = list(product(calls, (132, 7), (False, True)))
+    for before, after in product(settings, repeat=2):
+        used, new = work(calls[0]), work(calls[0])
+        timed(used, *before)
+        assert timed(used, *after) == timed(new, *after)
+
+
+def test_the_latency_of_loads_is_left_out_only_where_it_loses(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = iomodel.Parameters(dram_clocks=3000)
+    calls = [
+        (iomodel.Attention(heads=heads, q_len=n, kv_len=3000, head_dim=64, mask=mask), tiles, parameters)
+        for heads, n, mask in product((1, 32), (1, 1000), ("full", "causal"))
+        for tiles in (TILES, {"block_q": 64, "block_kv": 32})
+        for parameters in (DEFAULT, slow)
+    ]
+
+    def times() -> list[float]:
+        return [iomodel.estimate("flash2", call, GPU, tiles, parameters=how).seconds for call, tiles, how in calls]
+
+    decided = []
+    asked = module._may_decide
+    monkeypatch.setattr(module, "_may_decide", lambda *given: decided.append(asked(*given)) or decided[-1])
+    quick = times()
+    monkeypatch.setattr(module, "_may_decide", lambda *_: True)
+    assert quick == times()
+    assert {True, False} <= set(decided)
+    monkeypatch.setattr(module, "_may_decide", lambda *_: False)
+    assert quick != times()
+
+
+def test_a_tile_fits_for_the_launch_that_is_given_whatever_was_asked_before() -> None:
+    call = iomodel.Attention(heads=8, q_len=3000, head_dim=128)
+
+    def timed(device: iomodel.Hardware, launch: dict[str, int]) -> object:
+        try:
+            found = iomodel.estimate("flash2", call, device, TILES | launch)
+        except iomodel.IOModelError as error:
+            return str(error)
+        return found.tiles, found.seconds
+
+    launches: list[dict[str, int]] = [
+        {},
+        {"block_q": 64},
+        {"warps": 4},
+        {"warps": 8},
+        {"stages": 9},
+        {"warps": 4, "stages": 9},
+    ]
+    for before, after in product(launches, repeat=2):
+        used, new = (iomodel.hardware(GPU).model_copy() for _ in range(2))
+        timed(used, before)
+        assert timed(used, after) == timed(new, after)
