@@ -168,7 +168,7 @@ def elapsed(
 ) -> Elapsed:
     """Time one kernel, elementwise: its work, the lengths of the call and the launch may be arrays."""
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
-    streamed = streamed_bytes(demand, rates.l2_capacity, at_once)
+    streamed = _streamed_bytes(demand, rates.l2_capacity, at_once)
     needs = amounts(demand, rates, launched, parameters, streamed)
     if demand.strided and rates.units is not None and rates.clock is not None:
         accesses = demand.requested_bytes / ELEMENT_SIZE[rates.dtype]
@@ -191,6 +191,18 @@ def elapsed(
         waves = ceil_div(ceil_div(demand.blocks, rates.units), launched.blocks_per_sm)
         on_sms, steps, tail = _on_sms(demand, workload, packed, rates, execution, launched, parameters, needs, at_peak)
     return Elapsed(larger(on_sms, overlapped, capped) + launch, on_chip, steps, tail, waves, streamed, at_once)
+
+
+def _streamed_bytes(demand: KernelWork, l2_capacity: int | None, at_once: Any) -> Any:
+    """Estimate the DRAM traffic, once for launches with as many blocks at once [B]."""
+    if isinstance(at_once, np.ndarray):
+        return streamed_bytes(demand, l2_capacity, at_once)
+    known = demand.memo.get("streamed")
+    if known is not None and known[0] == l2_capacity and known[1] == at_once:
+        return known[2]
+    streamed = streamed_bytes(demand, l2_capacity, at_once)
+    demand.memo["streamed"] = (l2_capacity, at_once, streamed)
+    return streamed
 
 
 def amounts(

@@ -32,15 +32,19 @@ def test_work_that_was_timed_on_another_device_or_call_is_timed_as_if_new(mask: 
     calls = [iomodel.Attention(heads=3, kv_heads=1, q_len=n, kv_len=4096, head_dim=64, mask=mask) for n in (4096, 1024)]
     known = rates(iomodel.hardware(GPU), "bf16")
 
-    def timed(demand: KernelWork, call: iomodel.Attention, units: int, packed: bool) -> float:
-        here = replace(known, units=units)
-        return kernel_time(demand, call, packed, here, PIPELINED, Launched(), DEFAULT).seconds
+    def timed(demand: KernelWork, call: iomodel.Attention, units: int, packed: bool, blocks: int, l2: int) -> object:
+        here = replace(known, units=units, l2_capacity=l2)
+        launched = Launched(blocks_per_sm=blocks)
+        found = kernel_time(demand, call, packed, here, PIPELINED, launched, DEFAULT)
+        return found.seconds, found.streamed_bytes
 
-    settings = list(product(calls, (132, 7), (False, True)))
-    for before, after in product(settings, repeat=2):
-        used, new = work(calls[0]), work(calls[0])
-        timed(used, *before)
-        assert timed(used, *after) == timed(new, *after)
+    settings = list(product(calls, (132, 7), (False, True), (1, 2), (50_000_000, 200_000)))
+    new = [timed(work(calls[0]), *setting) for setting in settings]
+    for before in settings:
+        for after, fresh in zip(settings, new, strict=True):
+            used = work(calls[0])
+            timed(used, *before)
+            assert timed(used, *after) == fresh
 
 
 def test_the_latency_of_loads_is_left_out_only_where_it_loses(monkeypatch: pytest.MonkeyPatch) -> None:
