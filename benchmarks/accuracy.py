@@ -223,6 +223,14 @@ def order(found: list[Judged]) -> tuple[int, int]:
     return right, every
 
 
+def beyond(found: list[Judged], limit: float = 0.2) -> str:
+    """Count the rows beyond an error by implementation and device."""
+    worse = [one for one in found if abs(one.error) > limit]
+    groups = Counter(f"{one.row['implementation']} on {one.row['device']}, {one.row['direction']}" for one in worse)
+    listed = "; ".join(f"{count} {group}" for group, count in groups.most_common())
+    return f"beyond {limit:.0%}: {len(worse)} rows" + f" ({listed})" * bool(worse)
+
+
 def report(name: str, excluded: bool, defaults: bool = False) -> Iterator[str]:
     found = list(judged(name, defaults))
     curves: dict[str, list[Judged]] = defaultdict(list)
@@ -238,6 +246,7 @@ def report(name: str, excluded: bool, defaults: bool = False) -> Iterator[str]:
     yield f"all: {summary(found)}"
     yield f"fused kernels: {summary([one for one in found if one.row['implementation'] in FUSED])}"
     yield f"too fast: {np.mean([one.error < 0 for one in found]):.0%} of the rows"
+    yield beyond(found)
     yield from naive(found)
     for key in ("implementation", "device", "direction"):
         for value in dict.fromkeys(one.row[key] for one in found):

@@ -26,6 +26,8 @@ from iomodel.workloads.workload import Workload
 class Estimate(Deferred, Result, Tabular):
     """Estimated time of a call, with its breakdown.
 
+    The time is computed at once; fields that it does not need are computed when they are first read.
+
     Attributes
     ----------
     seconds : float
