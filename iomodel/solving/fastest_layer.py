@@ -44,7 +44,7 @@ class LayerCandidate:
     @property
     def seconds(self) -> float:
         """Time of the layer [s]."""
-        return seconds_of(self.kernels, self.parameters)
+        return seconds_of([kernel.seconds for kernel in self.kernels], self.parameters)
 
     @property
     def runner_up(self) -> RunnerUp:
