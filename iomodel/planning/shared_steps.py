@@ -4,7 +4,8 @@ Of a full batch, batch / (output - 1) requests end with each step, and as many p
 their tokens beside the decoded ones, up to the tokens of a step; linear layers then run once for both, and attention
 once for each (A. Agrawal et al., *Taming throughput-latency tradeoff in LLM inference with Sarathi-Serve*, OSDI 2024,
 section 4). Other engines prefill the prompts that wait together, in a step of their own. Data-parallel groups step
-together, and take their prompts in the same steps. Tokens of a prompt that are in the prefix cache take no step.
+together, and take their prompts in the same steps. Tokens of a prompt that are in the prefix cache take no step. A
+model that computes drafts prefills each prompt in a step of its own.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ def cycle_with_engine(steps: ReplicaSteps, engine: Engine, step: float, batch: i
     budget = service.step_tokens or step_limits(engine, steps.device)[0]
     each = batch / groups
     ending = each / decodes if decodes else each
+    drafted = each * steps.drafted_seconds()
     if not engine.mixes or not decodes:
         together = max(1, min(budget // computed, int(ending)))
-        return decodes * step + each / together * steps.prefill(batch=groups * together).seconds
+        return decodes * step + each / together * steps.prefill(batch=groups * together).seconds + drafted
     room = max(1.0, budget - each)
     tokens = min(room, max(computed, ending * computed))
     shared = each * computed / tokens
     mixed = mixed_seconds(steps, batch, int(tokens))
-    return max(0.0, decodes - shared) * step + shared * mixed
+    return max(0.0, decodes - shared) * step + shared * mixed + drafted
 
 
 def mixed_seconds(steps: ReplicaSteps, batch: int, tokens: int) -> float:

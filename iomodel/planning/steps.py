@@ -79,8 +79,11 @@ class ReplicaSteps:
 
     def first_token_seconds(self) -> float:
         """Compute the time of a prefill of the service [s], that of its drafts and of loads from other memories too."""
-        drafted = 0.0 if self.draft is None else self.draft.prefill().seconds
-        return self.load_seconds() + self.prefill().seconds + drafted
+        return self.load_seconds() + self.prefill().seconds + self.drafted_seconds()
+
+    def drafted_seconds(self) -> float:
+        """Compute the time in which the model that computes drafts, if there is one, prefills a prompt [s]."""
+        return 0.0 if self.draft is None else self.draft.prefill().seconds
 
     def load_seconds(self) -> float:
         """Compute the time to load what a prompt finds cached in the memory of the host and on disk [s].
@@ -111,8 +114,7 @@ class ReplicaSteps:
 
         A prompt occupies one data-parallel group; each of the others takes another prompt meanwhile.
         """
-        drafted = 0.0 if self.draft is None else self.draft.prefill().seconds
-        return (self.prefill().stage_seconds + drafted) / self.service.layout.data_parallel
+        return (self.prefill().stage_seconds + self.drafted_seconds()) / self.service.layout.data_parallel
 
     def decode(self, batch: int, context: int) -> StepTime:
         """Time one step for each request of a batch with `context` visible keys, including the new one.

@@ -29,6 +29,7 @@ from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import as_service
 from iomodel.planning.shared_steps import cycle_with_engine, mixed_seconds
 from iomodel.planning.simulation.simulate import simulate
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.steps import ReplicaSteps
 
@@ -134,6 +135,19 @@ def test_cached_tokens_take_no_step(engine):
         prefills.append(cycle_with_engine(steps, ENGINES[engine], step, 64) - served.steps * step)
     assert prefills[0] == prefills[1]
     assert 0 < prefills[2] < 0.4 * prefills[1]
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("output", [1, 64])
+def test_drafts_prefill_every_prompt(engine, output):
+    """A cycle under an engine takes as long as with drafts at no cost, and 16 prefills of the drafting model."""
+    free, speculation = (Speculation(draft=draft, tokens=3, acceptance=0.7) for draft in ("ngram", TINY))
+    alone, drafted = (
+        ReplicaSteps(as_service(LLAMA, 2048, output, Layout(), {}, None, None, engine, None, None, on), hardware(H100))
+        for on in (free, speculation)
+    )
+    more = cycle_with_engine(drafted, ENGINES[engine], 0.01, 16) - cycle_with_engine(alone, ENGINES[engine], 0.01, 16)
+    assert more == pytest.approx(16 * drafted.draft.prefill().seconds)
 
 
 def test_a_mixed_step_by_hand():
