@@ -81,7 +81,10 @@ class Spread:
     @cached_property
     def shares(self) -> int:
         """Visits that share the work [-]; an outer tile without any still moves its rows, and counts as one."""
-        return sum((visits or 1 if type(visits) is int else larger(1, visits)) * many for visits, many in self.runs)
+        return sum(
+            (larger(1, visits) if isinstance(visits, np.ndarray) else visits if visits else 1) * many
+            for visits, many in self.runs
+        )
 
     @cached_property
     def blocks(self) -> int:
