@@ -2396,7 +2396,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             {
                 "name": "vendor-blas",
                 "title": "GEMM of a vendor's library (cuBLAS, hipBLASLt), common tiles",
-                "cite": "CUTLASS 3.5, media/docs/efficient_gemm.md: tiles of powers of two, slices of 128 B, 2 to 4 stages, split-K",
+                "cite": "CUTLASS 3.5, media/docs/efficient_gemm.md: tiles of powers of two, slices of 128 B, stages, split-K",
                 "searched": {"splits": (1, 2, 4, 8, 16)},
                 "places": {},
                 "executions": {},

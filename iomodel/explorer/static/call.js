@@ -299,7 +299,7 @@ class Call {
 
   // The largest tile size with at least one tile per split; null without splits.
   most(name, alignment) {
-    const splits = this.given.splits ?? 1n, rows = this.numbers.kv_len;
+    const splits = this.given.splits ?? 1n, rows = this.given.top_k ?? this.numbers.kv_len; // selected keys are split
     if (name !== "block_kv" || splits === 1n) return null;
     const most = (rows - 1n) / (splits - 1n);
     if (most < alignment) {
