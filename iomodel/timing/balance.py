@@ -81,10 +81,7 @@ class Spread:
     @cached_property
     def shares(self) -> int:
         """Visits that share the work [-]; an outer tile without any still moves its rows, and counts as one."""
-        return sum(
-            (larger(1, visits) if isinstance(visits, np.ndarray) else visits if visits else 1) * many
-            for visits, many in self.runs
-        )
+        return sum(larger(1, visits) * many for visits, many in self.runs)
 
     @cached_property
     def blocks(self) -> int:
