@@ -26,6 +26,7 @@ extensions = [
     "gallery",
     "mathml",
     "notebook_downloads",
+    "notebook_sockets",
 ]
 exclude_patterns = ["_build", "jupyter_execute"]
 
