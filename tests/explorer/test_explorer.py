@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import subprocess
 import threading
@@ -21,19 +20,14 @@ import iomodel
 from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.cli.app import main
 from iomodel.counting.evaluation.integral import integral
-from iomodel.devices.device import list_hardware
 from iomodel.explorer.calls import kinds
 from iomodel.explorer.javascript import JavaScriptPrinter, Nodes, NoJavaScriptError
-from iomodel.explorer.page import COMPUTES, page, script, static
-from iomodel.explorer.payload import payload
+from iomodel.explorer.page import COMPUTES, script, static
 from iomodel.explorer.serve import server
 from iomodel.explorer.typeset import Typeset
 from iomodel.nests.symbols import B_r, N_q, d
 from tests.support.explorer_calls import COUNTS, SOLVED, Drawn, counted, drawn
 from tests.support.programs import program
-
-WHOLE = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
-"""Whether the page of all calls is made, a minute's work, or one of those that are drawn."""
 
 
 @cache
@@ -49,16 +43,9 @@ def solves() -> list[Drawn]:
 
 
 @pytest.fixture(scope="module")
-def html() -> str:
-    """The page of all algorithms, or of as much of it as the calls need."""
-    if WHOLE:
-        return iomodel.explore()
-    tiled = [call.tiled_kind({"tiled": True} if "tiled" in call.options else {}) for call in solves()]
-    drawn_kinds = dict.fromkeys([*(call.kind for call in (*points(), *solves())), *tiled])
-    first = [kind for name in ("flash2", "tiled_query", "split_kv") for kind in kinds([name]) if kind.mask == "full"]
-    window = [kind for kind in kinds(["flash2"]) if kind.mask.startswith("window left ")]
-    only = dict.fromkeys([*drawn_kinds, *first, *window])
-    return page(payload(list_algorithms(), list_hardware(), only=list(only)))
+def html(whole: Path) -> str:
+    """The page of all algorithms."""
+    return whole.read_text(encoding="utf-8")
 
 
 def test_the_page_has_the_defaults_of_python(html: str) -> None:
@@ -206,12 +193,11 @@ def test_what_is_wrong_in_a_link_is_named(tmp_path: Path, html: str) -> None:
 def test_every_algorithm_is_there(html: str) -> None:
     data = data_of(html)
     assert list(data["algorithms"]) == list_algorithms()
-    if WHOLE:
-        assert set(data["calls"]) == {kind.place for kind in kinds(list_algorithms())}
+    assert set(data["calls"]) == {kind.place for kind in kinds(list_algorithms())}
     answered = {place.split("|")[0] for place, found in data["calls"].items() if not isinstance(found, str)}
     assert answered == set(list_algorithms())
     refused = {found for found in data["calls"].values() if isinstance(found, str)}
-    assert all(re.match(r"mask: '\w+' given; allowed: ", why) for why in refused), refused
+    assert all(re.match(r"(mask: ('\w+'|a window)|packed: True) given; allowed: ", why) for why in refused), refused
 
 
 def test_the_file_is_small_whole_and_fetches_nothing(html: str) -> None:

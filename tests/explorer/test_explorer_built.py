@@ -29,9 +29,9 @@ WORDS = (ROOT / "docs" / "explorer.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def file() -> Path:
-    """The page of this state of the package, as the installation of a wheel has left it, or built."""
-    return kept(ROOT / "build" / "explorer")
+def file(whole: Path) -> Path:
+    """The page of all algorithms."""
+    return whole
 
 
 @pytest.fixture(scope="module")
