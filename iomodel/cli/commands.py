@@ -83,6 +83,16 @@ class PlainText:
                 parameter.process_value = _as_typed(parameter)
         return parameters
 
+    def format_help(self, context: Any, formatter: Any) -> None:
+        """Write the help page, whose names are never cut."""
+        from typer import rich_utils
+
+        from iomodel.cli.help_tables import HelpTable
+
+        context.meta[HELPED] = True
+        rich_utils.Table = HelpTable  # type: ignore[attr-defined]
+        super().format_help(context, formatter)  # type: ignore[misc]
+
 
 class LazyGroup(PlainText, TyperGroup):
     """The root command, which imports its subcommands one at a time."""
@@ -100,21 +110,17 @@ class PlainCommand(PlainText, TyperCommand):
         context.meta[WORDS] = tuple(arguments)
         return super().parse_args(context, arguments)
 
-    def format_help(self, context: Any, formatter: Any) -> None:
-        """Write the help page."""
-        context.meta[HELPED] = True
-        super().format_help(context, formatter)
-
     def get_params(self, context: Any) -> list[Any]:
         """Return the parameters; on a help page those of the named algorithm."""
         parameters = super().get_params(context)
-        takes_one = any(parameter.name == "algorithm" for parameter in parameters)
-        if not (takes_one and context.meta.get(HELPED)):
+        if not context.meta.get(HELPED):
             return parameters
         from iomodel.cli.algorithm_help import named_algorithm, relevant
+        from iomodel.cli.help_tables import shown
 
-        declaration = named_algorithm(context.meta.get(WORDS, ()))
-        return parameters if declaration is None else relevant(parameters, declaration)
+        takes_one = any(parameter.name == "algorithm" for parameter in parameters)
+        declaration = named_algorithm(context.meta.get(WORDS, ())) if takes_one else None
+        return shown(parameters if declaration is None else relevant(parameters, declaration))
 
 
 def _parser(name: str, command: Any) -> Any:

@@ -20,7 +20,7 @@ Contenders = Annotated[
     list[str],
     typer.Argument(
         help=f"Two or more of {', '.join(list_algorithms())}; options and tiles for one algorithm follow a colon, as "
-        "'split_kv:splits=4,no-lse'.",
+        "'split_kv:splits=4'.",
         autocompletion=algorithm_names,
         show_default=False,
     ),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -28,6 +29,7 @@ def laid_out(table: Table, width: int) -> Iterator[Any]:
     """Yield the parts of a table for a terminal of this width."""
     if table.title:
         yield Text(table.title, style="italic")
+    table = _without_empty(table)
     layout = _Layout.of(table, width)
     yield layout.stacked() if layout.widths is None else layout.drawn()
     left = ", ".join(name for place, name in enumerate(layout.names) if place not in layout.shown)
@@ -35,6 +37,18 @@ def laid_out(table: Table, width: int) -> Iterator[Any]:
     if notes:
         yield from (_styled(note, "italic") for note in notes)
         yield ""
+
+
+def _without_empty(table: Table) -> Table:
+    """Leave out the columns of `extra` that are empty in every row."""
+    names = [column.removeprefix(">") for column in table.columns]
+    kept = [place for place, name in enumerate(names) if name not in table.extra or any(r[place] for r in table.rows)]
+    return replace(
+        table,
+        columns=[table.columns[place] for place in kept],
+        rows=[[row[place] for place in kept] for row in table.rows],
+        extra=[name for name in table.extra if name in {names[place] for place in kept}],
+    )
 
 
 def _styled(text: str, style: str = "") -> Text:
@@ -94,10 +108,13 @@ class _Layout:
         lines: list[Any] = []
         for row in self.rows:
             first, *rest = map(_styled, row)
+            named = list(zip(self.names[1:], rest, strict=True))
+            if named and named[0][0] == "value":
+                first = first.append(": ").append_text(named.pop(0)[1])
             lines.append(Padding(first, (1, 0, 0, 2)))
-            for name, cell in zip(self.names[1:], rest, strict=True):
+            for name, cell in named:
                 if cell.plain:
-                    line = Text(f"{name}: ").append_text(cell) if name not in ("", "value", "unit") else cell
+                    line = Text(f"{name}: ").append_text(cell) if name not in ("", "unit") else cell
                     lines.append(Padding(line, (0, 0, 0, 4)))
         return Group(*lines, "")
 
@@ -107,10 +124,12 @@ def _least_width(table: Table, names: Sequence[str], rows: Sequence[Sequence[str
     header = _longest(names[place].split())
     right = table.columns[place].startswith(">")
     cells = [row[place] for row in rows]
-    whole = names[place] == "unit" or (right and all(len(cell) <= LONGEST_NUMBER for cell in cells))
+    numbers = right and all(len(cell) <= LONGEST_NUMBER and ", " not in cell for cell in cells)  # no lists of them
+    whole = numbers or names[place] == "unit"
     if whole:
         return max(header, _longest(cells))
-    words = _longest(word for cell in cells for word in cell.replace("~ ", "~_").split())  # a mark stays at its name
+    glued = (re.sub(r"(?<=~) |(?<=\d) (?=[^\d\W])", "_", cell) for cell in cells)  # marks to names, units to numbers
+    words = _longest(word for cell in glued for word in cell.split())
     return max(header, min(words, LEAST_FOLDED) if table.folded and place else words)
 
 

@@ -14,7 +14,7 @@ from iomodel.common.validation import Count
 from iomodel.common.yaml_files import dump, read_shipped, read_user, spec_names
 from iomodel.devices.fields import Board, Compute, Interconnect, Limits, Measured, Memory
 from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
-from iomodel.devices.table import html_table, plain_table, rich_table
+from iomodel.devices.table import html_table, plain_table, table
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 
 SCHEMA = 1
@@ -110,7 +110,7 @@ class Hardware(Group, NamedData):
         return plain_table(self)
 
     def __rich__(self) -> object:
-        return rich_table(self)
+        return table(self)
 
     def _repr_html_(self) -> str:
         return html_table(self)

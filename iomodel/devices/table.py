@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iomodel.common.display import as_text
+from iomodel.common.display import WARNING, Mark, Table, as_text
 from iomodel.devices.quantity import Quantity, SizeList
 from iomodel.devices.units import UnitKind
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from iomodel.devices.device import Hardware
 
-HEADER = ("field", "value", "source")
+HEADER = ("field", ">value", "source")
 
 
 def rows(device: Hardware) -> list[tuple[str, str, str]]:
@@ -36,23 +34,15 @@ def _title(device: Hardware) -> str:
     return device.name + f" ({kind})" * bool(kind)
 
 
-def rich_table(device: Hardware) -> Table:
+def table(device: Hardware) -> Table:
     """Build the table for a terminal."""
-    from rich.table import Table
-    from rich.text import Text
-
-    caption = Text("\n".join(device.notes), justify="left")
-    table = Table(title=Text(_title(device)), caption=caption, title_justify="left")
-    for name in HEADER:
-        table.add_column(name, justify="right" if name == "value" else "left", overflow="fold")
-    for row in rows(device):
-        table.add_row(*(Text(cell, style="yellow" if "(unverified)" in row[1] else "") for cell in row))
-    return table
+    marked = [[Mark(cell, WARNING) for cell in row] if "(unverified)" in row[1] else row for row in rows(device)]
+    return Table(_title(device), HEADER, marked, device.notes)
 
 
 def plain_table(device: Hardware, width: int = 120) -> str:
     """Format the table as text without colours, at most `width` characters wide."""
-    return as_text(rich_table(device), width)
+    return as_text(table(device), width)
 
 
 def html_table(device: Hardware) -> str:
@@ -60,7 +50,7 @@ def html_table(device: Hardware) -> str:
     from html import escape
 
     lines = [f"<table><caption>{escape(_title(device))}</caption>"]
-    lines.append("<tr>" + "".join(f"<th>{name}</th>" for name in HEADER) + "</tr>")
+    lines.append("<tr>" + "".join(f"<th>{name.removeprefix('>')}</th>" for name in HEADER) + "</tr>")
     for row in rows(device):
         lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>")
     lines.append("</table>" + "".join(f"<p>{escape(note)}</p>" for note in device.notes))

@@ -131,7 +131,6 @@ class Comparison(Result, Tabular):
                 columns,
                 [*rows, *unfit],
                 footnotes(self.approximates),
-                folded=True,
                 extra=("relative to best", columns[-1].removeprefix(">"), "intensity [FLOP/B]", "FLOPs"),
             )
         ]

@@ -106,7 +106,6 @@ class TimeComparison(Result, Tabular):
                 columns,
                 rows,
                 footnotes(self.approximates),
-                folded=True,
                 extra=("relative to best", "MFU [%]", "DRAM traffic [MB]", "left out", "TFLOP/s"),
             )
         ]

@@ -321,19 +321,6 @@ def test_compare_hands_an_option_to_those_that_know_it():
     assert compare(w, sram_elements=failure.value.least).best.footprint <= failure.value.least
 
 
-def test_no_number_is_cut_on_a_narrow_terminal(answer, monkeypatch):
-    line = "compare --sram-elements 100000 --q-len 8192 --head-dim 128 --heads 32 --kv-heads 8"
-    wide = answer(line)
-    for width in (60, 80, 100):
-        monkeypatch.setenv("COLUMNS", str(width))
-        narrow = answer(line)
-        assert max(map(len, narrow.splitlines())) <= width
-        assert "…" not in narrow
-        figures = set(re.findall(r"[\d,.]{4,}", narrow))
-        assert figures
-        assert figures <= set(re.findall(r"[\d,.]{4,}", wide))
-
-
 def test_compare_takes_names(answer):
     found = json.loads(answer(f"compare flash3 flash2 --hardware h100-sxm5 {SHAPE} --json"))
     assert {estimate["algorithm"] for estimate in found["estimates"]} == {"flash2", "flash3"}

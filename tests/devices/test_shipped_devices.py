@@ -252,7 +252,7 @@ def test_tables():
 
     gpu = hardware("h100-pcie")
     text = str(gpu)
-    assert "│ memory.sram.per_block " in text
+    assert "  memory.sram.per_block " in text
     assert "227 KiB" in text
     assert "2 TB/s" in text
     assert "756 TFLOP/s" in text
