@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sympy import Expr, Integer, Min, ceiling
 
+from iomodel.algorithms._cutlass_mla_residency import CUTLASS_MLA
 from iomodel.algorithms._flash3_residency import FORWARD as FLASH3
 from iomodel.algorithms._flashinfer_residency import FLASHINFER_SPLIT
 from iomodel.algorithms._flashmla_residency import FLASHMLA
@@ -137,8 +138,9 @@ ALGORITHM = Algorithm(
         Requirement.at_most(s, "splits", ceiling(N_k / B_c), "up to {most}, the tiles of {block_kv} keys in {kv_len}"),
     ),
     classes=frozenset({"exact", "row-atomic", "fixed-split"}),
-    implementations=(FLASHMLA, FLASH_ATTENTION_3, FLASH_ATTENTION_2, FLASHINFER_SPLIT, TRITON_MLA),
+    implementations=(FLASHMLA, CUTLASS_MLA, FLASH_ATTENTION_3, FLASH_ATTENTION_2, FLASHINFER_SPLIT, TRITON_MLA),
     execution={"forward": replace(PIPELINED, spread=(split,))},
+    searched={"splits": SPLITS},
     published=(
         Published(
             N_q * d * ceiling(N_k / (B_c * ceiling(_T_c / s)))

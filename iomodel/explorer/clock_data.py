@@ -22,7 +22,7 @@ from iomodel.explorer.calls import MASKS, CallKind
 from iomodel.explorer.transpile import Transpiler, number_source, source
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
-from iomodel.nests.implementation import Implementation
+from iomodel.nests.implementation import PACKED, Implementation
 from iomodel.nests.residency import Residency
 from iomodel.placement.limits import device_of
 from iomodel.placement.placement import residency_formulas
@@ -151,6 +151,7 @@ class ClockData:
 def _algorithm(declared: Algorithm) -> dict[str, Any]:
     return {
         "saved": dict(declared.saved),
+        "searched": {**declared.searched, **PACKED} if declared.searched and not declared.approximates else {},
         "shared": _execution(PIPELINED),
         "execution": {direction: _execution(own) for direction, own in declared.execution.items()},
         "implementations": [_implementation(known) for known in declared.implementations],

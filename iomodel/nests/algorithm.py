@@ -85,7 +85,8 @@ class Algorithm:
 
     `implementations` are the kernels of libraries that run it, in the order in which a device takes the first that it
     can run; `execution` is the overlap of resources per direction, for an implementation that declares none. `searched`
-    are the numbers among the options of an approximation that its default tiles go with, each with its candidates.
+    are the numbers among the options that the default tiles go with where no implementation runs, each with its
+    candidates.
 
     `approximates` describes the approximation of attention that an algorithm computes; empty for an exact algorithm.
     An approximation supports the features of a call that its `features` name, no packed rows, one sequence length per

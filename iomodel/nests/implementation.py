@@ -126,3 +126,6 @@ TEXTBOOK = Implementation(
     "Dao et al. 2022, FlashAttention, arXiv:2205.14135, section 2.1: M elements of SRAM",
 )
 """The papers' machine: no registers, warps or stages."""
+
+PACKED: Mapping[str, tuple[Any, ...]] = {"packed": (False, True)}
+"""The choice of packing the query heads that share keys into one tile."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import Any
@@ -19,7 +20,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import (
     LAUNCH_NAMES,
 )
-from iomodel.nests.implementation import Implementation
+from iomodel.nests.implementation import PACKED, TEXTBOOK, Implementation
 from iomodel.placement.budget import budget_of
 from iomodel.placement.implementations import implementations_for
 from iomodel.placement.shipped_tile import shipped_tile
@@ -52,7 +53,8 @@ def fastest_tiles(
     """Return the default tiles of :func:`iomodel.estimate`, with the options that go with them.
 
     The default is the tile that the implementation ships for the call, else the tiles of least time on it; the tiles of
-    least traffic in one memory where no implementation runs on the device. Standard attention has no default tiles:
+    least traffic in one memory where no implementation runs on the device, with the numbers that the algorithm has
+    searched. Standard attention has no default tiles:
     each operand makes one ideal pass. The tiles of an approximation, and of a workload other than attention, change
     little traffic, but the number of concurrent blocks: a coordinate descent over powers of two, and over the numbers
     that the algorithm has searched, starts from the tiles of least traffic and from small tiles.
@@ -90,6 +92,10 @@ def _remembered(
                 raise
         else:
             return best.tiles, {**chosen, **{name: best.options[name] for name in best.searched}}
+    if implementation is None and algorithm.searched and not algorithm.approximates:
+        fastest = _fastest_of_least_traffic(algorithm, call, device, chosen, parameters)
+        if fastest is not None:
+            return fastest
     tiles = solve(algorithm, call, device, implementation="textbook", **chosen).tiles
     if algorithm.approximates and isinstance(call, Attention):
         return _quicker(tiles, algorithm, call, device, parameters, chosen)
@@ -139,6 +145,25 @@ def best_choice(
         if timed.seconds < best[0]:
             best = timed.seconds, (FrozenDict(timed.tiles), chosen)
     return best[1]
+
+
+def _fastest_of_least_traffic(
+    algorithm: Algorithm,
+    call: Attention | VarlenAttention,
+    device: Hardware,
+    options: Mapping[str, Any],
+    parameters: Parameters,
+) -> Choice | None:
+    """Return the fastest of the searched numbers and of packing, each at its tiles of least traffic in one memory."""
+
+    def tile(chosen: Mapping[str, Any]) -> Mapping[str, int] | None:
+        try:
+            return solve(algorithm, call, device, implementation="textbook", **chosen).tiles
+        except (InfeasibleError, InputError):  # a split of less than a tile of keys, too
+            return None
+
+    kernels = replace(TEXTBOOK, searched={**algorithm.searched, **PACKED})
+    return best_choice(algorithm, call, device, kernels, options, parameters, tile)
 
 
 def _quicker(

@@ -102,3 +102,22 @@ def test_the_fastest_tiles_of_a_long_call_are_taken() -> None:
     least = iomodel.solve("flash2", w, A100, objective="traffic")
     assert iomodel.estimate("flash2", w, A100, least.tiles).seconds > found.seconds
     assert least.cost.hbm_bytes <= best.cost.hbm_bytes
+
+
+@some(6)
+@given(
+    kv_len=st.sampled_from([1000, 30000, 131072]),
+    heads=st.sampled_from([(1, 1), (8, 1), (32, 8)]),
+    device=st.sampled_from(["h100-sxm5", "tpu-v5e"]),
+)
+def test_decoding_is_split_where_no_implementation_runs(kv_len: int, heads: tuple[int, int], device: str) -> None:
+    dtype = "fp32" if device == "h100-sxm5" else "bf16"
+    w = iomodel.Attention(heads=heads[0], kv_heads=heads[1], q_len=1, kv_len=kv_len, head_dim=128, dtype=dtype)
+    assert iomodel.list_implementations("split_kv", device, w) == ["textbook"]
+    found = iomodel.estimate("split_kv", w, device)
+    given = [
+        iomodel.estimate("split_kv", w, device, splits=splits, packed=packed)
+        for splits in (1, 2, 4, 8, 16)
+        for packed in {False, heads[0] > heads[1]}
+    ]
+    assert found.seconds <= min(one.seconds for one in given) * (1 + 1e-12)

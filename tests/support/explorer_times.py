@@ -20,7 +20,9 @@ def timed(count: int, seed: int) -> Iterator[tuple[dict[str, str], dict[str, Any
     choose = random.Random(seed)
     made = 0
     while made < count:
-        name = choose.choice(("flash2", "flash2", "flash3", "flash3", "split_kv", "flash1", "standard", "two_pass"))
+        name = choose.choice(
+            ("flash2", "flash2", "flash3", "flash3", "split_kv", "split_kv", "flash1", "standard", "two_pass")
+        )
         direction = choose.choice(algorithm(name).directions) if choose.random() < 0.3 else "forward"
         kv_heads = choose.choice((1, 4, 8))
         width = choose.choice((64, 96, 128, 256))
@@ -33,7 +35,7 @@ def timed(count: int, seed: int) -> Iterator[tuple[dict[str, str], dict[str, Any
             "batch": choose.choice((1, 2, 16)), "heads": kv_heads * choose.choice((1, 4, 8)), "kv_heads": kv_heads,
             "q_len": lengths[0], "kv_len": lengths[1], "head_dim": width,
         }  # fmt: skip
-        dtype = choose.choice(("bf16", "bf16", "fp16", "fp8"))
+        dtype = choose.choice(("bf16", "bf16", "fp16", "fp8", "fp32"))
         device = choose.choice(DEVICES)
         window = iomodel.Window(left=left, right=0) if mask == "window" else mask
         try:
@@ -71,7 +73,8 @@ def kinds_of(fields: dict[str, str]) -> list[CallKind]:
         allowed, default = switches_of(declared, way), declared.takes(way)
         saved = declared.saved if way == "both" else {}
         chosen = tuple((switch, saved.get(switch, default[switch])) for switch in allowed)
-        found.append(CallKind(name, way, mask, False, chosen))
+        for packed in (False, True) if declared.searched else (False,):  # where no implementation runs, both are tried
+            found.append(CallKind(name, way, mask, packed, chosen))
     return found
 
 
@@ -83,7 +86,7 @@ TIMED = """
     const {seconds, bound, breakdown, dram, requested, tiles} = timer.estimate(call);
     return {seconds, bound, breakdown, dram, requested, tiles};
   } catch (error) {
-    return {error: `${error.name} ${error.message}`, stack: error.stack, none: error instanceof NoTimeError};
+    return {error: `${error.name} ${error.message}`, stack: error.stack};
   }
 }
 """

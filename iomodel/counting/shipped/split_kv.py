@@ -127,63 +127,80 @@ def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stage
     t0 = (B_c*B_r)
     return ((((8*t0) + (2*e*t0) + (4*B_r*d_v))),)
 def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (8*B_r)
+    t1 = (B_r*e)
+    t2 = (2*B_c)
+    return ((((d*t1) + (-(-((((3*Maximum((t1*t2), Ratio((d_v*t1), 2))) + (d*e*t2))))//(3))) + t0)), (((B_c*t0) + (4*B_r*d_v))))
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    return ((4*B_c*B_r),)
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (8*B_r)
+    t1 = (B_r*e)
+    return ((((d*t1) + (-(-((4*B_c*d*e))//(3))) + t0 + Maximum((d_v*t1), (2*B_c*t1)))), (((B_c*t0) + (4*B_r*d_v))))
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     t1 = (B_c*e*n_stages)
     return ((((d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_r)
     return ((((B_c*t0) + (d_v*t0) + (B_c*B_r*e))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
-    t0 = (B_r*e)
-    t1 = (B_c*e*n_stages)
-    return ((((B_c*t0) + (d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
-    t0 = (4*B_r)
-    return ((((B_c*t0) + (d_v*t0))),)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
-    t0 = (B_r*e)
-    t1 = (B_c*e*n_stages)
-    return ((((d*t0) + (d*t1) + Maximum((d_v*t0), (2*d_v*t1)))), 0)
 def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     t1 = (B_c*e*n_stages)
-    return ((((8*B_r) + (B_c*t0) + (d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
+    return ((((B_c*t0) + (d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
 def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
-    return ((((4*B_r*d_v) + (8*B_c*B_r))),)
+    t0 = (4*B_r)
+    return ((((B_c*t0) + (d_v*t0))),)
 def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
-    return ((((8*B_r) + (B_c*t0) + (d*t0) + (B_c*d*e*n_stages))), 0)
+    t1 = (B_c*e*n_stages)
+    return ((((d*t0) + (d*t1) + Maximum((d_v*t0), (2*d_v*t1)))), 0)
 def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    t1 = (B_c*e*n_stages)
+    return ((((8*B_r) + (B_c*t0) + (d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    return ((((4*B_r*d_v) + (8*B_c*B_r))),)
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    return ((((8*B_r) + (B_c*t0) + (d*t0) + (B_c*d*e*n_stages))), 0)
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (d*e)
     t1 = (B_c*n_stages)
     return ((((B_r*t0) + (t0*t1) + (d_v*e*t1))), 0)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (d_v*e)
     t1 = (d*e)
     return (Maximum((B_r*t0), (((B_c*t0) + (B_c*t1) + (B_r*t1)))), 0)
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*d_v)
     t1 = (B_c*e)
     return (Maximum((e*t0), (((16*t0) + (32*B_r))), (((d*t1) + (d_v*t1) + (B_r*d*e)))), 0)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     return ((((4*B_c*B_r) + (16*B_r*d_v))),)
-def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     t1 = (B_c*e)
     t2 = (d*t0)
     return ((((32*B_r) + (B_c*t0) + Maximum((d_v*t0), (((d*t1) + t2)), (((d_v*t1) + t2))))), 0)
-def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     t1 = (B_c*e)
     t2 = (d*t0)
     return ((((16*B_r) + (B_c*t0) + Maximum((d_v*t0), (((d*t1) + t2)), (((d_v*t1) + t2))))), 0)
-def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_r*e)
+    return ((((B_c*t0) + (d*t0) + (-(-((B_c*e*(((-1) + n_stages))*((d + d_v))))//(1))))), 0)
+def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (4*B_r)
+    return ((((B_c*t0) + (d_v*t0) + (-(-((2*B_c*d*e))//(3))))),)
+def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (d_v*e)
     return (Maximum((B_c*t0), (B_r*t0)), 0)
-def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*d_v)
     return ((((B_r*t0) + (B_c*e*t0) + (4*B_r*d*e))),)
-def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_k)//((B_c*(-(-(t0)//(s)))))))
     t2 = (G*N_q)
@@ -228,7 +245,7 @@ def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t41 = (((4*t32) + (e*t35) + t39))
     t42 = (t23*t41)
     return (t7, t9, t11, t15, t17, t17, t15, t16, t12, (((4*t12) + (8*t15) + (e*t11) + (e*t16) + (e*t7) + (e*t9) + (t15*t18))), 0, (((t19*t20) + (2*t2*t8))), (2*(((d*t21) + (d_v*t21)))*t22), (((t0*t12) + t15 + t20)), 0, 0, (((t13*Maximum(((s + t19)), t29)) + (t23*t29))), (((t13*Maximum(((t18 + t31)), t30)) + (t23*t30))), (((((t34 + t36))*t13) + t38)), (((((t36 + t37))*t13) + t38)), (((((t39 + t40))*t13) + t42)), (((((t40 + t41))*t13) + t42)))
-def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -263,7 +280,7 @@ def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t31 = (4*t17)
     t32 = (s*t22)
     return (t5, t5, ((t7 + t8)), t8, 0, 0, (((t10*t5) + (t11*t5))), 0, (s*t4), t5, s, 0, (((8*B_r) + (B_c*t12) + (B_r*t13) + (d_v*t12) + t10 + t11)), ((((t14*t6) + ((-1)*((((-1)*t1) + t6))*t14)))*t15), (t13*t17), t16, (N_k*t13*t4), (N_k*t15), t3, (t19*t4), (t19*t3), t3, t25, t27, t16, t24, t26, t16, (t18*t22*t28), t29, t16, (t28*t30), t31, t16, (t21*t32), 0, 0, 0, 0, 0, t32, 0, s, 0, ((((8*d_v) + t20))*t21), t24, t26, t16, t25, t27, t16, (t18*t23), t29, t16, (t21*t30), t31, t16)
-def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (e*t0)
     t2 = (d*t1)
@@ -278,13 +295,13 @@ def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t11 = (-(-(N_k)//((B_c*(-(-((-(-(N_k)//(B_c))))//(s)))))))
     t12 = (B_r*t4)
     return ((((d_v*t9) + ((((t11*t12) + ((-1)*((((-1)*t3) + t12))*t11)))*t2) + (t10*t6) + (t10*t8) + (t2*t5) + (t5*t6) + t9)),)
-def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (4*B*G*H_kv*N_q)
     t2 = (s*t0*t1)
     t3 = ((1 + ((-1)*t0)))
     return ((((d_v*t2) + (t1*t3) + (B*G*H_kv*N_q*d_v*e*t3) + t2)),)
-def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (e*t1)
@@ -294,7 +311,7 @@ def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t6 = (s*t4*t5)
     t7 = ((1 + ((-1)*t4)))
     return ((((d*t3) + (d_v*t3) + (d_v*t6) + (t5*t7) + (d_v*t0*t2*t7) + t6)),)
-def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = (-(-(N_q)//(B_r)))
     t2 = (((B_r*t1) + t0))
@@ -354,7 +371,7 @@ def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t56 = ((t30 + t54))
     t57 = (t37*t56)
     return (t15, t20, t21, t25, t28, t28, t25, t26, t23, (((8*t25) + (e*t15) + (e*t20) + (e*t21) + (t25*t29) + t30)), 0, (((t31*t32) + (2*d*t31))), (2*(((d*t36) + (d_v*t36)))*t13), ((((((B_r*(((t17*t3) + t18))) + ((-1)*t2*t3)))*t13) + t25 + t31)), 0, 0, (((t22*Maximum(((s + t32)), t43)) + (t37*t43))), (((t22*Maximum(((t29 + t45)), t44)) + (t37*t44))), (((((t50 + t51))*t22) + t53)), (((((t51 + t52))*t22) + t53)), (((((t54 + t55))*t22) + t57)), (((((t55 + t56))*t22) + t57)))
-def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -396,7 +413,7 @@ def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t38 = (4*t25)
     t39 = (N_q*t18)
     return (t12, t12, ((t13 + t14)), t14, 0, 0, (((t12*t16) + (t12*t17))), 0, (t1*t18), t12, s, 0, (((8*B_r) + (B_c*t19) + (B_r*t20) + (d_v*t19) + t16 + t17)), ((((B_r*(((((t1 + t23))*t22) + SumOfFloors(((((-1)*t23) + ((-1)*t8))), t21, B_r, ((t21 + t9)))))) + ((-1)*(((B_r*t1) + t2))*t22)))*t24), (t20*t25), t11, (t24*t26), (t20*t28), t27, (t11*t26*t29), (t28*t29), t27, t34, t33, t11, t35, t32, t11, (t36*t37), t37, t11, (t36*t38), t38, t11, (t30*t39), 0, 0, 0, 0, 0, t39, 0, s, 0, ((((8*d_v) + t31))*t30), t35, t32, t11, t34, t33, t11, (t30*t37), t37, t11, (t30*t38), t38, t11)
-def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -419,7 +436,7 @@ def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t19 = (-(-(N_k)//(t18)))
     t20 = ((-1)*Minimum(t7, Maximum(0, t10, (-(-(((((-1)*t18) + (t18*t19) + t12)))//(B_r))))))
     return ((((d_v*t3) + ((((B_r*(((((t20 + t7))*t19) + SumOfFloors(((((-1)*t14) + ((-1)*t20))), t18, B_r, ((t15 + t18)))))) + ((-1)*(((B_r*t7) + t8))*t19)))*t17) + (t16*t17) + (t16*t6) + (t2*t4) + (N_q*t4*t6) + t3)),)
-def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -433,7 +450,7 @@ def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t10 = Maximum(0, t8)
     t11 = ((((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + (B_r*t10) + t7)))) + (N_k*((t6 + t9)))))*t5)
     return ((((d*t11) + (d_v*t11) + (d_v*t3) + (t2*t4) + (N_q*d_v*t4*t5) + t3)),)
-def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(t0)//(s)))
     t2 = (B_c*t1)
@@ -500,7 +517,7 @@ def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t63 = (((4*t52) + (e*t57) + t61))
     t64 = (t43*t63)
     return (t19, t26, t28, t32, t34, t34, t32, t33, t29, (((4*t29) + (8*t32) + (e*t19) + (e*t26) + (e*t28) + (e*t33) + (t32*t35))), 0, (((t36*t37) + (2*d*t36))), (2*(((d*t41) + (d_v*t41)))*t42), ((((((B_r*(((t0*t23) + t24))) + ((-1)*t0*t6)))*t17) + t32 + t36)), 0, 0, (((t30*Maximum(((s + t37)), t49)) + (t43*t49))), (((t30*Maximum(((t35 + t51)), t50)) + (t43*t50))), (((((t56 + t58))*t30) + t60)), (((((t58 + t59))*t30) + t60)), (((((t61 + t62))*t30) + t64)), (((((t62 + t63))*t30) + t64)))
-def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -549,7 +566,7 @@ def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t45 = (4*t30)
     t46 = (t1*t20)
     return (t14, t14, ((t15 + t16)), t16, 0, 0, (((t14*t18) + (t14*t19))), 0, (t2*t20), t14, s, 0, (((8*B_r) + (B_c*t21) + (B_r*t22) + (d_v*t21) + t18 + t19)), ((((B_r*(((((t2 + t27))*t24) + SumOfFloors(((((-1)*t10) + ((-1)*t27))), t25, B_r, ((t11 + t26)))))) + ((-1)*((((-1)*t1) + (B_r*t2)))*t24)))*t28), (t22*t30), t29, (t28*t31), (N_k*t28), t13, (t31*t33), (N_k*t33), t13, t38, t40, t29, t37, t39, t29, (t41*t42), t43, t29, (t41*t44), t45, t29, (t34*t46), 0, 0, 0, 0, 0, t46, 0, s, 0, ((((8*d_v) + t35))*t34), t37, t39, t29, t38, t40, t29, (t34*t42), t43, t29, (t34*t44), t45, t29)
-def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -576,7 +593,7 @@ def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t23 = ((t13 + t22))
     t24 = ((-1)*Minimum(t8, Maximum(0, t10, (-(-(((((-1)*t23) + (B_c*G*t20*t21))))//(B_r))))))
     return ((((d_v*t4) + ((((B_r*(((((t24 + t8))*t21) + SumOfFloors(((((-1)*t16) + ((-1)*t24))), t22, B_r, ((t17 + t23)))))) + ((-1)*((((-1)*t1) + (B_r*t8)))*t21)))*t19) + (t18*t19) + (t18*t7) + (t3*t5) + (t5*t7) + t4)),)
-def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -593,7 +610,7 @@ def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t13 = Maximum(0, t9)
     t14 = ((((B_c*SumOfFloors(((((-1)*t12) + ((-1)*t13))), t10, B_r, (((B_r*t13) + t11)))) + (N_k*((t12 + t7)))))*t6)
     return ((((d*t14) + (d_v*t14) + (d_v*t4) + (t3*t5) + (d_v*t5*t6) + t4)),)
-def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -677,7 +694,7 @@ def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t80 = ((t49 + t78))
     t81 = (t61*t80)
     return (t29, t39, t40, t44, t47, t47, t44, t45, t42, (((8*t44) + (e*t29) + (e*t39) + (e*t40) + (t44*t48) + t49)), 0, (((t51*t52) + (2*d*t51))), (2*(((d*t60) + (d_v*t60)))*t27), ((((((B_r*(((t31*t35) + t37))) + ((-1)*((((-1)*t50) + t31))*t5)))*t27) + t44 + t51)), 0, 0, (((t41*Maximum(((s + t52)), t67)) + (t61*t67))), (((t41*Maximum(((t48 + t69)), t68)) + (t61*t68))), (((((t74 + t75))*t41) + t77)), (((((t75 + t76))*t41) + t77)), (((((t78 + t79))*t41) + t81)), (((((t79 + t80))*t41) + t81)))
-def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -735,7 +752,7 @@ def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t54 = (4*t41)
     t55 = (N_q*t28)
     return (t22, t22, ((t23 + t24)), t24, 0, 0, (((t22*t26) + (t22*t27))), 0, (t28*t4), t22, s, 0, (((8*B_r) + (B_c*t29) + (B_r*t30) + (d_v*t29) + t26 + t27)), ((((B_r*((((-1)*SumOfFloors(((((-1)*t37) + t7)), t33, B_r, (((B_r*t37) + t17)))) + (((t39 + t7))*t36) + SumOfFloors(((((-1)*t18) + ((-1)*t39))), t33, B_r, ((t19 + t38)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t4))) + t17)))//(t33)), (((((B_r*(((-1) + t6))) + t17)))//(t33))))) + t36))*((((-1)*Minimum(N_q, t31)) + t31)))))*t40), (t30*t41), t21, (t40*t42), (t30*t44), t43, (t21*t42*t45), (t44*t45), t43, t50, t49, t21, t51, t48, t21, (t52*t53), t53, t21, (t52*t54), t54, t21, (t46*t55), 0, 0, 0, 0, 0, t55, 0, s, 0, ((((8*d_v) + t47))*t46), t51, t48, t21, t50, t49, t21, (t46*t53), t53, t21, (t46*t54), t54, t21)
-def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -773,7 +790,7 @@ def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t34 = ((t17 + t29))
     t35 = ((-1)*Minimum(t10, t12, Maximum(0, t16, Minimum((-(-(((((-1)*t34) + (B_c*t28*t30))))//(B_r))), (-(-(((((-1)*t34) + (B_c*t28*t31))))//(B_r)))))))
     return ((((d_v*t3) + ((((B_r*((((-1)*SumOfFloors(((((-1)*t33) + t13)), t29, B_r, (((B_r*t33) + t22)))) + (((t13 + t35))*t32) + SumOfFloors(((((-1)*t23) + ((-1)*t35))), t29, B_r, ((t24 + t34)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t10))) + t22)))//(t29)), (((((B_r*(((-1) + t12))) + t22)))//(t29))))) + t32))*((((-1)*Minimum(N_q, t27)) + t27)))))*t26) + (t2*t4) + (t25*t26) + (t25*t6) + (N_q*t4*t6) + t3)),)
-def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -796,7 +813,7 @@ def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t19 = Maximum(0, t15)
     t20 = ((((B_c*((((-1)*SumOfFloors(((((-1)*t18) + t12)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t18) + t13)))) + SumOfFloors(((((-1)*t17) + ((-1)*t19))), B_c, B_r, (((B_r*t19) + t16)))))) + (((t12 + t17))*Minimum(N_k, (B_c*Minimum(t6, t8))))))*t5)
     return ((((d*t20) + (d_v*t20) + (d_v*t3) + (t2*t4) + (N_q*d_v*t4*t5) + t3)),)
-def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -884,7 +901,7 @@ def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t84 = (((4*t73) + (e*t78) + t82))
     t85 = (t64*t84)
     return (t31, t42, t44, t48, t50, t50, t48, t49, t45, (((4*t45) + (8*t48) + (e*t31) + (e*t42) + (e*t44) + (e*t49) + (t48*t51))), 0, (((t53*t54) + (2*d*t53))), (2*(((d*t62) + (d_v*t62)))*t63), ((((((B_r*(((t33*t38) + t40))) + ((-1)*((((-1)*t52) + t33))*t6)))*t29) + t48 + t53)), 0, 0, (((t46*Maximum(((s + t54)), t70)) + (t64*t70))), (((t46*Maximum(((t51 + t72)), t71)) + (t64*t71))), (((((t77 + t79))*t46) + t81)), (((((t79 + t80))*t46) + t81)), (((((t82 + t83))*t46) + t85)), (((((t83 + t84))*t46) + t85)))
-def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -947,7 +964,7 @@ def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t59 = (4*t44)
     t60 = (t29*t4)
     return (t23, t23, ((t24 + t25)), t25, 0, 0, (((t23*t27) + (t23*t28))), 0, (t29*t5), t23, s, 0, (((8*B_r) + (B_c*t30) + (B_r*t31) + (d_v*t30) + t27 + t28)), ((((B_r*((((-1)*SumOfFloors(((((-1)*t39) + t8)), t38, B_r, (((B_r*t39) + t18)))) + (((t41 + t8))*t37) + SumOfFloors(((((-1)*t19) + ((-1)*t41))), t38, B_r, ((t20 + t40)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t5))) + t18)))//(t38)), (((((B_r*(((-1) + t7))) + t18)))//(t38))))) + t37))*((((-1)*Minimum(t4, t32)) + t32)))))*t42), (t31*t44), t43, (t42*t45), (N_k*t42), t22, (t45*t47), (N_k*t47), t22, t52, t54, t43, t51, t53, t43, (t55*t56), t57, t43, (t55*t58), t59, t43, (t48*t60), 0, 0, 0, 0, 0, t60, 0, s, 0, ((((8*d_v) + t49))*t48), t51, t53, t43, t52, t54, t43, (t48*t56), t57, t43, (t48*t58), t59, t43)
-def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -987,7 +1004,7 @@ def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t36 = ((t18 + t34))
     t37 = ((-1)*Minimum(t11, t13, Maximum(0, t16, Minimum((-(-(((((-1)*t36) + (B_c*G*t29*t31))))//(B_r))), (-(-(((((-1)*t36) + (B_c*G*t29*t32))))//(B_r)))))))
     return ((((d_v*t4) + ((((B_r*((((-1)*SumOfFloors(((((-1)*t35) + t14)), t34, B_r, (((B_r*t35) + t23)))) + (((t14 + t37))*t33) + SumOfFloors(((((-1)*t24) + ((-1)*t37))), t34, B_r, ((t25 + t36)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t11))) + t23)))//(t34)), (((((B_r*(((-1) + t13))) + t23)))//(t34))))) + t33))*((((-1)*Minimum(t1, t28)) + t28)))))*t27) + (t26*t27) + (t26*t7) + (t3*t5) + (t5*t7) + t4)),)
-def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -1012,7 +1029,7 @@ def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t21 = Maximum(0, t15)
     t22 = ((((B_c*((((-1)*SumOfFloors(((((-1)*t20) + t13)), t16, B_r, (((B_r*t20) + ((-1)*G*t19))))) + SumOfFloors(((((-1)*t18) + ((-1)*t21))), t16, B_r, (((B_r*t21) + t17)))))) + (((t13 + t18))*Minimum(N_k, (B_c*Minimum(t7, t9))))))*t6)
     return ((((d*t22) + (d_v*t22) + (d_v*t4) + (t3*t5) + (d_v*t5*t6) + t4)),)
-def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_k)//((B_c*(-(-(t0)//(s)))))))
     t2 = (-(-(N_q)//(B_r)))
@@ -1054,10 +1071,10 @@ def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t38 = ((t20 + t36))
     t39 = (t10*t38)
     return ((t4*t6), (N_k*t2*t6), t11, t12, t13, t13, t12, t14, t8, (((8*t12) + (e*t11) + (t12*t18) + (t15*t16*t4) + (t15*t17*t2) + t20)), 0, (((t21*t22) + (2*d*t21))), (2*(((d*t23) + (d_v*t23)))*t5), (((t0*t8) + (t10*t8) + t12 + t21 + t9)), 0, 0, (((((1 + t28))*t10) + (t7*Maximum(((1 + s + t22)), t28)))), (((((e + t29))*t10) + (t7*Maximum(((e + t18 + t30)), t29)))), (((((t32 + t33))*t7) + t35)), (((((t33 + t34))*t7) + t35)), (((((t36 + t37))*t7) + t39)), (((((t37 + t38))*t7) + t39)))
-def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (H*e)
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, H, H, t0, t0)
-def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f58(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = (B*H)
@@ -1091,7 +1108,7 @@ def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t30 = (4*t17)
     t31 = (e*t23)
     return (t4, t4, ((t11 + t7 + t8)), t8, 0, 0, (t13*t4), 0, (s*t3), t4, s, t11, (((((e + t15))*t10) + (t15*t9))), ((((t16*t5) + ((-1)*((((-1)*N_q) + t5))*t16)))*t12*t2), (t12*t17), t2, (t18*t3), (t18*t19), t19, (t20*t3), t21, H, t25, t27, t2, t24, t26, t2, (t20*t28), t29, t2, (t10*t30), t30, t2, (((s*t23) + t23)), 0, 0, 0, 0, 0, (s*t17), 0, s, 0, (((e + (8*d_v) + t22))*t9), t24, t26, t2, t25, t27, t2, t31, t21, H, (d_v*t31), t29, t2, (t30*t9), t30, t2)
-def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = (B*H)
     t2 = (d*e*t1)
@@ -1103,13 +1120,13 @@ def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t8 = (-(-(N_k)//((B_c*(-(-((-(-(N_k)//(B_c))))//(s)))))))
     t9 = (B_r*t0)
     return ((((d_v*t5) + ((((t8*t9) + ((-1)*((((-1)*N_q) + t9))*t8)))*t2) + (t0*t7) + (t4*t6) + (N_k*t0*t2) + (N_q*d_v*t7) + t5)),)
-def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (4*B_r)
     t2 = (d*e)
     t3 = (((8*B_r) + (B_c*t1) + (B_c*t2) + (B_r*t2) + (d_v*t1)))
     return ((((((1 + ((-1)*t0)))*((e + t3))) + (t0*t3))),)
-def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (B*H)
     t1 = (e*(-(-(N_q)//(B_r))))
     t2 = Minimum(1, (((-1) + s)))
@@ -1117,15 +1134,15 @@ def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t4 = (s*t0*t2*t3)
     t5 = (((1 + ((-1)*t2)))*t0)
     return ((((d_v*t4) + (t1*t5) + (t3*t5) + (N_k*d*t0*t1) + (N_q*d_v*e*t5) + t4)),)
-def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s):
+def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s):
     return ((((e + (4*s) + (8*d_v)))*Minimum(1, (((-1) + s)))),)
-def f58(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (((2*B_r) + (B_c*B_r) + (B_c*d) + (B_r*d) + (B_r*d_v)))
     return ((((((1 + ((-1)*t0)))*((1 + t1))) + (t0*t1))),)
-def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s):
+def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s):
     return ((((1 + s + (2*d_v)))*Minimum(1, (((-1) + s)))),)
-def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_k)//((B_c*(-(-(t0)//(s)))))))
     t2 = (G*N_q)
@@ -1172,7 +1189,7 @@ def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t43 = (((4*t33) + (d_v*t40) + t41))
     t44 = (t15*t43)
     return (t8, t10, t17, t18, t19, t19, t18, t20, t12, (((4*t12) + (8*t18) + (e*t10) + (e*t17) + (e*t20) + (e*t8) + (t18*t21))), 0, (((t22*t23) + (2*t2*t9))), (2*(((d*t24) + (d_v*t24)))*t25), (((t0*t12) + (t16*t2) + t13 + t18 + t23)), 0, 0, (((t11*Maximum(((1 + s + t22)), t30)) + (t15*Maximum(0, ((t14 + t30)))))), (((t11*Maximum(((e + t21 + t31)), t32)) + (t15*Maximum(0, (((e*t14) + t32)))))), (((((t34 + t36))*t11) + t38)), (((((t36 + t37))*t11) + t38)), (((((t41 + t42))*t11) + t44)), (((((t42 + t43))*t11) + t44)))
-def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -1210,7 +1227,7 @@ def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t34 = (t22*t33)
     t35 = (4*t22)
     return (t5, t5, ((t12 + t8 + t9)), t9, 0, 0, (t14*t5), 0, (s*t4), t5, s, t12, ((((((e*t17) + t16))*t11) + (t10*t16))), ((((t18*t6) + ((-1)*t18*t19)))*t20), (t13*t22), t21, (N_k*t13*t4), (N_k*t20), t3, ((((t17*t2) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t6) + t1)))) + t17))*((t19)//(Maximum(1, t19))))))*t24), t25, H, t30, t32, t21, t29, t31, t21, (d_v*t1*t24), t34, t21, (4*t1*t23), t35, t21, (((s*t28) + t28)), 0, 0, 0, 0, 0, (s*t27), 0, s, 0, (((e + (8*d_v) + t26))*t10), t29, t31, t21, t30, t32, t21, (e*t28), t25, H, (t28*t33), t34, t21, (4*t28), t35, t21)
-def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = (B*H_kv)
@@ -1226,13 +1243,13 @@ def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t12 = ((((-1)*t0) + t11))
     t13 = Minimum(B_r, G)
     return ((((d_v*t7) + ((((t1*t13) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t11) + t0)))) + t13))*((t12)//(Maximum(1, t12))))))*t9) + ((((t10*t11) + ((-1)*t10*t12)))*t4) + (t6*t8) + (N_k*t1*t4) + (d_v*t0*t9) + t7)),)
-def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (4*B_r)
     t2 = (d*e)
     t3 = (((8*B_r) + (B_c*t1) + (B_c*t2) + (B_r*t2) + (d_v*t1)))
     return ((((((1 + ((-1)*t0)))*(((e*Minimum(B_r, G)) + t3))) + (t0*t3))),)
-def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = (B*H_kv)
@@ -1245,11 +1262,11 @@ def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t9 = (B_r*t1)
     t10 = ((((-1)*t0) + t9))
     return ((((d_v*t5) + ((((t1*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t9) + t0)))) + t8))*((t10)//(Maximum(1, t10))))))*t7) + (t4*t6) + (d_v*t0*t7) + (N_k*d*e*t1*t2) + t5)),)
-def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (((2*B_r) + (B_c*B_r) + (B_c*d) + (B_r*d) + (B_r*d_v)))
     return ((((((1 + ((-1)*t0)))*((t1 + Minimum(B_r, G)))) + (t0*t1))),)
-def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_k)//((B_c*(-(-(t0)//(s)))))))
     t2 = (-(-(N_q)//(B_r)))
@@ -1291,7 +1308,7 @@ def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t38 = ((t20 + t36))
     t39 = (t11*t38)
     return ((t4*t6), t7, t12, t13, t14, t14, t13, t15, t9, (((8*t13) + (e*t12) + (e_kv*t7) + (t13*t18) + (t16*t17*t4) + t20)), 0, (((t21*t22) + (2*d*t21))), (2*(((d*t23) + (d_v*t23)))*t5), (((t0*t9) + (t11*t9) + t10 + t13 + t21)), 0, 0, (((((1 + t28))*t11) + (t8*Maximum(((1 + s + t22)), t28)))), (((((e + t29))*t11) + (t8*Maximum(((e + t18 + t30)), t29)))), (((((t32 + t33))*t8) + t35)), (((((t33 + t34))*t8) + t35)), (((((t36 + t37))*t8) + t39)), (((((t37 + t38))*t8) + t39)))
-def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = (B*H)
@@ -1326,7 +1343,7 @@ def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t31 = (4*t18)
     t32 = (e*t24)
     return (t4, t4, ((t11 + t7 + t8)), t8, 0, 0, (t13*t4), 0, (s*t3), t4, s, t11, (((((e + t16))*t10) + (t16*t9))), ((((t17*t5) + ((-1)*((((-1)*N_q) + t5))*t17)))*t15*t2), (t15*t18), t2, (t19*t3), (t19*t20), t20, (t21*t3), t22, H, t26, t28, t2, t25, t27, t2, (t21*t29), t30, t2, (t10*t31), t31, t2, (((s*t24) + t24)), 0, 0, 0, 0, 0, (s*t18), 0, s, 0, (((e + (8*d_v) + t23))*t9), t25, t27, t2, t26, t28, t2, t32, t22, H, (d_v*t32), t30, t2, (t31*t9), t31, t2)
-def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = (B*H)
     t2 = (d*t1)
@@ -1338,12 +1355,12 @@ def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t8 = (-(-(N_k)//((B_c*(-(-((-(-(N_k)//(B_c))))//(s)))))))
     t9 = (B_r*t0)
     return ((((d_v*t5) + (t0*t7) + (t4*t6) + (N_q*d_v*t7) + (e*(((t8*t9) + ((-1)*((((-1)*N_q) + t9))*t8)))*t2) + (N_k*e_kv*t0*t2) + t5)),)
-def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (4*B_r)
     t2 = (((8*B_r) + (B_c*t1) + (d_v*t1) + (B_c*d*e_kv) + (B_r*d*e)))
     return ((((((1 + ((-1)*t0)))*((e + t2))) + (t0*t2))),)
-def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = (B*H)
     t2 = Minimum(1, (((-1) + s)))
@@ -1352,7 +1369,7 @@ def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t5 = (((1 + ((-1)*t2)))*t1)
     t6 = (e*t5)
     return ((((d_v*t4) + (t0*t6) + (t3*t5) + (N_q*d_v*t6) + (N_k*d*e_kv*t0*t1) + t4)),)
-def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_k)//((B_c*(-(-(t0)//(s)))))))
     t2 = (G*N_q)
@@ -1399,7 +1416,7 @@ def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t43 = (((4*t33) + (d_v*t40) + t41))
     t44 = (t15*t43)
     return (t8, t10, t17, t18, t19, t19, t18, t20, t12, (((4*t12) + (8*t18) + (e*t17) + (e*t20) + (e*t8) + (e_kv*t10) + (t18*t21))), 0, (((t22*t23) + (2*t2*t9))), (2*(((d*t24) + (d_v*t24)))*t25), (((t0*t12) + (t16*t2) + t13 + t18 + t23)), 0, 0, (((t11*Maximum(((1 + s + t22)), t30)) + (t15*Maximum(0, ((t14 + t30)))))), (((t11*Maximum(((e + t21 + t31)), t32)) + (t15*Maximum(0, (((e*t14) + t32)))))), (((((t34 + t36))*t11) + t38)), (((((t36 + t37))*t11) + t38)), (((((t41 + t42))*t11) + t44)), (((((t42 + t43))*t11) + t44)))
-def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -1438,7 +1455,7 @@ def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t35 = (t22*t34)
     t36 = (4*t22)
     return (t5, t5, ((t12 + t8 + t9)), t9, 0, 0, (t14*t5), 0, (s*t4), t5, s, t12, ((((((e*t18) + t17))*t11) + (t10*t17))), ((((t19*t6) + ((-1)*t19*t20)))*t16*t3), (t16*t22), t21, (t23*t4), (t23*t3), t3, ((((t18*t2) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t6) + t1)))) + t18))*((t20)//(Maximum(1, t20))))))*t25), t26, H, t31, t33, t21, t30, t32, t21, (d_v*t1*t25), t35, t21, (4*t1*t24), t36, t21, (((s*t29) + t29)), 0, 0, 0, 0, 0, (s*t28), 0, s, 0, (((e + (8*d_v) + t27))*t10), t30, t32, t21, t31, t33, t21, (e*t29), t26, H, (t29*t34), t35, t21, (4*t29), t36, t21)
-def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = (B*H_kv)
@@ -1453,12 +1470,12 @@ def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t11 = ((((-1)*t0) + t10))
     t12 = Minimum(B_r, G)
     return ((((d_v*t5) + ((((t1*t12) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t10) + t0)))) + t12))*((t11)//(Maximum(1, t11))))))*t8) + (t4*t6) + (d*(((t10*t9) + ((-1)*t11*t9)))*t7) + (d_v*t0*t8) + (N_k*d*e_kv*t1*t2) + t5)),)
-def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (4*B_r)
     t2 = (((8*B_r) + (B_c*t1) + (d_v*t1) + (B_c*d*e_kv) + (B_r*d*e)))
     return ((((((1 + ((-1)*t0)))*(((e*Minimum(B_r, G)) + t2))) + (t0*t2))),)
-def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = (B*H_kv)
@@ -1471,7 +1488,7 @@ def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t9 = (B_r*t1)
     t10 = ((((-1)*t0) + t9))
     return ((((d_v*t5) + ((((t1*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t9) + t0)))) + t8))*((t10)//(Maximum(1, t10))))))*t7) + (t4*t6) + (d_v*t0*t7) + (N_k*d*e_kv*t1*t2) + t5)),)
-def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = (-(-(N_q)//(B_r)))
     t2 = (((B_r*t1) + t0))
@@ -1531,7 +1548,7 @@ def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t56 = ((t30 + t54))
     t57 = (t37*t56)
     return (t15, t20, t21, t25, t28, t28, t25, t26, t23, (((8*t25) + (e*t15) + (e_kv*t20) + (e_kv*t21) + (t25*t29) + t30)), 0, (((t31*t32) + (2*d*t31))), (2*(((d*t36) + (d_v*t36)))*t13), ((((((B_r*(((t17*t3) + t18))) + ((-1)*t2*t3)))*t13) + t25 + t31)), 0, 0, (((t22*Maximum(((s + t32)), t43)) + (t37*t43))), (((t22*Maximum(((t29 + t45)), t44)) + (t37*t44))), (((((t50 + t51))*t22) + t53)), (((((t51 + t52))*t22) + t53)), (((((t54 + t55))*t22) + t57)), (((((t55 + t56))*t22) + t57)))
-def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -1573,7 +1590,7 @@ def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t38 = (4*t24)
     t39 = (N_q*t18)
     return (t12, t12, ((t13 + t14)), t14, 0, 0, (((t12*t16) + (t12*t17))), 0, (t1*t18), t12, s, 0, (((8*B_r) + (B_c*t19) + (B_r*t20) + (d_v*t19) + t16 + t17)), ((((B_r*(((((t1 + t23))*t22) + SumOfFloors(((((-1)*t23) + ((-1)*t8))), t21, B_r, ((t21 + t9)))))) + ((-1)*(((B_r*t1) + t2))*t22)))*t11*t20), (t20*t24), t11, (t25*t26), (t25*t28), t27, (t26*t29), (t28*t29), t27, t34, t33, t11, t35, t32, t11, (t36*t37), t37, t11, (t36*t38), t38, t11, (t30*t39), 0, 0, 0, 0, 0, t39, 0, s, 0, ((((8*d_v) + t31))*t30), t35, t32, t11, t34, t33, t11, (t30*t37), t37, t11, (t30*t38), t38, t11)
-def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -1595,11 +1612,11 @@ def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t18 = (-(-(N_k)//(t17)))
     t19 = ((-1)*Minimum(t7, Maximum(0, t10, (-(-(((((-1)*t17) + (t17*t18) + t12)))//(B_r))))))
     return ((((d_v*t3) + (t16*t5) + (t16*t6) + (t2*t4) + (e*(((B_r*(((((t19 + t7))*t18) + SumOfFloors(((((-1)*t14) + ((-1)*t19))), t17, B_r, ((t15 + t17)))))) + ((-1)*(((B_r*t7) + t8))*t18)))*t6) + (N_q*e*t4*t5) + t3)),)
-def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e_kv)
     return ((((8*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e))),)
-def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -1612,7 +1629,7 @@ def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t9 = Maximum(0, t7)
     t10 = (e_kv*(((B_c*SumOfFloors(((((-1)*t8) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + (B_r*t9) + t6)))) + (N_k*((t5 + t8)))))*t1)
     return ((((d*t10) + (d_v*t10) + (d_v*t3) + (t2*t4) + (N_q*d_v*e*t1*t4) + t3)),)
-def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(t0)//(s)))
     t2 = (B_c*t1)
@@ -1679,7 +1696,7 @@ def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t63 = (((4*t52) + (e*t57) + t61))
     t64 = (t43*t63)
     return (t19, t26, t28, t32, t34, t34, t32, t33, t29, (((4*t29) + (8*t32) + (e*t19) + (e*t33) + (e_kv*t26) + (e_kv*t28) + (t32*t35))), 0, (((t36*t37) + (2*d*t36))), (2*(((d*t41) + (d_v*t41)))*t42), ((((((B_r*(((t0*t23) + t24))) + ((-1)*t0*t6)))*t17) + t32 + t36)), 0, 0, (((t30*Maximum(((s + t37)), t49)) + (t43*t49))), (((t30*Maximum(((t35 + t51)), t50)) + (t43*t50))), (((((t56 + t58))*t30) + t60)), (((((t58 + t59))*t30) + t60)), (((((t61 + t62))*t30) + t64)), (((((t62 + t63))*t30) + t64)))
-def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -1729,7 +1746,7 @@ def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t46 = (4*t29)
     t47 = (t1*t20)
     return (t14, t14, ((t15 + t16)), t16, 0, 0, (((t14*t18) + (t14*t19))), 0, (t2*t20), t14, s, 0, (((8*B_r) + (B_c*t21) + (B_r*t22) + (d_v*t21) + t18 + t19)), ((((B_r*(((((t2 + t27))*t24) + SumOfFloors(((((-1)*t10) + ((-1)*t27))), t25, B_r, ((t11 + t26)))))) + ((-1)*((((-1)*t1) + (B_r*t2)))*t24)))*t13*t22), (t22*t29), t28, (t30*t32), (N_k*t32), t13, (t30*t33), (N_k*t33), t13, t39, t41, t28, t38, t40, t28, (t36*t42*t43), t44, t28, (t42*t45), t46, t28, (t35*t47), 0, 0, 0, 0, 0, t47, 0, s, 0, ((((8*d_v) + t34))*t35), t38, t40, t28, t39, t41, t28, (t37*t43), t44, t28, (t35*t45), t46, t28)
-def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (4*t0)
     t2 = Minimum(1, (((-1) + s)))
@@ -1756,7 +1773,7 @@ def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t23 = ((t13 + t22))
     t24 = ((-1)*Minimum(t8, Maximum(0, t10, (-(-(((((-1)*t23) + (B_c*G*t19*t21))))//(B_r))))))
     return ((((t1*t4) + (t1*t6) + (t18*t5) + (t18*t7) + (4*t4*t5) + (e*(((B_r*(((((t24 + t8))*t21) + SumOfFloors(((((-1)*t16) + ((-1)*t24))), t22, B_r, ((t17 + t23)))))) + ((-1)*((((-1)*t3) + (B_r*t8)))*t21)))*t7) + (e*t5*t6))),)
-def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -1772,7 +1789,7 @@ def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t12 = Maximum(0, t8)
     t13 = (e_kv*(((B_c*SumOfFloors(((((-1)*t11) + ((-1)*t12))), t9, B_r, (((B_r*t12) + t10)))) + (N_k*((t11 + t6)))))*t2)
     return ((((d*t13) + (d_v*t13) + (d_v*t4) + (t3*t5) + (d_v*e*t1*t2*t5) + t4)),)
-def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = (-(-(N_q)//(B_r)))
     t2 = (((B_r*t1) + t0))
@@ -1828,7 +1845,7 @@ def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t52 = ((t29 + t50))
     t53 = (t36*t52)
     return (t15, t20, t24, t27, t27, t24, t25, t22, (((8*t24) + (e*t15) + (e*t20) + (t24*t28) + t29)), 0, (((t30*t31) + (2*d*t30))), (2*(((d*t35) + (d_v*t35)))*t13), ((((((B_r*(((t17*t3) + t18))) + ((-1)*t2*t3)))*t13) + t24 + t30)), 0, 0, (((t21*Maximum(((s + t31)), t41)) + (t36*t41))), (((t21*Maximum(((t28 + t43)), t42)) + (t36*t42))), (((((t46 + t47))*t21) + t49)), (((((t47 + t48))*t21) + t49)), (((((t50 + t51))*t21) + t53)), (((((t51 + t52))*t21) + t53)))
-def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -1865,7 +1882,7 @@ def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t33 = (4*t23)
     t34 = (N_q*t17)
     return (t12, t12, ((t13 + t14)), t14, 0, 0, (t12*t16), 0, (t1*t17), t12, s, 0, (((8*B_r) + (B_c*t18) + (B_r*t15) + (d_v*t18) + t16)), ((((B_r*(((((t1 + t21))*t20) + SumOfFloors(((((-1)*t21) + ((-1)*t8))), t19, B_r, ((t19 + t9)))))) + ((-1)*(((B_r*t1) + t2))*t20)))*t22), (t15*t23), t11, ((((B_c*t10) + (N_k*t7)))*t22), (N_k*t15*t24), t24, t29, t28, t11, t30, t27, t11, (t31*t32), t32, t11, (t31*t33), t33, t11, (t25*t34), 0, 0, 0, 0, 0, t34, 0, s, 0, ((((8*d_v) + t26))*t25), t30, t27, t11, t29, t28, t11, (t25*t32), t32, t11, (t25*t33), t33, t11)
-def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -1886,11 +1903,11 @@ def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t17 = (-(-(N_k)//(t16)))
     t18 = ((-1)*Minimum(t6, Maximum(0, t9, (-(-(((((-1)*t16) + (t16*t17) + t11)))//(B_r))))))
     return ((((d_v*t3) + ((((B_c*SumOfFloors(((((-1)*t12) + ((-1)*t13))), B_c, B_r, ((B_c + t14)))) + (N_k*((t12 + t6)))))*t15) + ((((B_r*(((((t18 + t6))*t17) + SumOfFloors(((((-1)*t13) + ((-1)*t18))), t16, B_r, ((t14 + t16)))))) + ((-1)*(((B_r*t6) + t7))*t17)))*t15) + (t2*t4) + (N_q*d_v*t4*t5) + t3)),)
-def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (4*B_r)
     t1 = (d*e)
     return ((((8*B_r) + (B_c*t0) + (B_c*t1) + (B_r*t1) + (d_v*t0))),)
-def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -1903,9 +1920,9 @@ def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t9 = ((-1)*Minimum(t6, Maximum(0, t8, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t10 = Maximum(0, t8)
     return ((((d_v*t3) + (t2*t4) + (d*(((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + (B_r*t10) + t7)))) + (N_k*((t6 + t9)))))*t5) + (N_q*d_v*t4*t5) + t3)),)
-def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     return ((((2*B_r) + (B_c*B_r) + (B_c*d) + (B_r*d) + (B_r*d_v))),)
-def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(t0)//(s)))
     t2 = (B_c*t1)
@@ -1968,7 +1985,7 @@ def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t59 = (((4*t49) + (e*t53) + t57))
     t60 = (t41*t59)
     return (t19, t26, t30, t32, t32, t30, t31, t27, (((4*t27) + (8*t30) + (e*t19) + (e*t26) + (e*t31) + (t30*t33))), 0, (((t34*t35) + (2*d*t34))), (2*(((d*t39) + (d_v*t39)))*t40), ((((((B_r*(((t0*t23) + t24))) + ((-1)*t0*t6)))*t17) + t30 + t34)), 0, 0, (((t28*Maximum(((s + t35)), t46)) + (t41*t46))), (((t28*Maximum(((t33 + t48)), t47)) + (t41*t47))), (((((t52 + t54))*t28) + t56)), (((((t54 + t55))*t28) + t56)), (((((t57 + t58))*t28) + t60)), (((((t58 + t59))*t28) + t60)))
-def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2013,7 +2030,7 @@ def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t41 = (4*t28)
     t42 = (t1*t19)
     return (t14, t14, ((t15 + t16)), t16, 0, 0, (t14*t18), 0, (t19*t2), t14, s, 0, (((8*B_r) + (B_c*t20) + (B_r*t17) + (d_v*t20) + t18)), ((((B_r*(((((t2 + t25))*t22) + SumOfFloors(((((-1)*t10) + ((-1)*t25))), t23, B_r, ((t11 + t24)))))) + ((-1)*((((-1)*t1) + (B_r*t2)))*t22)))*t26), (t17*t28), t27, ((((B_c*t12) + (N_k*t9)))*t26), (N_k*t26), t13, t34, t36, t27, t33, t35, t27, (t31*t37*t38), t39, t27, (t37*t40), t41, t27, (t30*t42), 0, 0, 0, 0, 0, t42, 0, s, 0, ((((8*d_v) + t29))*t30), t33, t35, t27, t34, t36, t27, (t32*t38), t39, t27, (t30*t40), t41, t27)
-def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -2038,7 +2055,7 @@ def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t21 = ((t12 + t20))
     t22 = ((-1)*Minimum(t7, Maximum(0, t9, (-(-(((((-1)*t21) + (B_c*G*t18*t19))))//(B_r))))))
     return ((((d_v*t4) + ((((B_c*SumOfFloors(((((-1)*t14) + ((-1)*t15))), t11, B_r, ((t13 + t16)))) + (N_k*((t14 + t7)))))*t17) + ((((B_r*(((((t22 + t7))*t19) + SumOfFloors(((((-1)*t15) + ((-1)*t22))), t20, B_r, ((t16 + t21)))))) + ((-1)*((((-1)*t1) + (B_r*t7)))*t19)))*t17) + (t3*t5) + (d_v*t5*t6) + t4)),)
-def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -2054,7 +2071,7 @@ def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t12 = ((-1)*Minimum(t7, Maximum(0, t9, (-(-(((((-1)*t11) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t13 = Maximum(0, t9)
     return ((((d_v*t4) + (t3*t5) + (d*(((B_c*SumOfFloors(((((-1)*t12) + ((-1)*t13))), t10, B_r, (((B_r*t13) + t11)))) + (N_k*((t12 + t7)))))*t6) + (d_v*t5*t6) + t4)),)
-def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = (-(-(N_q)//(B_r)))
     t2 = (((B_r*t1) + t0))
@@ -2110,7 +2127,7 @@ def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t52 = ((t29 + t50))
     t53 = (t36*t52)
     return (t15, t20, t24, t27, t27, t24, t25, t22, (((8*t24) + (e*t15) + (e_kv*t20) + (t24*t28) + t29)), 0, (((t30*t31) + (2*d*t30))), (2*(((d*t35) + (d_v*t35)))*t13), ((((((B_r*(((t17*t3) + t18))) + ((-1)*t2*t3)))*t13) + t24 + t30)), 0, 0, (((t21*Maximum(((s + t31)), t41)) + (t36*t41))), (((t21*Maximum(((t28 + t43)), t42)) + (t36*t42))), (((((t46 + t47))*t21) + t49)), (((((t47 + t48))*t21) + t49)), (((((t50 + t51))*t21) + t53)), (((((t51 + t52))*t21) + t53)))
-def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -2147,7 +2164,7 @@ def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t33 = (4*t23)
     t34 = (N_q*t17)
     return (t12, t12, ((t13 + t14)), t14, 0, 0, (t12*t16), 0, (t1*t17), t12, s, 0, (((8*B_r) + (B_c*t18) + (B_r*t19) + (d_v*t18) + t16)), ((((B_r*(((((t1 + t22))*t21) + SumOfFloors(((((-1)*t22) + ((-1)*t8))), t20, B_r, ((t20 + t9)))))) + ((-1)*(((B_r*t1) + t2))*t21)))*t11*t19), (t19*t23), t11, ((((B_c*t10) + (N_k*t7)))*t11*t15), (N_k*t15*t24), t24, t29, t28, t11, t30, t27, t11, (t31*t32), t32, t11, (t31*t33), t33, t11, (t25*t34), 0, 0, 0, 0, 0, t34, 0, s, 0, ((((8*d_v) + t26))*t25), t30, t27, t11, t29, t28, t11, (t25*t32), t32, t11, (t25*t33), t33, t11)
-def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -2167,10 +2184,10 @@ def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t16 = (-(-(N_k)//(t15)))
     t17 = ((-1)*Minimum(t5, Maximum(0, t8, (-(-(((((-1)*t15) + (t15*t16) + t10)))//(B_r))))))
     return ((((d_v*t3) + (t2*t4) + (e*(((B_r*(((((t17 + t5))*t16) + SumOfFloors(((((-1)*t12) + ((-1)*t17))), t15, B_r, ((t13 + t15)))))) + ((-1)*(((B_r*t5) + t6))*t16)))*t14) + (e_kv*(((B_c*SumOfFloors(((((-1)*t11) + ((-1)*t12))), B_c, B_r, ((B_c + t13)))) + (N_k*((t11 + t5)))))*t14) + (N_q*d_v*e*t1*t4) + t3)),)
-def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (4*B_r)
     return ((((8*B_r) + (B_c*t0) + (d_v*t0) + (B_c*d*e_kv) + (B_r*d*e))),)
-def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -2182,7 +2199,7 @@ def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t8 = ((-1)*Minimum(t5, Maximum(0, t7, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t9 = Maximum(0, t7)
     return ((((d_v*t3) + (t2*t4) + (d*e_kv*(((B_c*SumOfFloors(((((-1)*t8) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + (B_r*t9) + t6)))) + (N_k*((t5 + t8)))))*t1) + (N_q*d_v*e*t1*t4) + t3)),)
-def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(t0)//(s)))
     t2 = (B_c*t1)
@@ -2245,7 +2262,7 @@ def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t59 = (((4*t49) + (e*t53) + t57))
     t60 = (t41*t59)
     return (t19, t26, t30, t32, t32, t30, t31, t27, (((4*t27) + (8*t30) + (e*t19) + (e*t31) + (e_kv*t26) + (t30*t33))), 0, (((t34*t35) + (2*d*t34))), (2*(((d*t39) + (d_v*t39)))*t40), ((((((B_r*(((t0*t23) + t24))) + ((-1)*t0*t6)))*t17) + t30 + t34)), 0, 0, (((t28*Maximum(((s + t35)), t46)) + (t41*t46))), (((t28*Maximum(((t33 + t48)), t47)) + (t41*t47))), (((((t52 + t54))*t28) + t56)), (((((t54 + t55))*t28) + t56)), (((((t57 + t58))*t28) + t60)), (((((t58 + t59))*t28) + t60)))
-def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2291,7 +2308,7 @@ def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t42 = (4*t28)
     t43 = (t1*t19)
     return (t14, t14, ((t15 + t16)), t16, 0, 0, (t14*t18), 0, (t19*t2), t14, s, 0, (((8*B_r) + (B_c*t20) + (B_r*t21) + (d_v*t20) + t18)), ((((B_r*(((((t2 + t26))*t23) + SumOfFloors(((((-1)*t10) + ((-1)*t26))), t24, B_r, ((t11 + t25)))))) + ((-1)*((((-1)*t1) + (B_r*t2)))*t23)))*t13*t21), (t21*t28), t27, ((((B_c*t12) + (N_k*t9)))*t29), (N_k*t29), t13, t35, t37, t27, t34, t36, t27, (t32*t38*t39), t40, t27, (t38*t41), t42, t27, (t31*t43), 0, 0, 0, 0, 0, t43, 0, s, 0, ((((8*d_v) + t30))*t31), t34, t36, t27, t35, t37, t27, (t33*t39), t40, t27, (t31*t41), t42, t27)
-def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -2316,7 +2333,7 @@ def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t21 = ((t11 + t20))
     t22 = ((-1)*Minimum(t6, Maximum(0, t8, (-(-(((((-1)*t21) + (B_c*G*t17*t19))))//(B_r))))))
     return ((((d_v*t4) + (t3*t5) + (e*(((B_r*(((((t22 + t6))*t19) + SumOfFloors(((((-1)*t14) + ((-1)*t22))), t20, B_r, ((t15 + t21)))))) + ((-1)*((((-1)*t1) + (B_r*t6)))*t19)))*t16) + (e_kv*(((B_c*SumOfFloors(((((-1)*t13) + ((-1)*t14))), t10, B_r, ((t12 + t15)))) + (N_k*((t13 + t6)))))*t16) + (d_v*e*t1*t2*t5) + t4)),)
-def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -2331,7 +2348,7 @@ def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t11 = ((-1)*Minimum(t6, Maximum(0, t8, (-(-(((((-1)*t10) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t12 = Maximum(0, t8)
     return ((((d_v*t4) + (t3*t5) + (d*e_kv*(((B_c*SumOfFloors(((((-1)*t11) + ((-1)*t12))), t9, B_r, (((B_r*t12) + t10)))) + (N_k*((t11 + t6)))))*t2) + (d_v*e*t1*t2*t5) + t4)),)
-def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = (-(-(N_q)//(B_r)))
     t2 = (((B_r*t1) + t0))
@@ -2394,10 +2411,10 @@ def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t59 = ((t35 + t57))
     t60 = (t24*t59)
     return ((t13*t15), (t15*t19), (t14*t20), t25, t26, t27, t27, t26, t28, t22, (((8*t26) + (e*t25) + (t13*t31) + (t19*t31) + (t26*t32) + (B*t20*t29) + t35)), 0, (((t36*t37) + (2*d*t36))), (2*(((d*t41) + (d_v*t41)))*t14), ((((((B_r*(((t17*t3) + t18))) + ((-1)*t2*t3)))*t14) + (t22*t24) + t23 + t26 + t36)), 0, 0, (((((1 + t47))*t24) + (t21*Maximum(((1 + s + t37)), t47)))), (((((e + t48))*t24) + (t21*Maximum(((e + t32 + t49)), t48)))), (((((t53 + t54))*t21) + t56)), (((((t54 + t55))*t21) + t56)), (((((t57 + t58))*t21) + t60)), (((((t58 + t59))*t21) + t60)))
-def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (H*e)
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, H, H, t0, t0)
-def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f111(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -2445,7 +2462,7 @@ def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t44 = (4*t31)
     t45 = (N_q*t23)
     return (t12, t12, ((t17 + t18 + t19)), t19, 0, 0, (((t12*t21) + (t12*t22))), 0, (t1*t23), t12, s, t17, (((((e + t26))*t15) + (t14*t26))), ((((B_r*(((((t1 + t29))*t28) + SumOfFloors(((((-1)*t29) + ((-1)*t8))), t27, B_r, ((t27 + t9)))))) + ((-1)*((t13 + t2))*t28)))*t30), (t25*t31), t11, (t30*t32), (t25*t34), t33, (t11*t32*t35), (t34*t35), t33, (e*t1*t16), t36, H, t40, t42, t11, t39, t41, t11, (t15*t43), t43, t11, (t15*t44), t44, t11, (((t14*t45) + t38)), 0, 0, 0, 0, 0, t45, 0, s, 0, (((e + (8*d_v) + t37))*t14), t39, t41, t11, t40, t42, t11, (e*t38), t36, H, (t35*t38), t43, t11, (t14*t44), t44, t11)
-def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q)
@@ -2467,13 +2484,13 @@ def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t18 = (-(-(N_k)//(t17)))
     t19 = ((-1)*Minimum(t6, Maximum(0, t9, (-(-(((((-1)*t17) + (t17*t18) + t11)))//(B_r))))))
     return ((((d_v*t3) + ((((B_r*(((((t19 + t6))*t18) + SumOfFloors(((((-1)*t13) + ((-1)*t19))), t17, B_r, ((t14 + t17)))))) + ((-1)*(((B_r*t6) + t7))*t18)))*t16) + (t15*t16) + (t2*t4) + (N_q*t4*t5) + (e*t4*t6) + (t1*t15*t5) + t3)),)
-def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f113(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (4*B_r)
     t2 = (B_c*e)
     t3 = (((8*B_r) + (B_c*t1) + (d*t2) + (d_v*t1) + (d_v*t2) + (B_r*d*e)))
     return ((((((1 + ((-1)*t0)))*((e + t3))) + (t0*t3))),)
-def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f114(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q)
@@ -2487,11 +2504,11 @@ def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t10 = Maximum(0, t8)
     t11 = (e*(((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + (B_r*t10) + t7)))) + (N_k*((t6 + t9)))))*t1)
     return ((((d*t11) + (d_v*t11) + (d_v*t3) + (t2*t4) + (t5*t6) + (N_q*d_v*t5) + t3)),)
-def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (((2*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v)))
     return ((((((1 + ((-1)*t0)))*((1 + t1))) + (t0*t1))),)
-def f111(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f116(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(t0)//(s)))
     t2 = (B_c*t1)
@@ -2563,7 +2580,7 @@ def f111(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t68 = (((4*t56) + (d_v*t65) + t66))
     t69 = (t34*t68)
     return (t20, t27, t29, t36, t37, t39, t39, t37, t38, t31, (((4*t31) + (8*t37) + (e*t20) + (e*t27) + (e*t29) + (e*t36) + (e*t38) + (t37*t40))), 0, (((t41*t42) + (2*d*t41))), (2*(((d*t46) + (d_v*t46)))*t47), ((((((B_r*(((t0*t24) + t25))) + ((-1)*t0*t7)))*t18) + (t35*t4) + t32 + t37 + t41)), 0, 0, (((t30*Maximum(((1 + s + t42)), t53)) + (t34*Maximum(0, ((t33 + t53)))))), (((t30*Maximum(((e + t40 + t54)), t55)) + (t34*Maximum(0, (((e*t33) + t55)))))), (((((t59 + t61))*t30) + t63)), (((((t61 + t62))*t30) + t63)), (((((t66 + t67))*t30) + t69)), (((((t67 + t68))*t30) + t69)))
-def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f117(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2618,7 +2635,7 @@ def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t51 = (t38*t40)
     t52 = (4*t38)
     return (t14, t14, ((t19 + t20 + t21)), t21, 0, 0, (((t14*t23) + (t14*t24))), 0, (t2*t25), t14, s, t19, ((((((e*t29) + t28))*t17) + (t16*t28))), ((((B_r*(((((t2 + t35))*t31) + SumOfFloors(((((-1)*t10) + ((-1)*t35))), t33, B_r, ((t11 + t34)))))) + ((-1)*t31*t32)))*t36), (t27*t38), t37, (t36*t39), (N_k*t36), t13, (t39*t41), (N_k*t41), t13, (e*(((t2*t29) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t15) + t1)))) + t29))*((t32)//(Maximum(1, t32))))))*t18), t42, H, t47, t49, t37, t46, t48, t37, (t40*t50), t51, t37, (4*t50), t52, t37, (((t25*t44) + t45)), 0, 0, 0, 0, 0, (t1*t25), 0, s, 0, (((e + (8*d_v) + t43))*t16), t46, t48, t37, t47, t49, t37, (e*t45), t42, H, (t41*t44), t51, t37, (4*t45), t52, t37)
-def f113(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -2649,13 +2666,13 @@ def f113(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t27 = ((t17 + t26))
     t28 = ((-1)*Minimum(t10, Maximum(0, t14, (-(-(((((-1)*t27) + (B_c*G*t24*t25))))//(B_r))))))
     return ((((d_v*t4) + ((((B_r*(((((t10 + t28))*t25) + SumOfFloors(((((-1)*t20) + ((-1)*t28))), t26, B_r, ((t21 + t27)))))) + ((-1)*t12*t25)))*t23) + (t22*t23) + (t22*t8) + (t3*t6) + (t6*t8) + ((((t10*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t11) + t1)))) + t9))*((t12)//(Maximum(1, t12))))))*t5*t7) + t4)),)
-def f114(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f119(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (4*B_r)
     t2 = (B_c*e)
     t3 = (((8*B_r) + (B_c*t1) + (d*t2) + (d_v*t1) + (d_v*t2) + (B_r*d*e)))
     return ((((((1 + ((-1)*t0)))*(((e*Minimum(B_r, G)) + t3))) + (t0*t3))),)
-def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f120(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -2676,11 +2693,11 @@ def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t17 = Maximum(0, t13)
     t18 = ((((B_c*SumOfFloors(((((-1)*t16) + ((-1)*t17))), t14, B_r, (((B_r*t17) + t15)))) + (N_k*((t16 + t9)))))*t6)
     return ((((d*t18) + (d_v*t18) + (d_v*t4) + ((((t8*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t10) + t1)))) + t8))*((t11)//(Maximum(1, t11))))))*t7) + (t3*t5) + (d_v*t1*t7) + t4)),)
-def f116(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (((2*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v)))
     return ((((((1 + ((-1)*t0)))*((t1 + Minimum(B_r, G)))) + (t0*t1))),)
-def f117(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = (-(-(N_q)//(B_r)))
     t2 = (((B_r*t1) + t0))
@@ -2743,7 +2760,7 @@ def f117(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t59 = ((t35 + t57))
     t60 = (t25*t59)
     return ((t13*t15), t20, t21, t26, t27, t28, t28, t27, t29, t23, (((8*t27) + (e*t26) + (e_kv*t20) + (e_kv*t21) + (t27*t32) + (t13*t30*t31) + t35)), 0, (((t36*t37) + (2*d*t36))), (2*(((d*t41) + (d_v*t41)))*t14), ((((((B_r*(((t17*t3) + t18))) + ((-1)*t2*t3)))*t14) + (t23*t25) + t24 + t27 + t36)), 0, 0, (((((1 + t47))*t25) + (t22*Maximum(((1 + s + t37)), t47)))), (((((e + t48))*t25) + (t22*Maximum(((e + t32 + t49)), t48)))), (((((t53 + t54))*t22) + t56)), (((((t54 + t55))*t22) + t56)), (((((t57 + t58))*t22) + t60)), (((((t58 + t59))*t22) + t60)))
-def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f123(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -2792,7 +2809,7 @@ def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t45 = (4*t30)
     t46 = (N_q*t23)
     return (t12, t12, ((t17 + t18 + t19)), t19, 0, 0, (((t12*t21) + (t12*t22))), 0, (t1*t23), t12, s, t17, (((((e + t26))*t15) + (t14*t26))), ((((B_r*(((((t1 + t29))*t28) + SumOfFloors(((((-1)*t29) + ((-1)*t8))), t27, B_r, ((t27 + t9)))))) + ((-1)*((t13 + t2))*t28)))*t11*t25), (t25*t30), t11, (t31*t32), (t31*t34), t33, (t32*t35), (t34*t35), t33, (e*t1*t16), t36, H, t40, t42, t11, t39, t41, t11, (t15*t44), t44, t11, (t15*t45), t45, t11, (((t14*t46) + t38)), 0, 0, 0, 0, 0, t46, 0, s, 0, (((e + (8*d_v) + t37))*t14), t39, t41, t11, t40, t42, t11, (e*t38), t36, H, (t38*t43), t44, t11, (t14*t45), t45, t11)
-def f119(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (B*H)
     t1 = Minimum(1, (((-1) + s)))
     t2 = (4*N_q)
@@ -2815,13 +2832,13 @@ def f119(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t19 = (-(-(N_k)//(t18)))
     t20 = ((-1)*Minimum(t7, Maximum(0, t11, (-(-(((((-1)*t18) + (t18*t19) + t13)))//(B_r))))))
     return ((((t0*t3) + (t17*t4) + (t17*t8) + (t2*t5) + (t3*t4) + (t6*t7) + (N_q*d_v*t6) + (e*(((B_r*(((((t20 + t7))*t19) + SumOfFloors(((((-1)*t15) + ((-1)*t20))), t18, B_r, ((t16 + t18)))))) + ((-1)*(((B_r*t7) + t9))*t19)))*t8))),)
-def f120(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f125(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (4*B_r)
     t2 = (B_c*e_kv)
     t3 = (((8*B_r) + (B_c*t1) + (d*t2) + (d_v*t1) + (d_v*t2) + (B_r*d*e)))
     return ((((((1 + ((-1)*t0)))*((e + t3))) + (t0*t3))),)
-def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q)
@@ -2835,7 +2852,7 @@ def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t10 = Maximum(0, t8)
     t11 = (e_kv*(((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + (B_r*t10) + t7)))) + (N_k*((t6 + t9)))))*t1)
     return ((((d*t11) + (d_v*t11) + (d_v*t3) + (t2*t4) + (t5*t6) + (N_q*d_v*t5) + t3)),)
-def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(t0)//(s)))
     t2 = (B_c*t1)
@@ -2907,7 +2924,7 @@ def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t68 = (((4*t56) + (d_v*t65) + t66))
     t69 = (t34*t68)
     return (t20, t27, t29, t36, t37, t39, t39, t37, t38, t31, (((4*t31) + (8*t37) + (e*t20) + (e*t36) + (e*t38) + (e_kv*t27) + (e_kv*t29) + (t37*t40))), 0, (((t41*t42) + (2*d*t41))), (2*(((d*t46) + (d_v*t46)))*t47), ((((((B_r*(((t0*t24) + t25))) + ((-1)*t0*t7)))*t18) + (t35*t4) + t32 + t37 + t41)), 0, 0, (((t30*Maximum(((1 + s + t42)), t53)) + (t34*Maximum(0, ((t33 + t53)))))), (((t30*Maximum(((e + t40 + t54)), t55)) + (t34*Maximum(0, (((e*t33) + t55)))))), (((((t59 + t61))*t30) + t63)), (((((t61 + t62))*t30) + t63)), (((((t66 + t67))*t30) + t69)), (((((t67 + t68))*t30) + t69)))
-def f123(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2963,7 +2980,7 @@ def f123(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t52 = (t37*t51)
     t53 = (4*t37)
     return (t14, t14, ((t19 + t20 + t21)), t21, 0, 0, (((t14*t23) + (t14*t24))), 0, (t2*t25), t14, s, t19, ((((((e*t29) + t28))*t17) + (t16*t28))), ((((B_r*(((((t2 + t35))*t31) + SumOfFloors(((((-1)*t10) + ((-1)*t35))), t33, B_r, ((t11 + t34)))))) + ((-1)*t31*t32)))*t13*t27), (t27*t37), t36, (t38*t40), (N_k*t40), t13, (t38*t41), (N_k*t41), t13, ((((t2*t29) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t15) + t1)))) + t29))*((t32)//(Maximum(1, t32))))))*t42), t43, H, t48, t50, t36, t47, t49, t36, (d_v*t1*t42), t52, t36, (4*t1*t18), t53, t36, (((t25*t45) + t46)), 0, 0, 0, 0, 0, (t1*t25), 0, s, 0, (((e + (8*d_v) + t44))*t16), t47, t49, t36, t48, t50, t36, (e*t46), t43, H, (t46*t51), t52, t36, (4*t46), t53, t36)
-def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f129(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (B*H_kv)
     t1 = Minimum(1, (((-1) + s)))
     t2 = (G*N_q)
@@ -2994,13 +3011,13 @@ def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t27 = ((t17 + t26))
     t28 = ((-1)*Minimum(t9, Maximum(0, t14, (-(-(((((-1)*t27) + (B_c*G*t23*t25))))//(B_r))))))
     return ((((t0*t4) + (t12*t22) + (t22*t5) + (t3*t7) + (t4*t5) + (e*(((B_r*(((((t28 + t9))*t25) + SumOfFloors(((((-1)*t20) + ((-1)*t28))), t26, B_r, ((t21 + t27)))))) + ((-1)*t11*t25)))*t12) + (e*(((t8*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t10) + t2)))) + t8))*((t11)//(Maximum(1, t11))))))*t7) + (e*t2*t5*t6))),)
-def f125(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (4*B_r)
     t2 = (B_c*e_kv)
     t3 = (((8*B_r) + (B_c*t1) + (d*t2) + (d_v*t1) + (d_v*t2) + (B_r*d*e)))
     return ((((((1 + ((-1)*t0)))*(((e*Minimum(B_r, G)) + t3))) + (t0*t3))),)
-def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f131(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H_kv)
     t2 = (G*N_q)
@@ -3020,7 +3037,7 @@ def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t16 = Maximum(0, t12)
     t17 = (e_kv*(((B_c*SumOfFloors(((((-1)*t15) + ((-1)*t16))), t13, B_r, (((B_r*t16) + t14)))) + (N_k*((t15 + t8)))))*t1)
     return ((((d*t17) + (d_v*t17) + (d_v*t4) + ((((t7*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t9) + t2)))) + t7))*((t10)//(Maximum(1, t10))))))*t6) + (t3*t5) + (d_v*t2*t6) + t4)),)
-def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f132(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = (-(-(N_q)//(B_r)))
     t2 = (((B_r*t1) + t0))
@@ -3080,7 +3097,7 @@ def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t56 = ((t30 + t54))
     t57 = (t37*t56)
     return (t15, t20, t21, t25, t28, t28, t25, t26, t23, (((8*t25) + (e*t15) + (e*t20) + (e*t21) + (t25*t29) + t30)), 0, (((t31*t32) + (2*d*t31))), (2*(((d*t36) + (d_v*t36)))*t13), ((((((B_r*(((t17*t3) + t18))) + ((-1)*t2*t3)))*t13) + t25 + t31)), t31, 0, (((t22*Maximum(((s + t32)), t43)) + (t37*t43))), (((t22*Maximum(((t29 + t45)), t44)) + (t37*t44))), (((((t50 + t51))*t22) + t53)), (((((t51 + t52))*t22) + t53)), (((((t54 + t55))*t22) + t57)), (((((t55 + t56))*t22) + t57)))
-def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f133(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3122,7 +3139,7 @@ def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t38 = (4*t25)
     t39 = (N_q*t18)
     return (t12, t12, (((2*t14) + t13)), t14, 0, 0, (((t12*t16) + (t12*t17))), 0, (t1*t18), t12, s, 0, (((8*B_r) + (B_c*t19) + (B_r*t20) + (d_v*t19) + t16 + t17)), ((((B_r*(((((t1 + t23))*t22) + SumOfFloors(((((-1)*t23) + ((-1)*t8))), t21, B_r, ((t21 + t9)))))) + ((-1)*(((B_r*t1) + t2))*t22)))*t24), (t20*t25), t11, (t24*t26), (t20*t28), t27, (t11*t26*t29), (t28*t29), t27, t34, t33, t11, t35, t32, t11, (t36*t37), t37, t11, (t36*t38), t38, t11, (t30*t39), 0, 0, 0, 0, 0, t39, 0, s, 0, ((((8*d_v) + t31))*t30), t35, t32, t11, t34, t33, t11, (t30*t37), t37, t11, (t30*t38), t38, t11)
-def f129(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f134(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(t0)//(s)))
     t2 = (B_c*t1)
@@ -3189,7 +3206,7 @@ def f129(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t63 = (((4*t52) + (e*t57) + t61))
     t64 = (t43*t63)
     return (t19, t26, t28, t32, t34, t34, t32, t33, t29, (((4*t29) + (8*t32) + (e*t19) + (e*t26) + (e*t28) + (e*t33) + (t32*t35))), 0, (((t36*t37) + (2*d*t36))), (2*(((d*t41) + (d_v*t41)))*t42), ((((((B_r*(((t0*t23) + t24))) + ((-1)*t0*t6)))*t17) + t32 + t36)), t36, 0, (((t30*Maximum(((s + t37)), t49)) + (t43*t49))), (((t30*Maximum(((t35 + t51)), t50)) + (t43*t50))), (((((t56 + t58))*t30) + t60)), (((((t58 + t59))*t30) + t60)), (((((t61 + t62))*t30) + t64)), (((((t62 + t63))*t30) + t64)))
-def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f135(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3238,7 +3255,7 @@ def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t45 = (4*t30)
     t46 = (t1*t20)
     return (t14, t14, (((2*t16) + t15)), t16, 0, 0, (((t14*t18) + (t14*t19))), 0, (t2*t20), t14, s, 0, (((8*B_r) + (B_c*t21) + (B_r*t22) + (d_v*t21) + t18 + t19)), ((((B_r*(((((t2 + t27))*t24) + SumOfFloors(((((-1)*t10) + ((-1)*t27))), t25, B_r, ((t11 + t26)))))) + ((-1)*((((-1)*t1) + (B_r*t2)))*t24)))*t28), (t22*t30), t29, (t28*t31), (N_k*t28), t13, (t31*t33), (N_k*t33), t13, t38, t40, t29, t37, t39, t29, (t41*t42), t43, t29, (t41*t44), t45, t29, (t34*t46), 0, 0, 0, 0, 0, t46, 0, s, 0, ((((8*d_v) + t35))*t34), t37, t39, t29, t38, t40, t29, (t34*t42), t43, t29, (t34*t44), t45, t29)
-def f131(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f136(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = (-(-(N_q)//(B_r)))
     t2 = (((B_r*t1) + t0))
@@ -3298,7 +3315,7 @@ def f131(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t56 = ((t30 + t54))
     t57 = (t37*t56)
     return (t15, t20, t21, t25, t28, t28, t25, t26, t23, (((8*t25) + (e*t15) + (e_kv*t20) + (e_kv*t21) + (t25*t29) + t30)), 0, (((t31*t32) + (2*d*t31))), (2*(((d*t36) + (d_v*t36)))*t13), ((((((B_r*(((t17*t3) + t18))) + ((-1)*t2*t3)))*t13) + t25 + t31)), t31, 0, (((t22*Maximum(((s + t32)), t43)) + (t37*t43))), (((t22*Maximum(((t29 + t45)), t44)) + (t37*t44))), (((((t50 + t51))*t22) + t53)), (((((t51 + t52))*t22) + t53)), (((((t54 + t55))*t22) + t57)), (((((t55 + t56))*t22) + t57)))
-def f132(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f137(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3340,7 +3357,7 @@ def f132(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t38 = (4*t24)
     t39 = (N_q*t18)
     return (t12, t12, (((2*t14) + t13)), t14, 0, 0, (((t12*t16) + (t12*t17))), 0, (t1*t18), t12, s, 0, (((8*B_r) + (B_c*t19) + (B_r*t20) + (d_v*t19) + t16 + t17)), ((((B_r*(((((t1 + t23))*t22) + SumOfFloors(((((-1)*t23) + ((-1)*t8))), t21, B_r, ((t21 + t9)))))) + ((-1)*(((B_r*t1) + t2))*t22)))*t11*t20), (t20*t24), t11, (t25*t26), (t25*t28), t27, (t26*t29), (t28*t29), t27, t34, t33, t11, t35, t32, t11, (t36*t37), t37, t11, (t36*t38), t38, t11, (t30*t39), 0, 0, 0, 0, 0, t39, 0, s, 0, ((((8*d_v) + t31))*t30), t35, t32, t11, t34, t33, t11, (t30*t37), t37, t11, (t30*t38), t38, t11)
-def f133(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f138(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(t0)//(s)))
     t2 = (B_c*t1)
@@ -3407,7 +3424,7 @@ def f133(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t63 = (((4*t52) + (e*t57) + t61))
     t64 = (t43*t63)
     return (t19, t26, t28, t32, t34, t34, t32, t33, t29, (((4*t29) + (8*t32) + (e*t19) + (e*t33) + (e_kv*t26) + (e_kv*t28) + (t32*t35))), 0, (((t36*t37) + (2*d*t36))), (2*(((d*t41) + (d_v*t41)))*t42), ((((((B_r*(((t0*t23) + t24))) + ((-1)*t0*t6)))*t17) + t32 + t36)), t36, 0, (((t30*Maximum(((s + t37)), t49)) + (t43*t49))), (((t30*Maximum(((t35 + t51)), t50)) + (t43*t50))), (((((t56 + t58))*t30) + t60)), (((((t58 + t59))*t30) + t60)), (((((t61 + t62))*t30) + t64)), (((((t62 + t63))*t30) + t64)))
-def f134(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f139(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3457,7 +3474,7 @@ def f134(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t46 = (4*t29)
     t47 = (t1*t20)
     return (t14, t14, (((2*t16) + t15)), t16, 0, 0, (((t14*t18) + (t14*t19))), 0, (t2*t20), t14, s, 0, (((8*B_r) + (B_c*t21) + (B_r*t22) + (d_v*t21) + t18 + t19)), ((((B_r*(((((t2 + t27))*t24) + SumOfFloors(((((-1)*t10) + ((-1)*t27))), t25, B_r, ((t11 + t26)))))) + ((-1)*((((-1)*t1) + (B_r*t2)))*t24)))*t13*t22), (t22*t29), t28, (t30*t32), (N_k*t32), t13, (t30*t33), (N_k*t33), t13, t39, t41, t28, t38, t40, t28, (t36*t42*t43), t44, t28, (t42*t45), t46, t28, (t35*t47), 0, 0, 0, 0, 0, t47, 0, s, 0, ((((8*d_v) + t34))*t35), t38, t40, t28, t39, t41, t28, (t37*t43), t44, t28, (t35*t45), t46, t28)
-def f135(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f140(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -3541,7 +3558,7 @@ def f135(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t80 = ((t49 + t78))
     t81 = (t61*t80)
     return (t29, t39, t40, t44, t47, t47, t44, t45, t42, (((8*t44) + (e*t29) + (e_kv*t39) + (e_kv*t40) + (t44*t48) + t49)), 0, (((t51*t52) + (2*d*t51))), (2*(((d*t60) + (d_v*t60)))*t27), ((((((B_r*(((t31*t35) + t37))) + ((-1)*((((-1)*t50) + t31))*t5)))*t27) + t44 + t51)), 0, 0, (((t41*Maximum(((s + t52)), t67)) + (t61*t67))), (((t41*Maximum(((t48 + t69)), t68)) + (t61*t68))), (((((t74 + t75))*t41) + t77)), (((((t75 + t76))*t41) + t77)), (((((t78 + t79))*t41) + t81)), (((((t79 + t80))*t41) + t81)))
-def f136(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f141(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -3599,7 +3616,7 @@ def f136(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t54 = (4*t40)
     t55 = (N_q*t28)
     return (t22, t22, ((t23 + t24)), t24, 0, 0, (((t22*t26) + (t22*t27))), 0, (t28*t4), t22, s, 0, (((8*B_r) + (B_c*t29) + (B_r*t30) + (d_v*t29) + t26 + t27)), ((((B_r*((((-1)*SumOfFloors(((((-1)*t37) + t7)), t33, B_r, (((B_r*t37) + t17)))) + (((t39 + t7))*t36) + SumOfFloors(((((-1)*t18) + ((-1)*t39))), t33, B_r, ((t19 + t38)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t4))) + t17)))//(t33)), (((((B_r*(((-1) + t6))) + t17)))//(t33))))) + t36))*((((-1)*Minimum(N_q, t31)) + t31)))))*t21*t30), (t30*t40), t21, (t41*t42), (t41*t44), t43, (t42*t45), (t44*t45), t43, t50, t49, t21, t51, t48, t21, (t52*t53), t53, t21, (t52*t54), t54, t21, (t46*t55), 0, 0, 0, 0, 0, t55, 0, s, 0, ((((8*d_v) + t47))*t46), t51, t48, t21, t50, t49, t21, (t46*t53), t53, t21, (t46*t54), t54, t21)
-def f137(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f142(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -3636,7 +3653,7 @@ def f137(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t33 = ((t17 + t28))
     t34 = ((-1)*Minimum(t10, t12, Maximum(0, t16, Minimum((-(-(((((-1)*t33) + (B_c*t27*t29))))//(B_r))), (-(-(((((-1)*t33) + (B_c*t27*t30))))//(B_r)))))))
     return ((((d_v*t3) + (t2*t4) + (t25*t5) + (t25*t6) + (e*(((B_r*((((-1)*SumOfFloors(((((-1)*t32) + t13)), t28, B_r, (((B_r*t32) + t22)))) + (((t13 + t34))*t31) + SumOfFloors(((((-1)*t23) + ((-1)*t34))), t28, B_r, ((t24 + t33)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t10))) + t22)))//(t28)), (((((B_r*(((-1) + t12))) + t22)))//(t28))))) + t31))*((((-1)*Minimum(N_q, t26)) + t26)))))*t6) + (N_q*e*t4*t5) + t3)),)
-def f138(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f143(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q*t1)
@@ -3658,7 +3675,7 @@ def f138(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t18 = Maximum(0, t14)
     t19 = (e_kv*(((B_c*((((-1)*SumOfFloors(((((-1)*t17) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t17) + t12)))) + SumOfFloors(((((-1)*t16) + ((-1)*t18))), B_c, B_r, (((B_r*t18) + t15)))))) + (((t11 + t16))*Minimum(N_k, (B_c*Minimum(t5, t7))))))*t1)
     return ((((d*t19) + (d_v*t19) + (d_v*t3) + (t2*t4) + (N_q*d_v*e*t1*t4) + t3)),)
-def f139(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f144(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -3746,7 +3763,7 @@ def f139(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t84 = (((4*t73) + (e*t78) + t82))
     t85 = (t64*t84)
     return (t31, t42, t44, t48, t50, t50, t48, t49, t45, (((4*t45) + (8*t48) + (e*t31) + (e*t49) + (e_kv*t42) + (e_kv*t44) + (t48*t51))), 0, (((t53*t54) + (2*d*t53))), (2*(((d*t62) + (d_v*t62)))*t63), ((((((B_r*(((t33*t38) + t40))) + ((-1)*((((-1)*t52) + t33))*t6)))*t29) + t48 + t53)), 0, 0, (((t46*Maximum(((s + t54)), t70)) + (t64*t70))), (((t46*Maximum(((t51 + t72)), t71)) + (t64*t71))), (((((t77 + t79))*t46) + t81)), (((((t79 + t80))*t46) + t81)), (((((t82 + t83))*t46) + t85)), (((((t83 + t84))*t46) + t85)))
-def f140(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f145(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -3810,7 +3827,7 @@ def f140(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t60 = (4*t43)
     t61 = (t29*t4)
     return (t23, t23, ((t24 + t25)), t25, 0, 0, (((t23*t27) + (t23*t28))), 0, (t29*t5), t23, s, 0, (((8*B_r) + (B_c*t30) + (B_r*t31) + (d_v*t30) + t27 + t28)), ((((B_r*((((-1)*SumOfFloors(((((-1)*t39) + t8)), t38, B_r, (((B_r*t39) + t18)))) + (((t41 + t8))*t37) + SumOfFloors(((((-1)*t19) + ((-1)*t41))), t38, B_r, ((t20 + t40)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t5))) + t18)))//(t38)), (((((B_r*(((-1) + t7))) + t18)))//(t38))))) + t37))*((((-1)*Minimum(t4, t32)) + t32)))))*t22*t31), (t31*t43), t42, (t44*t46), (N_k*t46), t22, (t44*t47), (N_k*t47), t22, t53, t55, t42, t52, t54, t42, (t50*t56*t57), t58, t42, (t56*t59), t60, t42, (t49*t61), 0, 0, 0, 0, 0, t61, 0, s, 0, ((((8*d_v) + t48))*t49), t52, t54, t42, t53, t55, t42, (t51*t57), t58, t42, (t49*t59), t60, t42)
-def f141(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f146(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (4*t0)
     t2 = Minimum(1, (((-1) + s)))
@@ -3849,7 +3866,7 @@ def f141(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t35 = ((t18 + t33))
     t36 = ((-1)*Minimum(t11, t13, Maximum(0, t16, Minimum((-(-(((((-1)*t35) + (B_c*G*t28*t30))))//(B_r))), (-(-(((((-1)*t35) + (B_c*G*t28*t31))))//(B_r)))))))
     return ((((t1*t4) + (t1*t6) + (t26*t5) + (t26*t7) + (4*t4*t5) + (e*(((B_r*((((-1)*SumOfFloors(((((-1)*t34) + t14)), t33, B_r, (((B_r*t34) + t23)))) + (((t14 + t36))*t32) + SumOfFloors(((((-1)*t24) + ((-1)*t36))), t33, B_r, ((t25 + t35)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t11))) + t23)))//(t33)), (((((B_r*(((-1) + t13))) + t23)))//(t33))))) + t32))*((((-1)*Minimum(t3, t27)) + t27)))))*t7) + (e*t5*t6))),)
-def f142(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f147(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -3873,7 +3890,7 @@ def f142(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t20 = Maximum(0, t14)
     t21 = (e_kv*(((B_c*((((-1)*SumOfFloors(((((-1)*t19) + t12)), t15, B_r, (((B_r*t19) + ((-1)*G*t18))))) + SumOfFloors(((((-1)*t17) + ((-1)*t20))), t15, B_r, (((B_r*t20) + t16)))))) + (((t12 + t17))*Minimum(N_k, (B_c*Minimum(t6, t8))))))*t2)
     return ((((d*t21) + (d_v*t21) + (d_v*t4) + (t3*t5) + (d_v*e*t1*t2*t5) + t4)),)
-def f143(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f148(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -3960,7 +3977,7 @@ def f143(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t83 = ((t54 + t81))
     t84 = (t43*t83)
     return ((t27*t29), (t29*t38), (t28*t39), t44, t45, t46, t46, t45, t47, t41, (((8*t45) + (e*t44) + (t27*t50) + (t38*t50) + (t45*t51) + (B*t39*t48) + t54)), 0, (((t56*t57) + (2*d*t56))), (2*(((d*t65) + (d_v*t65)))*t28), ((((((B_r*(((t31*t35) + t37))) + ((-1)*((((-1)*t55) + t31))*t5)))*t28) + (t41*t43) + t42 + t45 + t56)), 0, 0, (((((1 + t71))*t43) + (t40*Maximum(((1 + s + t57)), t71)))), (((((e + t72))*t43) + (t40*Maximum(((e + t51 + t73)), t72)))), (((((t77 + t78))*t40) + t80)), (((((t78 + t79))*t40) + t80)), (((((t81 + t82))*t40) + t84)), (((((t82 + t83))*t40) + t84)))
-def f144(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f149(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4023,7 +4040,7 @@ def f144(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t59 = (4*t46)
     t60 = (N_q*t32)
     return (t22, t22, ((t26 + t27 + t28)), t28, 0, 0, (((t22*t30) + (t22*t31))), 0, (t32*t4), t22, s, t26, (((((e + t35))*t24) + (t23*t35))), ((((B_r*((((-1)*SumOfFloors(((((-1)*t42) + t7)), t38, B_r, (((B_r*t42) + t17)))) + (((t44 + t7))*t41) + SumOfFloors(((((-1)*t18) + ((-1)*t44))), t38, B_r, ((t19 + t43)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t4))) + t17)))//(t38)), (((((B_r*(((-1) + t6))) + t17)))//(t38))))) + t41))*((((-1)*Minimum(N_q, t36)) + t36)))))*t45), (t34*t46), t21, (t45*t47), (t34*t49), t48, (t21*t47*t50), (t49*t50), t48, (e*t25), t51, H, t55, t57, t21, t54, t56, t21, (t24*t58), t58, t21, (t24*t59), t59, t21, (((t23*t60) + t53)), 0, 0, 0, 0, 0, t60, 0, s, 0, (((e + (8*d_v) + t52))*t23), t54, t56, t21, t55, t57, t21, (e*t53), t51, H, (t50*t53), t58, t21, (t23*t59), t59, t21)
-def f145(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f150(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q)
@@ -4060,7 +4077,7 @@ def f145(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t33 = ((t16 + t28))
     t34 = ((-1)*Minimum(t6, t11, Maximum(0, t15, Minimum((-(-(((((-1)*t33) + (B_c*t27*t29))))//(B_r))), (-(-(((((-1)*t33) + (B_c*t27*t30))))//(B_r)))))))
     return ((((d_v*t3) + ((((B_r*((((-1)*SumOfFloors(((((-1)*t32) + t12)), t28, B_r, (((B_r*t32) + t21)))) + (((t12 + t34))*t31) + SumOfFloors(((((-1)*t22) + ((-1)*t34))), t28, B_r, ((t23 + t33)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t6))) + t21)))//(t28)), (((((B_r*(((-1) + t11))) + t21)))//(t28))))) + t31))*((((-1)*Minimum(N_q, t26)) + t26)))))*t25) + (t2*t4) + (t24*t25) + (N_q*t4*t5) + (e*t4*t6) + (t1*t24*t5) + t3)),)
-def f146(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f151(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q)
@@ -4083,7 +4100,7 @@ def f146(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t19 = Maximum(0, t15)
     t20 = (e*(((B_c*((((-1)*SumOfFloors(((((-1)*t18) + t12)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t18) + t13)))) + SumOfFloors(((((-1)*t17) + ((-1)*t19))), B_c, B_r, (((B_r*t19) + t16)))))) + (((t12 + t17))*Minimum(N_k, (B_c*Minimum(t7, t9))))))*t1)
     return ((((d*t20) + (d_v*t20) + (d_v*t3) + (t2*t4) + (t5*t6) + (N_q*d_v*t5) + t3)),)
-def f147(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f152(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -4177,7 +4194,7 @@ def f147(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t90 = (((4*t78) + (d_v*t87) + t88))
     t91 = (t51*t90)
     return (t31, t42, t44, t53, t54, t56, t56, t54, t55, t46, (((4*t46) + (8*t54) + (e*t31) + (e*t42) + (e*t44) + (e*t53) + (e*t55) + (t54*t57))), 0, (((t59*t60) + (2*d*t59))), (2*(((d*t68) + (d_v*t68)))*t69), ((((((B_r*(((t33*t38) + t40))) + ((-1)*((((-1)*t58) + t33))*t6)))*t29) + (t0*t52) + t47 + t54 + t59)), 0, 0, (((t45*Maximum(((1 + s + t60)), t75)) + (t51*Maximum(0, ((t48 + t75)))))), (((t45*Maximum(((e + t57 + t76)), t77)) + (t51*Maximum(0, (((e*t48) + t77)))))), (((((t81 + t83))*t45) + t85)), (((((t83 + t84))*t45) + t85)), (((((t88 + t89))*t45) + t91)), (((((t89 + t90))*t45) + t91)))
-def f148(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f153(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4246,7 +4263,7 @@ def f148(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t65 = (t51*t53)
     t66 = (4*t51)
     return (t23, t23, ((t28 + t29 + t30)), t30, 0, 0, (((t23*t32) + (t23*t33))), 0, (t34*t5), t23, s, t28, ((((((e*t38) + t37))*t26) + (t25*t37))), ((((B_r*((((-1)*SumOfFloors(((((-1)*t46) + t8)), t45, B_r, (((B_r*t46) + t18)))) + (((t48 + t8))*t44) + SumOfFloors(((((-1)*t19) + ((-1)*t48))), t45, B_r, ((t20 + t47)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t5))) + t18)))//(t45)), (((((B_r*(((-1) + t7))) + t18)))//(t45))))) + t44))*((((-1)*Minimum(t4, t39)) + t39)))))*t49), (t36*t51), t50, (t49*t52), (N_k*t49), t22, (t52*t54), (N_k*t54), t22, (e*(((t38*t5) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t24) + t4)))) + t38))*((t55)//(Maximum(1, t55))))))*t27), t56, H, t61, t63, t50, t60, t62, t50, (t53*t64), t65, t50, (4*t64), t66, t50, (((t34*t58) + t59)), 0, 0, 0, 0, 0, (t34*t4), 0, s, 0, (((e + (8*d_v) + t57))*t25), t60, t62, t50, t61, t63, t50, (e*t59), t56, H, (t54*t58), t65, t50, (4*t59), t66, t50)
-def f149(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f154(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -4290,7 +4307,7 @@ def f149(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t40 = ((t22 + t38))
     t41 = ((-1)*Minimum(t10, t17, Maximum(0, t20, Minimum((-(-(((((-1)*t40) + (B_c*G*t33*t35))))//(B_r))), (-(-(((((-1)*t40) + (B_c*G*t33*t36))))//(B_r)))))))
     return ((((d_v*t4) + ((((B_r*((((-1)*SumOfFloors(((((-1)*t39) + t18)), t38, B_r, (((B_r*t39) + t27)))) + (((t18 + t41))*t37) + SumOfFloors(((((-1)*t28) + ((-1)*t41))), t38, B_r, ((t29 + t40)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t10))) + t27)))//(t38)), (((((B_r*(((-1) + t17))) + t27)))//(t38))))) + t37))*((((-1)*Minimum(t1, t32)) + t32)))))*t31) + (t3*t6) + (t30*t31) + (t30*t8) + (t6*t8) + ((((t10*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t11) + t1)))) + t9))*((t12)//(Maximum(1, t12))))))*t5*t7) + t4)),)
-def f150(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f155(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -4319,7 +4336,7 @@ def f150(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t25 = Maximum(0, t19)
     t26 = ((((B_c*((((-1)*SumOfFloors(((((-1)*t24) + t17)), t20, B_r, (((B_r*t24) + ((-1)*G*t23))))) + SumOfFloors(((((-1)*t22) + ((-1)*t25))), t20, B_r, (((B_r*t25) + t21)))))) + (((t17 + t22))*Minimum(N_k, (B_c*Minimum(t12, t14))))))*t6)
     return ((((d*t26) + (d_v*t26) + (d_v*t4) + ((((t8*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t10) + t1)))) + t8))*((t11)//(Maximum(1, t11))))))*t7) + (t3*t5) + (d_v*t1*t7) + t4)),)
-def f151(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f156(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -4406,7 +4423,7 @@ def f151(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t83 = ((t54 + t81))
     t84 = (t44*t83)
     return ((t27*t29), t39, t40, t45, t46, t47, t47, t46, t48, t42, (((8*t46) + (e*t45) + (e_kv*t39) + (e_kv*t40) + (t46*t51) + (t27*t49*t50) + t54)), 0, (((t56*t57) + (2*d*t56))), (2*(((d*t65) + (d_v*t65)))*t28), ((((((B_r*(((t31*t35) + t37))) + ((-1)*((((-1)*t55) + t31))*t5)))*t28) + (t42*t44) + t43 + t46 + t56)), 0, 0, (((((1 + t71))*t44) + (t41*Maximum(((1 + s + t57)), t71)))), (((((e + t72))*t44) + (t41*Maximum(((e + t51 + t73)), t72)))), (((((t77 + t78))*t41) + t80)), (((((t78 + t79))*t41) + t80)), (((((t81 + t82))*t41) + t84)), (((((t82 + t83))*t41) + t84)))
-def f152(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f157(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4470,7 +4487,7 @@ def f152(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t60 = (4*t45)
     t61 = (N_q*t32)
     return (t22, t22, ((t26 + t27 + t28)), t28, 0, 0, (((t22*t30) + (t22*t31))), 0, (t32*t4), t22, s, t26, (((((e + t35))*t24) + (t23*t35))), ((((B_r*((((-1)*SumOfFloors(((((-1)*t42) + t7)), t38, B_r, (((B_r*t42) + t17)))) + (((t44 + t7))*t41) + SumOfFloors(((((-1)*t18) + ((-1)*t44))), t38, B_r, ((t19 + t43)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t4))) + t17)))//(t38)), (((((B_r*(((-1) + t6))) + t17)))//(t38))))) + t41))*((((-1)*Minimum(N_q, t36)) + t36)))))*t21*t34), (t34*t45), t21, (t46*t47), (t46*t49), t48, (t47*t50), (t49*t50), t48, (e*t25), t51, H, t55, t57, t21, t54, t56, t21, (t24*t59), t59, t21, (t24*t60), t60, t21, (((t23*t61) + t53)), 0, 0, 0, 0, 0, t61, 0, s, 0, (((e + (8*d_v) + t52))*t23), t54, t56, t21, t55, t57, t21, (e*t53), t51, H, (t53*t58), t59, t21, (t23*t60), t60, t21)
-def f153(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f158(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (B*H)
     t1 = Minimum(1, (((-1) + s)))
     t2 = (4*N_q)
@@ -4508,7 +4525,7 @@ def f153(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t34 = ((t18 + t29))
     t35 = ((-1)*Minimum(t7, t13, Maximum(0, t17, Minimum((-(-(((((-1)*t34) + (B_c*t28*t30))))//(B_r))), (-(-(((((-1)*t34) + (B_c*t28*t31))))//(B_r)))))))
     return ((((t0*t3) + (t2*t5) + (t26*t4) + (t26*t8) + (t3*t4) + (t6*t7) + (N_q*d_v*t6) + (e*(((B_r*((((-1)*SumOfFloors(((((-1)*t33) + t14)), t29, B_r, (((B_r*t33) + t23)))) + (((t14 + t35))*t32) + SumOfFloors(((((-1)*t24) + ((-1)*t35))), t29, B_r, ((t25 + t34)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t7))) + t23)))//(t29)), (((((B_r*(((-1) + t13))) + t23)))//(t29))))) + t32))*((((-1)*Minimum(N_q, t27)) + t27)))))*t8))),)
-def f154(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f159(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H)
     t2 = (4*N_q)
@@ -4531,7 +4548,7 @@ def f154(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t19 = Maximum(0, t15)
     t20 = (e_kv*(((B_c*((((-1)*SumOfFloors(((((-1)*t18) + t12)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t18) + t13)))) + SumOfFloors(((((-1)*t17) + ((-1)*t19))), B_c, B_r, (((B_r*t19) + t16)))))) + (((t12 + t17))*Minimum(N_k, (B_c*Minimum(t7, t9))))))*t1)
     return ((((d*t20) + (d_v*t20) + (d_v*t3) + (t2*t4) + (t5*t6) + (N_q*d_v*t5) + t3)),)
-def f155(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f160(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -4625,7 +4642,7 @@ def f155(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t90 = (((4*t78) + (d_v*t87) + t88))
     t91 = (t51*t90)
     return (t31, t42, t44, t53, t54, t56, t56, t54, t55, t46, (((4*t46) + (8*t54) + (e*t31) + (e*t53) + (e*t55) + (e_kv*t42) + (e_kv*t44) + (t54*t57))), 0, (((t59*t60) + (2*d*t59))), (2*(((d*t68) + (d_v*t68)))*t69), ((((((B_r*(((t33*t38) + t40))) + ((-1)*((((-1)*t58) + t33))*t6)))*t29) + (t0*t52) + t47 + t54 + t59)), 0, 0, (((t45*Maximum(((1 + s + t60)), t75)) + (t51*Maximum(0, ((t48 + t75)))))), (((t45*Maximum(((e + t57 + t76)), t77)) + (t51*Maximum(0, (((e*t48) + t77)))))), (((((t81 + t83))*t45) + t85)), (((((t83 + t84))*t45) + t85)), (((((t88 + t89))*t45) + t91)), (((((t89 + t90))*t45) + t91)))
-def f156(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f161(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4695,7 +4712,7 @@ def f156(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t66 = (t50*t65)
     t67 = (4*t50)
     return (t23, t23, ((t28 + t29 + t30)), t30, 0, 0, (((t23*t32) + (t23*t33))), 0, (t34*t5), t23, s, t28, ((((((e*t38) + t37))*t26) + (t25*t37))), ((((B_r*((((-1)*SumOfFloors(((((-1)*t46) + t8)), t45, B_r, (((B_r*t46) + t18)))) + (((t48 + t8))*t44) + SumOfFloors(((((-1)*t19) + ((-1)*t48))), t45, B_r, ((t20 + t47)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t5))) + t18)))//(t45)), (((((B_r*(((-1) + t7))) + t18)))//(t45))))) + t44))*((((-1)*Minimum(t4, t39)) + t39)))))*t22*t36), (t36*t50), t49, (t51*t53), (N_k*t53), t22, (t51*t54), (N_k*t54), t22, ((((t38*t5) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t24) + t4)))) + t38))*((t55)//(Maximum(1, t55))))))*t56), t57, H, t62, t64, t49, t61, t63, t49, (d_v*t4*t56), t66, t49, (4*t27*t4), t67, t49, (((t34*t59) + t60)), 0, 0, 0, 0, 0, (t34*t4), 0, s, 0, (((e + (8*d_v) + t58))*t25), t61, t63, t49, t62, t64, t49, (e*t60), t57, H, (t60*t65), t66, t49, (4*t60), t67, t49)
-def f157(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f162(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (B*H_kv)
     t1 = Minimum(1, (((-1) + s)))
     t2 = (G*N_q)
@@ -4738,7 +4755,7 @@ def f157(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t39 = ((t22 + t37))
     t40 = ((-1)*Minimum(t9, t17, Maximum(0, t20, Minimum((-(-(((((-1)*t39) + (B_c*G*t32*t34))))//(B_r))), (-(-(((((-1)*t39) + (B_c*G*t32*t35))))//(B_r)))))))
     return ((((t0*t4) + (t12*t30) + (t3*t7) + (t30*t5) + (t4*t5) + (e*(((B_r*((((-1)*SumOfFloors(((((-1)*t38) + t18)), t37, B_r, (((B_r*t38) + t27)))) + (((t18 + t40))*t36) + SumOfFloors(((((-1)*t28) + ((-1)*t40))), t37, B_r, ((t29 + t39)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t9))) + t27)))//(t37)), (((((B_r*(((-1) + t17))) + t27)))//(t37))))) + t36))*((((-1)*Minimum(t2, t31)) + t31)))))*t12) + (e*(((t8*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t10) + t2)))) + t8))*((t11)//(Maximum(1, t11))))))*t7) + (e*t2*t5*t6))),)
-def f158(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f163(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*H_kv)
     t2 = (G*N_q)
@@ -4766,7 +4783,7 @@ def f158(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t24 = Maximum(0, t18)
     t25 = (e_kv*(((B_c*((((-1)*SumOfFloors(((((-1)*t23) + t16)), t19, B_r, (((B_r*t23) + ((-1)*G*t22))))) + SumOfFloors(((((-1)*t21) + ((-1)*t24))), t19, B_r, (((B_r*t24) + t20)))))) + (((t16 + t21))*Minimum(N_k, (B_c*Minimum(t11, t13))))))*t1)
     return ((((d*t25) + (d_v*t25) + (d_v*t4) + ((((t7*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t9) + t2)))) + t7))*((t10)//(Maximum(1, t10))))))*t6) + (t3*t5) + (d_v*t2*t6) + t4)),)
-def f159(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f164(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -4850,7 +4867,7 @@ def f159(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t80 = ((t49 + t78))
     t81 = (t61*t80)
     return (t29, t39, t40, t44, t47, t47, t44, t45, t42, (((8*t44) + (e*t29) + (e*t39) + (e*t40) + (t44*t48) + t49)), 0, (((t51*t52) + (2*d*t51))), (2*(((d*t60) + (d_v*t60)))*t27), ((((((B_r*(((t31*t35) + t37))) + ((-1)*((((-1)*t50) + t31))*t5)))*t27) + t44 + t51)), t51, 0, (((t41*Maximum(((s + t52)), t67)) + (t61*t67))), (((t41*Maximum(((t48 + t69)), t68)) + (t61*t68))), (((((t74 + t75))*t41) + t77)), (((((t75 + t76))*t41) + t77)), (((((t78 + t79))*t41) + t81)), (((((t79 + t80))*t41) + t81)))
-def f160(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f165(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4908,7 +4925,7 @@ def f160(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t54 = (4*t41)
     t55 = (N_q*t28)
     return (t22, t22, (((2*t24) + t23)), t24, 0, 0, (((t22*t26) + (t22*t27))), 0, (t28*t4), t22, s, 0, (((8*B_r) + (B_c*t29) + (B_r*t30) + (d_v*t29) + t26 + t27)), ((((B_r*((((-1)*SumOfFloors(((((-1)*t37) + t7)), t33, B_r, (((B_r*t37) + t17)))) + (((t39 + t7))*t36) + SumOfFloors(((((-1)*t18) + ((-1)*t39))), t33, B_r, ((t19 + t38)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t4))) + t17)))//(t33)), (((((B_r*(((-1) + t6))) + t17)))//(t33))))) + t36))*((((-1)*Minimum(N_q, t31)) + t31)))))*t40), (t30*t41), t21, (t40*t42), (t30*t44), t43, (t21*t42*t45), (t44*t45), t43, t50, t49, t21, t51, t48, t21, (t52*t53), t53, t21, (t52*t54), t54, t21, (t46*t55), 0, 0, 0, 0, 0, t55, 0, s, 0, ((((8*d_v) + t47))*t46), t51, t48, t21, t50, t49, t21, (t46*t53), t53, t21, (t46*t54), t54, t21)
-def f161(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f166(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -4996,7 +5013,7 @@ def f161(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t84 = (((4*t73) + (e*t78) + t82))
     t85 = (t64*t84)
     return (t31, t42, t44, t48, t50, t50, t48, t49, t45, (((4*t45) + (8*t48) + (e*t31) + (e*t42) + (e*t44) + (e*t49) + (t48*t51))), 0, (((t53*t54) + (2*d*t53))), (2*(((d*t62) + (d_v*t62)))*t63), ((((((B_r*(((t33*t38) + t40))) + ((-1)*((((-1)*t52) + t33))*t6)))*t29) + t48 + t53)), t53, 0, (((t46*Maximum(((s + t54)), t70)) + (t64*t70))), (((t46*Maximum(((t51 + t72)), t71)) + (t64*t71))), (((((t77 + t79))*t46) + t81)), (((((t79 + t80))*t46) + t81)), (((((t82 + t83))*t46) + t85)), (((((t83 + t84))*t46) + t85)))
-def f162(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f167(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5059,7 +5076,7 @@ def f162(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t59 = (4*t44)
     t60 = (t29*t4)
     return (t23, t23, (((2*t25) + t24)), t25, 0, 0, (((t23*t27) + (t23*t28))), 0, (t29*t5), t23, s, 0, (((8*B_r) + (B_c*t30) + (B_r*t31) + (d_v*t30) + t27 + t28)), ((((B_r*((((-1)*SumOfFloors(((((-1)*t39) + t8)), t38, B_r, (((B_r*t39) + t18)))) + (((t41 + t8))*t37) + SumOfFloors(((((-1)*t19) + ((-1)*t41))), t38, B_r, ((t20 + t40)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t5))) + t18)))//(t38)), (((((B_r*(((-1) + t7))) + t18)))//(t38))))) + t37))*((((-1)*Minimum(t4, t32)) + t32)))))*t42), (t31*t44), t43, (t42*t45), (N_k*t42), t22, (t45*t47), (N_k*t47), t22, t52, t54, t43, t51, t53, t43, (t55*t56), t57, t43, (t55*t58), t59, t43, (t48*t60), 0, 0, 0, 0, 0, t60, 0, s, 0, ((((8*d_v) + t49))*t48), t51, t53, t43, t52, t54, t43, (t48*t56), t57, t43, (t48*t58), t59, t43)
-def f163(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f168(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -5143,7 +5160,7 @@ def f163(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t80 = ((t49 + t78))
     t81 = (t61*t80)
     return (t29, t39, t40, t44, t47, t47, t44, t45, t42, (((8*t44) + (e*t29) + (e_kv*t39) + (e_kv*t40) + (t44*t48) + t49)), 0, (((t51*t52) + (2*d*t51))), (2*(((d*t60) + (d_v*t60)))*t27), ((((((B_r*(((t31*t35) + t37))) + ((-1)*((((-1)*t50) + t31))*t5)))*t27) + t44 + t51)), t51, 0, (((t41*Maximum(((s + t52)), t67)) + (t61*t67))), (((t41*Maximum(((t48 + t69)), t68)) + (t61*t68))), (((((t74 + t75))*t41) + t77)), (((((t75 + t76))*t41) + t77)), (((((t78 + t79))*t41) + t81)), (((((t79 + t80))*t41) + t81)))
-def f164(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f169(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5201,7 +5218,7 @@ def f164(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t54 = (4*t40)
     t55 = (N_q*t28)
     return (t22, t22, (((2*t24) + t23)), t24, 0, 0, (((t22*t26) + (t22*t27))), 0, (t28*t4), t22, s, 0, (((8*B_r) + (B_c*t29) + (B_r*t30) + (d_v*t29) + t26 + t27)), ((((B_r*((((-1)*SumOfFloors(((((-1)*t37) + t7)), t33, B_r, (((B_r*t37) + t17)))) + (((t39 + t7))*t36) + SumOfFloors(((((-1)*t18) + ((-1)*t39))), t33, B_r, ((t19 + t38)))))) + ((-1)*((((-1)*Maximum(0, Minimum((((((B_r*(((-1) + t4))) + t17)))//(t33)), (((((B_r*(((-1) + t6))) + t17)))//(t33))))) + t36))*((((-1)*Minimum(N_q, t31)) + t31)))))*t21*t30), (t30*t40), t21, (t41*t42), (t41*t44), t43, (t42*t45), (t44*t45), t43, t50, t49, t21, t51, t48, t21, (t52*t53), t53, t21, (t52*t54), t54, t21, (t46*t55), 0, 0, 0, 0, 0, t55, 0, s, 0, ((((8*d_v) + t47))*t46), t51, t48, t21, t50, t49, t21, (t46*t53), t53, t21, (t46*t54), t54, t21)
-def f165(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f170(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -5289,7 +5306,7 @@ def f165(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t84 = (((4*t73) + (e*t78) + t82))
     t85 = (t64*t84)
     return (t31, t42, t44, t48, t50, t50, t48, t49, t45, (((4*t45) + (8*t48) + (e*t31) + (e*t49) + (e_kv*t42) + (e_kv*t44) + (t48*t51))), 0, (((t53*t54) + (2*d*t53))), (2*(((d*t62) + (d_v*t62)))*t63), ((((((B_r*(((t33*t38) + t40))) + ((-1)*((((-1)*t52) + t33))*t6)))*t29) + t48 + t53)), t53, 0, (((t46*Maximum(((s + t54)), t70)) + (t64*t70))), (((t46*Maximum(((t51 + t72)), t71)) + (t64*t71))), (((((t77 + t79))*t46) + t81)), (((((t79 + t80))*t46) + t81)), (((((t82 + t83))*t46) + t85)), (((((t83 + t84))*t46) + t85)))
-def f166(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
+def f171(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5361,212 +5378,230 @@ RECORDS = {
     'parts (00000 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f5, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f8, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f29, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f30, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f31, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f32, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f34, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f32, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f34, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f25, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f28, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 13)': ('!PlacementFormulas', ('!Formulas', ("#", f30, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 14)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f32, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, False)), forward 15)': ('!PlacementFormulas', ('!Formulas', ("#", f33, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f34, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f35, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (00000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f36, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f37, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f39, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (00000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f37, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f39, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f29, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f35, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f36, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f37, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f37, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f25, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f28, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 13)': ('!PlacementFormulas', ('!Formulas', ("#", f30, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 14)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f32, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (forward, (), attention), ((lse, True), (packed, True)), forward 15)': ('!PlacementFormulas', ('!Formulas', ("#", f33, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f34, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f40, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f41, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f42, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f43, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f42, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f43, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f29, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f39, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f40, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f41, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f42, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f41, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f42, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f25, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f28, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 13)': ('!PlacementFormulas', ('!Formulas', ("#", f30, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 14)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f32, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, False)), forward 15)': ('!PlacementFormulas', ('!Formulas', ("#", f33, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f34, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f44, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f45, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f46, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f47, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f46, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f47, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f29, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f43, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f44, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f45, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f46, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f45, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f46, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f25, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f28, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 13)': ('!PlacementFormulas', ('!Formulas', ("#", f30, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 14)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f32, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (forward, (), attention), ((lse, True), (packed, True)), forward 15)': ('!PlacementFormulas', ('!Formulas', ("#", f33, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f34, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f48, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f49, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f50, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f51, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f50, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f51, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f29, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f47, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f48, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f49, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f50, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f49, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f50, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f25, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f28, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 13)': ('!PlacementFormulas', ('!Formulas', ("#", f30, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 14)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f32, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, False)), forward 15)': ('!PlacementFormulas', ('!Formulas', ("#", f33, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f34, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f52, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f53, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f54, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f55, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f54, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f55, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f12, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f13, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f14, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f18, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f23, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f25, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f17, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f28, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f29, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f51, 22), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f52, 22)),
-    'demands (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f53, 60), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f54, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f55, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f56, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f54, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f58, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f56, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f60, 22), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f52, 22)),
-    'demands (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f61, 60), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f62, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f63, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f64, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f62, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f65, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f64, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f66, 22), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f52, 22)),
-    'demands (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f67, 60), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f68, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f69, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f70, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f68, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f58, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f70, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f71, 22), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f52, 22)),
-    'demands (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f72, 60), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f73, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f74, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f75, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f73, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f65, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f75, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f76, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f77, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f78, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f79, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f80, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f78, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f80, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f81, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f82, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f83, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f79, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f83, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (latent), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f85, 21), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (latent), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f86, 54), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (latent), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f87, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f88, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f89, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (latent), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f87, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f90, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f89, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (latent), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f91, 21), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (latent), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f92, 54), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (latent), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f93, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f88, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f94, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (latent), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f93, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f90, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f94, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f95, 21), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f96, 54), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f97, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f98, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f99, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f97, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f90, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f99, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f100, 21), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f101, 54), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f102, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f98, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f103, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f102, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f90, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f103, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f104, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f105, 23)),
-    'demands (01100 (forward, (sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f106, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f107, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f108, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f109, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f107, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f109, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f111, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f105, 23)),
-    'demands (01100 (forward, (sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f112, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f113, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f114, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f115, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f113, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f116, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f115, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f117, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f105, 23)),
-    'demands (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f118, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f119, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f120, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f121, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f119, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f121, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f122, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f105, 23)),
-    'demands (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f123, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f124, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f125, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f126, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f124, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f116, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f126, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (softcap), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f127, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (softcap), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f128, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (softcap), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f37, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (softcap), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f37, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (softcap), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f129, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (softcap), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f130, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (softcap), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f41, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f42, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (softcap), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f41, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f42, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f131, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f132, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f78, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f79, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f80, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f78, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f80, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f133, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f134, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f83, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f79, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f83, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f135, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f136, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f137, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f79, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f138, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f137, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f138, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f139, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f140, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f141, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f79, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f142, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f141, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f142, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (11000 (forward, (sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f143, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f105, 23)),
-    'demands (11000 (forward, (sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f144, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f145, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f108, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f146, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f145, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f146, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (11000 (forward, (sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f147, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f105, 23)),
-    'demands (11000 (forward, (sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f148, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f149, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f114, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f150, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f149, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f116, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f150, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f151, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f105, 23)),
-    'demands (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f152, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f153, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f120, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f154, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f153, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f154, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f155, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f105, 23)),
-    'demands (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f156, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f157, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f125, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f158, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f57, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f157, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f116, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f158, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f59, 1), (), ('splits', ), ())),
-    'quantities (11000 (forward, (softcap), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f159, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (softcap), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f160, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (softcap), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f45, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f46, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (softcap), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f45, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f46, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (11000 (forward, (softcap), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f161, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (softcap), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f162, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (softcap), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f49, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f50, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (softcap), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f49, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f50, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f163, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f164, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f137, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f79, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f138, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f137, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f138, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
-    'quantities (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f165, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f166, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f141, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f79, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f142, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
-    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f141, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f33, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f142, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f16, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f15, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f19, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f17, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f21, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f18, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f22, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f24, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f23, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f25, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 10)': ('!PlacementFormulas', ('!Formulas', ("#", f26, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 11)': ('!PlacementFormulas', ('!Formulas', ("#", f27, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f28, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 12)': ('!PlacementFormulas', ('!Formulas', ("#", f29, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 13)': ('!PlacementFormulas', ('!Formulas', ("#", f30, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f20, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 14)': ('!PlacementFormulas', ('!Formulas', ("#", f31, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f32, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (forward, (), attention), ((lse, True), (packed, True)), forward 15)': ('!PlacementFormulas', ('!Formulas', ("#", f33, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f34, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f56, 22), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f57, 22)),
+    'demands (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f58, 60), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f59, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f60, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f59, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f63, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f65, 22), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f57, 22)),
+    'demands (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f66, 60), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f67, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f68, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f69, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (00000 (forward, (latent, sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f67, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f70, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f69, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f71, 22), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f57, 22)),
+    'demands (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f72, 60), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f73, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f74, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f75, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f73, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f63, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f75, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f76, 22), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f57, 22)),
+    'demands (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f77, 60), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f78, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f79, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f80, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f78, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f70, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f80, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f81, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f82, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f83, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f85, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f83, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f85, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f86, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f87, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f88, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f89, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (kv_dtype), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f88, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f89, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (latent), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f90, 21), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (latent), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f91, 54), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (latent), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f92, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f93, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f94, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (latent), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f92, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f95, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f94, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (latent), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f96, 21), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (latent), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f97, 54), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (latent), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f98, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f93, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f99, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (latent), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f98, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f95, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f99, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f100, 21), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f101, 54), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f102, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f103, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f104, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f102, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f95, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f104, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f105, 21), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f106, 54), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f107, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f103, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f108, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f107, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f95, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f108, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f109, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f110, 23)),
+    'demands (01100 (forward, (sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f111, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f112, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f113, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f114, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f112, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f115, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f114, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f116, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f110, 23)),
+    'demands (01100 (forward, (sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f117, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f118, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f119, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f120, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f118, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f121, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f120, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f122, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f110, 23)),
+    'demands (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f123, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f124, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f125, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f126, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f124, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f115, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f126, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f127, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f110, 23)),
+    'demands (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f128, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f129, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f130, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f131, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f129, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f121, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f131, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (softcap), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f132, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (softcap), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f133, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (softcap), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f42, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f43, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (softcap), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f42, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f43, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (softcap), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f134, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (softcap), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f135, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (softcap), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f46, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f47, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (softcap), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f46, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f47, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f136, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f137, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f83, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f85, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f83, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f85, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f138, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f139, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f88, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f89, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f88, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f89, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f140, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f141, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f142, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f143, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f142, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f143, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f144, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f145, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f146, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f147, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (kv_dtype), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f146, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f147, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (11000 (forward, (sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f148, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f110, 23)),
+    'demands (11000 (forward, (sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f149, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f150, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f113, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f151, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f150, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f115, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f151, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (11000 (forward, (sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f152, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f110, 23)),
+    'demands (11000 (forward, (sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f153, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f154, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f119, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f155, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f154, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f121, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f155, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f156, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f110, 23)),
+    'demands (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f157, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f158, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f125, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f159, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f158, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f115, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f159, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f160, 23), (), ('splits', ), ('block_q', 'block_kv', )), ("#", f110, 23)),
+    'demands (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('sinks', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f161, 63), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f162, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f130, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f163, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f62, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, False, True, (), ('!Formulas', ("#", f162, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f121, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f163, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f64, 1), (), ('splits', ), ())),
+    'quantities (11000 (forward, (softcap), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f164, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (softcap), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f165, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (softcap), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f50, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f51, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (softcap), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f50, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f51, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (11000 (forward, (softcap), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f166, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (softcap), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f167, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (softcap), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f54, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f6, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f55, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (softcap), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f54, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f55, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f168, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f169, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f142, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f143, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f142, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f143, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
+    'quantities (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'LSE_acc', 'O_acc', ), ('O_acc', 'LSE_acc', 'O', 'LSE', ), ('block_q', 'block_kv', ), ('splits', ), 2, ('!Formulas', ("#", f170, 22), (), ('splits', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2 on each split', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O_acc', False, True, ), ('LSE_acc', False, True, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'combine', (), (('LSE_acc', False, False, ), ('O_acc', False, False, ), ('O', False, False, ), ('LSE', False, False, ), ), None, False), ), ('!Formulas', ("#", f171, 57), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 10), (), ('splits', ), ('block_q', 'block_kv', )), ('splits', ), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f146, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f84, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f147, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f9, 1), (), ('splits', ), ())),
+    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, False, True, (), ('!Formulas', ("#", f146, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f10, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f38, 1), (), ('splits', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f147, 1), (), ('splits', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f11, 1), (), ('splits', ), ())),
 }

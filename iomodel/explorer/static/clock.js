@@ -67,7 +67,7 @@ class Timer {
       residency: new Map(Object.entries(known.residency).map(([way, layouts]) => [way, layouts.map(residency)])),
       tiles: known.tiles.map((row) => this.revived(this.model.ShippedTile, { ...row, tiles: new Map(Object.entries(row.tiles)) })),
     }));
-    return { ...one, implementations };
+    return { ...one, implementations, searched: new Map(Object.entries(one.searched)) };
   }
 
   // An instance of a class of the model with these fields, also in place of its properties.
@@ -186,13 +186,33 @@ class Timer {
     }
     if (kernels.length || (wanted !== AUTO && wanted !== "textbook")) throw failure ?? new InfeasibleError("tiles: none fits");
     if (call.algorithm.approximates && !given) throw new NoTimeError("the default tiles of an approximation are not on the page; choose tiles, or ask iomodel estimate");
-    const chosen = this.options(call, direction);
+    const { searched } = this.algorithms[call.state.algorithm];
+    const choices = wanted === AUTO && !given && searched.size ? this.free(call, workload, { searched }, fixed) : [{}];
+    let best = null, unfit = null;
+    for (const options of choices) {
+      try {
+        const found = this.ofLeastTraffic(call, workload, direction, tiles, options);
+        if (!best || found.timed.seconds < best.timed.seconds) best = found;
+      } catch (error) {
+        if (!(error instanceof PythonError || error instanceof FieldError)) throw error;
+        unfit = unfit ?? error;
+      }
+    }
+    if (!best) throw unfit;
+    return { ...best, known: null, shipped: null, layouts: [], workload, able };
+  }
+
+  // The tiles of least traffic in one memory under these options, or the given tiles, with their time.
+  ofLeastTraffic(call, workload, direction, tiles, options) {
+    const { calls, asked } = call;
+    const chosen = this.options(call, direction, options);
     const clock = this.clock(call, workload, chosen, [], null);
     const names = clock.demands.tiles;
-    const part = direction === call.state.direction ? call : call.calls.call(call.calls.partOf(call.state, direction));
+    const own = direction === asked.direction ? asked : calls.partOf(asked, direction);
+    const part = own === asked && !Object.keys(options).length ? call : calls.call(own, options);
     const solved = names.every((name) => name in tiles) ? tiles : part.solvedTiles();
     const sizes = Object.fromEntries(names.map((name) => [name, Number(solved[name])]));
-    return { timed: clock.fastest(new Map(Object.entries(sizes)), new Map()), clock, chosen, known: null, shipped: null, layouts: [], workload, able };
+    return { timed: clock.fastest(new Map(Object.entries(sizes)), new Map()), clock, chosen };
   }
 
   // True if a split would be without keys.
