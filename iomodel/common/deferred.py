@@ -7,6 +7,10 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Self
 
 
+def nothing() -> None:
+    """Return None, the default of a field that is computed when it is first read."""
+
+
 class Deferred:
     """A dataclass, some fields of which may be computed when they are first read.
 

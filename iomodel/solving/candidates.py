@@ -39,7 +39,7 @@ ROWS = 128
 """Rows of a tile in the rule for packing [rows]."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TileSearch:
     """A call on a device by an implementation, with the given options and the assumptions of the time model."""
 

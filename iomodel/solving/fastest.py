@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 
-from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bounds import compulsory
 from iomodel.devices.device import Hardware
 from iomodel.nests.implementation import Implementation
-from iomodel.solving.candidates import Candidates, TileSearch, candidates
+from iomodel.solving.candidates import Candidates, Setting, TileSearch, candidates
 from iomodel.solving.certificate import RunnerUp
-from iomodel.solving.on_device import Timed, binding_of
+from iomodel.solving.on_device import LaunchProblem, Timed, binding_of
 from iomodel.solving.solution import Solution
+from iomodel.timing.clock import TimedLaunch
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.totals import dram_interval, seconds_of
 from iomodel.workloads.attention import Attention
@@ -35,23 +36,58 @@ def solve_fastest(
 ) -> Solution:
     """Solve for the least time, as :func:`iomodel.solve` with ``objective="time"``."""
     question = TileSearch(algorithm, call, device, implementation, min_block_kv, min_blocks_per_sm, options, parameters)
-    ranked = candidates(question)
-    setting, way, tile, seconds = ranked.of(0)
+    ranked = _ranking(question)
+    setting, way, tile, _ = ranked.of(0)
     sizes = way.sizes(tile)
+    whole = cache(lambda: _compared(question))
+    return Solution.deferring(
+        {name: _field(name, whole) for name in ("certificate", "budget", "saturated", "placed", "dram_bytes")},
+        algorithm=name_of(algorithm),
+        tiles=FrozenDict({**sizes, "warps": way.launch.warps, "stages": way.launch.stages}),
+        cost=setting.variants.cost(sizes),
+        epsilon=0.0,
+        implementation=implementation.name,
+        seconds=seconds_of(_launched(setting, way, sizes).times, parameters),
+        searched=tuple(setting.searched),
+        ranked=tuple(as_runner_up(ranked, place) for place in islice(distinct(ranked), top)) if top > 1 else (),
+        notes=(),
+        hardware=device,
+    )
+
+
+def _field(name: str, whole: Callable[[], Solution]) -> Callable[[Solution], Any]:
+    """Read a field of a solution that is computed with its other fields."""
+    return lambda _: getattr(whole(), name)
+
+
+@lru_cache(maxsize=1)  # by identity: a solution whose certificate is read later searches anew, and keeps no arrays
+def _ranking(question: TileSearch) -> Candidates:
+    return candidates(question)
+
+
+def _launched(setting: Setting, way: LaunchProblem, sizes: Mapping[str, int]) -> TimedLaunch:
+    """Time the tiles of a launch configuration."""
     query, key = sizes.values()
     blocks = way.placement.occupied(query, key, way.launch).blocks_per_sm
     plain = {name: sizes[name] for name in setting.variants.ask.compiled.tiles}
-    launch = setting.clock.timed(plain, way.placement, way.launch, blocks)
-    cost = setting.variants.cost(sizes)
+    return setting.clock.timed(plain, way.placement, way.launch, blocks)
+
+
+def _compared(question: TileSearch) -> Solution:
+    """Return the solution of a search with the tiles that its certificate compares."""
+    ranked = _ranking(question)
+    setting, way, tile, seconds = ranked.of(0)
+    launch = _launched(setting, way, way.sizes(tile))
+    cost = setting.variants.cost(way.sizes(tile))
     columns = ranked.columns
     slower = next((place for place in distinct(ranked) if columns["seconds"][place] > seconds), None)
     shipped = next((place for place in distinct(ranked) if is_shipped(ranked, place)), None)
     alike = (columns["family"] == columns["family"][0]) & (columns["number"] == columns["number"][0])
     timed = Timed(
-        seconds_of(launch.times, setting.clock.parameters),
+        seconds_of(launch.times, question.parameters),
         dram_interval(
             launch.kernels,
-            compulsory(algorithm, call).bytes,
+            compulsory(question.algorithm, question.call).bytes,
             cost.hbm_bytes,
             setting.clock.rates.l2_capacity,
         ),
@@ -60,7 +96,7 @@ def solve_fastest(
         len(ranked),
     )
     cheapest = int((columns["requested"] + ~alike * columns["requested"].max()).argmin())
-    solution = setting.variants.solution(
+    return setting.variants.solution(
         ranked.cost(cheapest).hbm_bytes,
         way,
         tile,
@@ -69,8 +105,6 @@ def solve_fastest(
         binding_of(way, tile, "time"),
         timed,
     )
-    leading = tuple(as_runner_up(ranked, place) for place in islice(distinct(ranked), top)) if top > 1 else ()
-    return replace(solution, searched=tuple(setting.searched), ranked=leading)
 
 
 def distinct(ranked: Candidates) -> Iterator[int]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from iomodel.common.deferred import Deferred, nothing
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.sketch import Bar, bars
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Solution(Result):
+class Solution(Deferred, Result):
     """The best tiles of a call with their exact cost and certificate.
+
+    With the objective "time", the placement, the certificate and the DRAM traffic are computed when first read.
 
     Attributes
     ----------
@@ -73,10 +76,10 @@ class Solution(Result):
     budget: Budget
     epsilon: float
     saturated: bool
-    placed: Check | None = None
+    placed: Check | None = field(default_factory=nothing)
     implementation: str = "textbook"
     seconds: float | None = None
-    dram_bytes: tuple[int, int] | None = None
+    dram_bytes: tuple[int, int] | None = field(default_factory=nothing)
     searched: tuple[str, ...] = ()
     ranked: tuple[RunnerUp, ...] = ()
     notes: tuple[str, ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 import iomodel
@@ -32,6 +34,18 @@ def shipped() -> list[tuple[str, str, iomodel.Attention, dict[str, int]]]:
         tiles = {key: int(row[key]) for key in ("block_q", "block_kv", "warps")}
         found.append((name, DEVICES[row.get("architecture", "sm_90")], w, tiles))
     return found
+
+
+def test_a_certificate_read_late_is_that_of_its_own_call() -> None:
+    calls = [iomodel.Attention(heads=8, q_len=length, head_dim=128, mask="causal") for length in (1000, 4096)]
+    late = [iomodel.solve("flash2", w, "a100-sxm4-80gb") for w in calls]
+    for solved, w in zip(late, calls, strict=True):
+        at_once = iomodel.solve("flash2", w, "a100-sxm4-80gb")
+        assert "certificate" not in vars(solved)
+        assert at_once.certificate.runner_up is not None
+        assert solved == at_once
+        assert pickle.loads(pickle.dumps(solved)) == at_once
+    assert late[0].certificate != late[1].certificate
 
 
 @pytest.fixture(scope="module")
