@@ -152,18 +152,25 @@ class Clock:
         placement: Placement | None,
         launch: Launch | None,
         blocks: int | None,
+        alike: TimedLaunch | None = None,
     ) -> TimedLaunch:
-        """Time a tile in one launch configuration; `blocks` per SM, None for as many as fit."""
+        """Time a tile in one launch configuration; `blocks` per SM, None for as many as fit.
+
+        Kernels without products take as long as in another configuration of the same layout with as many blocks.
+        """
         if placement is None or launch is None:
             sizes, runs = dict(tiles), []
             for demand in self.demand(self.widths, tiles):
                 launched = Launched(blocks_per_sm=self.room(demand) if blocks is None else blocks)
                 runs.append((demand, self.elapsed(demand, self.rows, launched)))
         else:
-            sizes = {**tiles, "warps": launch.warps, "stages": launch.stages}
+            sizes, runs = {**tiles, "warps": launch.warps, "stages": launch.stages}, []
             launched = self.launched(launch, 1 if blocks is None else max(1, blocks))
             work = self.demand(placement.widths, tiles)
-            runs = [(demand, self.elapsed(demand, self.rows, launched)) for demand in work]
+            known: Sequence[Any] = [(None, None)] * len(work) if alike is None else alike.runs
+            for demand, (_, took) in zip(work, known, strict=True):
+                again = took is None or len(demand.products) > 0
+                runs.append((demand, self.elapsed(demand, self.rows, launched) if again else took))
         return TimedLaunch(sizes, self, tuple(runs))
 
     def described(self, demand: KernelWork, took: Elapsed) -> KernelTime:
@@ -208,24 +215,57 @@ class Clock:
             if len(self.fitted) >= MOST_ASKED:
                 self.fitted.clear()
             self.fitted[point] = fitting
-        timed = [self.timed(tiles, *choice) for choice in fitting]
+        timed: list[TimedLaunch] = []
+        for placement, launch, blocks in fitting:
+            alike = [
+                one
+                for (_, other, room), one in zip(fitting, timed, strict=False)
+                if other.residency is launch.residency and room == blocks
+            ]
+            timed.append(self.timed(tiles, placement, launch, blocks, alike[0] if alike else None))
         return timed[0] if len(timed) == 1 else min(timed, key=lambda launch: launch.seconds)
 
     def _fitting(self, tiles: Mapping[str, int], given: Mapping[str, Any]) -> list[Fitting]:
-        """List the launch configurations that fit, with their blocks per SM, or raise InfeasibleError."""
+        """List the launch configurations that fit, with their blocks per SM, or raise InfeasibleError.
+
+        A configuration that differs from an earlier one only in as many or more bytes of shared memory read and
+        written, or in stages that change neither waits nor bytes in flight, is left out: it is no faster.
+        """
         fitting: list[Fitting] = []
+        loads: list[list[Any]] = []
         tried = []
         for placement, launch in self.launches(given):
             query, key = (tiles[name] for name in placement.tiles)
             occupied = placement.occupied(query, key, launch)
-            if not occupied.over:
-                fitting.append((placement, launch, occupied.blocks_per_sm))
             tried.append((placement, launch))
+            if occupied.over:
+                continue
+            choice, launched = (placement, launch, occupied.blocks_per_sm), self.launched(launch)
+            load = [launched.shared_bytes(demand) for demand in self.demand(placement.widths, tiles)]
+            if not any(
+                self._alike(choice, other) and all(least <= own for own, least in zip(load, known, strict=True))
+                for other, known in zip(fitting, loads, strict=True)
+            ):
+                fitting.append(choice)
+                loads.append(load)
         if fitting:
             return fitting
         if not tried:
             raise refused_launch(given, (launch for _, launch in self.launches({})))
         raise self._misfit(tiles, tried)
+
+    def _alike(self, choice: Fitting, other: Fitting) -> bool:
+        """Check that two launch configurations differ at most in the bytes of shared memory that their warps read."""
+        (placement, launch, blocks), (known, kept, room) = choice, other
+        waiting = self.execution.waiting
+        staged_alike = (launch.stages <= waiting) == (kept.stages <= waiting) and self.execution.in_flight is not None
+        return (
+            placement is known
+            and launch.residency is kept.residency
+            and launch.warps == kept.warps
+            and blocks == room
+            and (launch.stages == kept.stages or staged_alike)
+        )
 
     def _bare(self, tiles: Mapping[str, int]) -> TimedLaunch:
         limit = self.hardware.sram_per_block

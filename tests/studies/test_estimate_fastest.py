@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import iomodel
@@ -121,3 +121,17 @@ def test_decoding_is_split_where_no_implementation_runs(kv_len: int, heads: tupl
         for packed in {False, heads[0] > heads[1]}
     ]
     assert found.seconds <= min(one.seconds for one in given) * (1 + 1e-12)
+
+
+@some(10)
+@given(call=small_calls(), sizes=st.tuples(st.sampled_from([16, 32, 64]), st.sampled_from([32, 64, 128])))
+def test_no_launch_configuration_left_out_is_faster(call: Small, sizes: tuple[int, int]) -> None:
+    tiles = dict(zip(("block_q", "block_kv"), sizes, strict=True))
+    found = []
+    for warps, stages in product((1, 2, 4, 8, 12), (1, 2, 3)):
+        launched = {**tiles, "warps": warps, "stages": stages}
+        if fits(call, launched):
+            found.append(iomodel.estimate(call.algorithm, call.workload, call.device, launched, **call.options))
+    assume(found)
+    chosen = iomodel.estimate(call.algorithm, call.workload, call.device, tiles, **call.options)
+    assert chosen.seconds == min(one.seconds for one in found)
