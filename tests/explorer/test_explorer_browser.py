@@ -58,7 +58,7 @@ def test_the_first_answer_is_that_of_python(opened: Any) -> None:
     shown = opened("q_len=8192&mask=causal")
     w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
     found, best = iomodel.estimate("flash2", w, "h100-sxm5"), iomodel.solve("flash2", w, "h100-sxm5")
-    tiles = ", ".join(f"{name} = {size:,}" for name, size in found.tiles.items())
+    tiles = ", ".join(f"{name}\xa0=\xa0{size:,}" for name, size in found.tiles.items())  # on one line
     assert shown.text("#what").endswith(tiles)
     assert f"{found.requested_bytes:,} B" in shown.text("#cards")
     assert f"{found.dram_bytes[0]:,} to {found.dram_bytes[1]:,} B" in shown.text("#cards") or (
@@ -79,7 +79,7 @@ def test_one_memory_is_a_switch(opened: Any) -> None:
     shown = opened("implementation=textbook&q_len=8192&mask=causal")
     w = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")
     best = iomodel.solve("flash2", w, "h100-sxm5", implementation="textbook")
-    tiles = ", ".join(f"{name} = {size:,}" for name, size in best.tiles.items())
+    tiles = ", ".join(f"{name}\xa0=\xa0{size:,}" for name, size in best.tiles.items())
     assert shown.text("#what").endswith(tiles)
     assert f"{best.cost.hbm_bytes:,} B" in shown.text("#cards")
     assert f"{best.footprint:,} of 232,448 B" in shown.text("#footprint")

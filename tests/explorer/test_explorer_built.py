@@ -80,6 +80,30 @@ def test_the_page_plays_the_moves_of_every_algorithm(browser: Any, shown: Opened
     tab.context.close()
 
 
+NAMED = "label, button, legend, td, code, .card strong, th[scope=col]"
+SPLIT = """(named) => [...document.querySelectorAll(named)].filter((one) => {
+  const walker = document.createTreeWalker(one, NodeFilter.SHOW_TEXT), range = document.createRange();
+  while (walker.nextNode()) {
+    for (const word of walker.currentNode.data.matchAll(/\\S+/g)) {
+      range.setStart(walker.currentNode, word.index);
+      range.setEnd(walker.currentNode, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) return true;
+    }
+  }
+  return one.tagName === "LABEL" && one.scrollWidth > one.clientWidth + 1;
+}).map((one) => one.textContent)"""
+"""Texts of which a word is on two lines, or wider than its field."""
+
+
+@pytest.mark.parametrize("link", ["", "direction=both", "algorithm=dsa"])
+def test_no_word_is_split(opened: Any, link: str) -> None:
+    shown = opened(link)
+    shown.tab.evaluate('document.getElementById("form-details").open = true')
+    for width in (390, 821, 1181, 1280, 1440):
+        shown.tab.set_viewport_size({"width": width, "height": 844})
+        assert shown.tab.evaluate(SPLIT, NAMED) == [], width
+
+
 def test_the_page_of_a_state_is_built_once(file: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refused(*_: Any, **__: Any) -> str:
         raise AssertionError("built again")

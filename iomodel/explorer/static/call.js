@@ -133,8 +133,11 @@ class Calls {
   }
 
   tileNames() {
-    const all = new Set(this.data.calls_of.flatMap((set) => set.tiles));
-    return Object.keys(this.data.alphabet).filter((name) => all.has(name));
+    if (!this.tiles) {
+      const all = new Set(this.data.calls_of.flatMap((set) => set.tiles));
+      this.tiles = Object.keys(this.data.alphabet).filter((name) => all.has(name));
+    }
+    return this.tiles;
   }
 
   // The link of a state: what differs from the first state of its algorithm and direction.

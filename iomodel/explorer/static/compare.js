@@ -27,13 +27,13 @@ class Compare {
     const now = new Map(figuresOf(view).map(([name, ...rest]) => [name, rest]));
     const rows = this.kept.figures.filter(([name]) => now.has(name)).map(([name, before, text]) => {
       const [value, words] = now.get(name);
-      return element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, text), element("td", {}, words), element("td", {}, before ? `${(value / before).toPrecision(3)} x` : "-"));
+      return tree("tr", {}, tree("th", { scope: "row" }, name), tree("td", {}, text), tree("td", {}, words), tree("td", {}, before ? `${(value / before).toPrecision(3)} x` : "-"));
     });
     renew(
       this.host,
-      element("caption", {}, `This call against the pinned one: ${this.kept.name}`),
-      element("thead", {}, element("tr", {}, ...["quantity", "pinned", "this call", "this / pinned"].map((text) => element("th", { scope: "col" }, text)))),
-      element("tbody", {}, ...rows),
+      tree("caption", {}, `This call against the pinned one: ${this.kept.name}`),
+      tree("thead", {}, tree("tr", {}, ...["quantity", "pinned", "this call", "this / pinned"].map((text) => tree("th", { scope: "col" }, text)))),
+      tree("tbody", {}, ...rows),
     );
   }
 }

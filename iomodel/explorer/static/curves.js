@@ -41,7 +41,7 @@ function drawTraffic(host, view) {
   const { inside, toX, toY, box } = axes(host, {
     x: [low, high], y: [floor, most],
     xTicks: powersOfTwo(low, high, box4(host)), yTicks: decades(floor, most, 7),
-    xText: memory, yText: (value) => short(value, "B").replace(".00", "").replace(/\.(\d)0 /, ".$1 "),
+    xText: memory, yText: (value) => ticked(value, "B"),
     xLabel: "SRAM per block", yLabel: "requests",
     label: `Requests of ${call.state.algorithm} against the SRAM per block, with lower bounds`,
   });
@@ -81,8 +81,8 @@ function drawRoofline(host, view) {
   const y = [rate(low) / 1.5, top.value * 2.2];
   const { inside, toX, toY } = axes(host, {
     x: [low, high], y, xTicks: decades(low, high, 7), yTicks: decades(...y, 7),
-    xText: (value) => (value < 1e3 ? String(Number(value.toPrecision(2))) : short(value, "").replace(".00", "").trim()),
-    yText: (value) => short(value, "FLOP/s").replace(".00", "").replace(/\.(\d)0 /, ".$1 ").replace(/FLOP\/s$/, ""),
+    xText: (value) => (value < 1e3 ? String(Number(value.toPrecision(2))) : ticked(value, "").trim()),
+    yText: (value) => ticked(value, "").trim(),
     xLabel: "arithmetic intensity [FLOP/B]", yLabel: "matrix rate [FLOP/s]",
     label: `Roofline of ${name} for ${call.state.dtype}; the call has ${at.toPrecision(4)} FLOP/B`,
   });

@@ -19,25 +19,38 @@ function svg(tag, attributes = {}, ...children) {
   return made;
 }
 
-// Give a host new children. Nodes that stay as they are keep their place, so that little is laid out again; elements
-// made here have no listeners.
-function renew(host, ...children) {
-  children.forEach((child, i) => {
-    const old = host.childNodes[i];
-    if (!old) host.append(child);
-    else if (old.nodeName !== child.nodeName) old.replaceWith(child);
-    else if (old.nodeType === Node.TEXT_NODE) { if (old.data !== child.data) old.data = child.data; }
+// A description of an element: what `element` makes of the same arguments, but without listeners.
+function tree(tag, attributes = {}, ...children) {
+  return { tag, attributes, children };
+}
+
+const nodeOf = (one) => (typeof one === "string" ? document.createTextNode(one) : element(one.tag, one.attributes, ...one.children.map(nodeOf)));
+
+// Give a host the described children. Descriptions are compared with those drawn before, so that the document is
+// touched only where a text or an attribute differs, and little is laid out again.
+function renew(host, ...trees) {
+  patch(host, host.drawn ?? (host.replaceChildren(), []), trees);
+  host.drawn = trees;
+}
+
+function patch(host, before, after) {
+  after.forEach((one, i) => {
+    const old = before[i], node = host.childNodes[i];
+    if (old === undefined) host.append(nodeOf(one));
+    else if (typeof one === "string" && typeof old === "string") { if (one !== old) node.data = one; }
+    else if (one.tag !== old.tag) node.replaceWith(nodeOf(one));
     else {
-      for (const { name } of [...old.attributes]) if (!child.hasAttribute(name)) old.removeAttribute(name);
-      for (const { name, value } of child.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-      renew(old, ...child.childNodes);
+      for (const name of Object.keys(old.attributes)) if (!has(one.attributes, name)) node.removeAttribute(name);
+      for (const [name, value] of Object.entries(one.attributes)) if (old.attributes[name] !== value) node.setAttribute(name, value);
+      patch(node, old.children, one.children);
     }
   });
-  while (host.childNodes.length > children.length) host.lastChild.remove();
+  for (let i = after.length; i < before.length; i++) host.lastChild.remove();
 }
 
 const byId = (id) => document.getElementById(id);
-const grouped = (value) => value.toLocaleString("en-US");
+const GROUPED = new Intl.NumberFormat("en-US");
+const grouped = (value) => GROUPED.format(value);
 const PREFIXES = [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9], ["T", 1e12], ["P", 1e15], ["E", 1e18]];
 
 function short(value, unit) {
@@ -52,6 +65,11 @@ function short(value, unit) {
   const scaled = number / factor;
   if (!name && Number.isInteger(number)) return `${number} ${unit}`;
   return `${scaled >= 999.5 ? scaled.toExponential(2) : scaled.toPrecision(3)} ${name}${unit}`;
+}
+
+// The figure of a tick: a short one without zeros after the point.
+function ticked(value, unit) {
+  return short(value, unit).replace(/\.0+(?=\D|$)|(\.\d*[1-9])0+/, "$1");
 }
 
 function memory(bytes) {
@@ -135,6 +153,7 @@ function legend(host, entries) {
 }
 
 function note(host, text) {
+  host.drawn = null;
   host.replaceChildren(element("p", { class: "note" }, text));
 }
 

@@ -3,7 +3,7 @@
 const NAMES = { sram: "the SRAM", extent: "the lengths: every tile covers its axis", traffic: "nothing; larger tiles fit but save no traffic" };
 
 function tilesText(tiles) {
-  return Object.entries(tiles).map(([name, size]) => `${name} = ${grouped(size)}`).join(", ") || "no tiles";
+  return Object.entries(tiles).map(([name, size]) => `${name}\u00a0=\u00a0${grouped(size)}`).join(", ") || "no tiles";
 }
 
 function bindingText(view) {
@@ -12,7 +12,7 @@ function bindingText(view) {
   if (solved.why) return solved.why;
   if (!solved.feasible) return `No tile fits ${grouped(call.budget)} B; at least ${grouped(solved.least)} B are needed.`;
   const step = solved.step;
-  const next = `${step.tile} = ${grouped(step.size)} would exceed the memory by ${grouped(step.excess)} B`;
+  const next = `${tilesText({ [step.tile]: step.size })} would exceed the memory by ${grouped(step.excess)} B`;
   return `With one memory of ${memory(call.budget)}, the least requests are at ${tilesText(solved.tiles)}. Limit: ${NAMES[solved.binding]}; ${next}.`;
 }
 
@@ -64,7 +64,7 @@ function drawCards(view) {
   renew(
     byId("cards"),
     ...(view.empty ? [] : figuresOf(view)).map(([name, , value, more]) =>
-      element("div", { class: "card" }, element("dt", {}, name), element("dd", {}, element("strong", {}, value), element("span", {}, more))),
+      tree("div", { class: "card" }, tree("dt", {}, name), tree("dd", {}, tree("strong", {}, value), tree("span", {}, more))),
     ),
   );
 }
@@ -75,14 +75,14 @@ function drawTime(host, view) {
   if (!time) return note(host, view.untimed || "No time for this call.");
   const rows = Object.entries(time.breakdown).filter(([, seconds]) => seconds > 0);
   const most = Math.max(time.seconds, ...rows.map(([, seconds]) => seconds));
-  const bar = (name, seconds, kind, more) => element("tr", { class: kind },
-    element("th", { scope: "row", title: more }, name, element("small", {}, more)),
-    element("td", { class: "span" }, element("div", { class: "length", style: `width:${((100 * seconds) / most).toFixed(2)}%` })),
-    element("td", {}, short(seconds, "s")),
+  const bar = (name, seconds, kind, more) => tree("tr", { class: kind },
+    tree("th", { scope: "row", title: more }, name, tree("small", {}, more)),
+    tree("td", { class: "span" }, tree("div", { class: "length", style: `width:${((100 * seconds) / most).toFixed(2)}%` })),
+    tree("td", {}, short(seconds, "s")),
   );
-  const table = element("table", { class: "bars" },
-    element("thead", {}, element("tr", {}, ...["resource, if it were the only limit", "share", "time"].map((text) => element("th", { scope: "col" }, text)))),
-    element("tbody", {}, ...rows.map(([name, seconds]) => bar(resource(name), seconds, name === time.bound ? "bound-by" : "", RESOURCES[name]?.[1] ?? "")),
+  const table = tree("table", { class: "bars" },
+    tree("thead", {}, tree("tr", {}, ...["resource, if it were the only limit", "share", "time"].map((text) => tree("th", { scope: "col" }, text)))),
+    tree("tbody", {}, ...rows.map(([name, seconds]) => bar(resource(name), seconds, name === time.bound ? "bound-by" : "", RESOURCES[name]?.[1] ?? "")),
       bar("time of the call", time.seconds, "sum", `${time.kernels.length} kernel${time.kernels.length > 1 ? "s" : ""}; resources overlap, so this is no sum`)),
   );
   const useful = Number(view.counts.useful_flops);
@@ -92,7 +92,7 @@ function drawTime(host, view) {
     `Achieved: ${short(useful / time.seconds, "FLOP/s")}, ${((100 * useful) / time.seconds / time.rates.peak).toFixed(1)} % of the ${call.state.dtype} peak.`,
     ...(time.rates.assumed.length ? [`Assumed: ${time.rates.assumed.join("; ")}.`] : []),
   ];
-  renew(host, element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Time by resource" }, table), element("p", { class: "note" }, facts.join(" ")));
+  renew(host, tree("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Time by resource" }, table), tree("p", { class: "note" }, facts.join(" ")));
 }
 
 function drawFootprint(view) {

@@ -253,7 +253,10 @@ class Scene {
     this.draw();
     if (still) this.pause();
     else this.start();
-    new IntersectionObserver(([entry]) => { this.hidden = !entry.isIntersecting; }).observe(host);
+    new IntersectionObserver(([entry]) => {
+      this.hidden = !entry.isIntersecting;
+      if (!this.hidden && this.running) this.start();
+    }).observe(host);
   }
 
   draw() {
@@ -265,20 +268,22 @@ class Scene {
     this.scrub.setAttribute("aria-valuetext", `${Math.round(this.share * 100)} % of the pass`);
   }
 
+  // Play; out of sight, no frame is asked for.
   start() {
+    cancelAnimationFrame(this.frame);
     this.running = true;
     this.play.textContent = "Pause";
     let before = performance.now();
     const tick = (now) => {
-      if (!this.running) return;
-      const seconds = Math.min(0.1, (now - before) / 1000) * (this.hidden ? 0 : Number(this.pace.value));
+      if (!this.running || this.hidden) return;
+      const seconds = Math.min(0.1, (now - before) / 1000) * Number(this.pace.value);
       before = now;
       if (this.share < 1) this.share = Math.min(1, this.share + seconds / LOOP);
       else if ((this.rest += seconds) > REST * Number(this.pace.value)) [this.share, this.rest] = [0, 0];
-      if (!this.hidden) this.draw();
-      requestAnimationFrame(tick);
+      this.draw();
+      this.frame = requestAnimationFrame(tick);
     };
-    requestAnimationFrame(tick);
+    this.frame = requestAnimationFrame(tick);
   }
 
   pause() {

@@ -33,7 +33,9 @@ class Serving {
     const { serve_model: model, serve_hardware: device, serve_gpus: gpus, serve_prompt: prompt, serve_batch: batch } = state;
     const plan = this.data.plans[[model, device, gpus, prompt].join("|")];
     const at = plan.batches?.[batch];
-    this.command.textContent = `iomodel plan ${model} --hardware ${device} --count ${gpus} --tensor-parallel ${gpus} --prompt ${prompt} --output ${this.data.output} --batch ${batch}`;
+    const options = { hardware: device, count: gpus, "tensor-parallel": gpus, prompt, output: this.data.output, batch };
+    const words = ["iomodel plan", model, ...Object.entries(options).map(([name, value]) => `--${name} ${value}`)];
+    this.command.replaceChildren(...words.flatMap((word) => [element("span", { class: "whole" }, word), " "]).slice(0, -1));
     const room = plan.refused ? [] : [["Fits", plan.fits < Number(batch) ? "no" : "yes", `at most ${grouped(plan.fits)} requests`], ["Weights per GPU", short(plan.weights, "B"), `of ${short(plan.usable, "B")} usable`]];
     const speed = at
       ? [["Time to first token", short(at.ttft, "s"), `bound by ${plan.prefill_bound}`], ["Time per output token", short(at.tpot, "s"), `decode bound by ${at.decode_bound}`], ["Tokens/s per GPU", rounded(at.tokens_per_second), `${rounded(at.tokens_per_second * Number(gpus))} for the replica`]]
