@@ -1,4 +1,7 @@
-"""A dark twin of every drawn picture: black and grey ink becomes white, the paper transparent, colours stay."""
+"""A dark twin of every drawn picture.
+
+Black and grey ink becomes white, the paper transparent; coloured areas stay, with what is written on them.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,25 @@ TWIN = (
 )
 GREY, COLOUR = 0.06, 0.22
 """Saturation up to which ink is turned to white, and from which it is kept [-]."""
+COVERED, DENSE = 0.5, 0.64
+"""Share of a pixel from which coloured ink makes it a coloured one, and of pixels from which they make an area [-]."""
+STROKE, AREA = 9, 23
+"""Width up to which a stroke belongs to the coloured area around it, and from which colour is an area [pixels]."""
+
+
+def around(mask: np.ndarray[Any, Any], width: int) -> np.ndarray[Any, Any]:
+    """Count the pixels of a mask in the square around each pixel."""
+    half = width // 2
+    sums = np.pad(mask.astype(np.int64), ((half + 1, half), (half + 1, half))).cumsum(0).cumsum(1)
+    rows = sums[width:] - sums[:-width]
+    return np.asarray(rows[:, width:] - rows[:, :-width])
+
+
+def within_areas(coloured: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Find the areas of a mask of coloured pixels, with the letters and marks on them; lines and stripes are none."""
+    filled = around(around(coloured, STROKE) > 0, STROKE) == STROKE**2
+    wide = around(around(filled, AREA) == AREA**2, AREA) > 0
+    return np.asarray(wide & (around(coloured, AREA) > DENSE * AREA**2))
 
 
 def darkened(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -26,7 +48,9 @@ def darkened(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     kept = np.clip(((pixels.max(axis=-1, keepdims=True) - least) / opaque - GREY) / (COLOUR - GREY), 0, 1)
     alpha = np.maximum(np.minimum(1, (1 + kept) * (1 - least)), 1e-6)  # a light colour stays light
     ink = (pixels - (1 - alpha)) / alpha
-    return np.concatenate([kept * ink + (1 - kept), alpha], axis=-1)
+    made = np.concatenate([kept * ink + (1 - kept), alpha], axis=-1)
+    same = np.concatenate([pixels, np.ones_like(alpha)], axis=-1)
+    return np.where(within_areas((kept * alpha)[..., 0] > COVERED)[..., None], same, made)
 
 
 def add_twins(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], doctree: object) -> None:
