@@ -24,6 +24,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "dsa": {"index_heads": 2, "index_dim": 8, "top_k": 16},
     "linformer": {"projected": 16},
     "loki": {"rank": 8, "top_k": 16},
+    "moba": {"select_block": 8, "selected": 3},
     "nsa": {"compress_block": 8, "compress_stride": 8, "select_block": 8, "selected": 2, "local": 16},
     "performer": {"features": 16},
     "reformer": {"buckets": 8, "rounds": 2},

@@ -33,6 +33,7 @@ OPTIONS: dict[str, dict[str, int]] = {
     "reformer": {"buckets": 8, "rounds": 2},
     "routing_transformer": {"clusters": 4},
     "nsa": {"compress_block": 8, "compress_stride": 4, "select_block": 8, "selected": 2, "local": 16},
+    "moba": {"select_block": 8, "selected": 3},
 }
 """Options that go together at 64 positions."""
 
@@ -199,6 +200,8 @@ WRONG = [
     ("nsa", {**OPTIONS["nsa"], "compress_block": 6}, "compress_block: 6 given; allowed: a multiple of"),
     ("nsa", {**OPTIONS["nsa"], "select_block": 20}, "q_len: 64 given; allowed: a multiple of"),
     ("nsa", {**OPTIONS["nsa"], "local": 65}, "local: 65 given; allowed: up to"),
+    ("moba", {"select_block": 24}, "q_len: 64 given; allowed: a multiple of select_block = 24"),
+    ("moba", {"select_block": 8, "selected": 0}, "selected: 0 given; allowed: an integer from 1"),
 ]
 
 

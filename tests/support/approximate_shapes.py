@@ -37,6 +37,8 @@ SIZES: list[dict[str, int]] = [
     # The most is allocated in HBM while blocks are weighed; single rows, and what chooses them, decide.
     {"q_len": 24, "kv_len": 24, "head_dim": 1, "value_dim": 1, "compress_stride": 1, "compress_block": 1}
     | {"select_block": 2, "selected": 1, "local": 1, "buckets": 2, "rounds": 12, "clusters": 1},
+    # Rows of keys so wide that the mean of a block takes the most room.
+    {"q_len": 4, "kv_len": 4, "head_dim": 16, "value_dim": 1, "select_block": 2, "selected": 2},
 ]
 TILES: list[dict[str, int]] = [
     {"block_q": 5, "block_kv": 2, "block_proj": 2, "block_sum": 3, "block_channels": 3},

@@ -179,7 +179,7 @@ def workloads(
     return testing.workloads(max_len=longest, masks=every, features=has, directions=[direction])
 
 
-SELF = {"sparse_transformer", "reformer", "routing_transformer", "nsa", "mamba1", "mamba2"}
+SELF = {"sparse_transformer", "reformer", "routing_transformer", "nsa", "moba", "mamba1", "mamba2"}
 """Algorithms of self-attention alone."""
 UNGROUPED = {"reformer", "mamba1"}
 """Algorithms in which every query head has keys of its own."""
@@ -207,7 +207,7 @@ DRAWN_FOR: dict[str, Any] = {
         lambda times: times * on["compress_stride"]
     ),
     "select_block": lambda w, on: st.sampled_from(
-        [size for size in divisors(w.q_len) if size % on["compress_stride"] == 0]
+        [size for size in divisors(w.q_len) if size % on.get("compress_stride", 1) == 0]
     ),
     "selected": lambda _w, _: st.integers(1, 5),
     "local": lambda w, _: st.integers(1, w.q_len),
