@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iomodel.errors import InputError, shown
+from iomodel.models.class_defaults import class_defaults
 from iomodel.models.config_layers import layers_of
 from iomodel.models.config_quantisation import dtypes_of
 from iomodel.models.families import ALIASES, FAMILIES, NESTED, SHAPES, UNKNOWN, WITHOUT_LAYERS, Family, reads
@@ -19,6 +20,8 @@ FURTHER = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules
 """Fields with the number of modules that predict further tokens."""
 MOST_FURTHER = 100
 """Most modules of a model that predict further tokens."""
+MOST_NAMED = 8
+"""Most defaults that a note names."""
 HARMLESS = re.compile(
     r".*_token_ids?|.*_token_index|rope_.*|.*rope_theta|.*_eps|.*epsilon|.*dropout|initializer_.*|init_.*|max_.*|min_.*"
     r"|architectures|auto_map|transformers_version|model_type|torch_dtype|dtype|_name_or_path|_.*|use_cache|output_.*"
@@ -56,7 +59,9 @@ def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = No
     text, prefix = _language_model(data)
     notes: list[str] = []
     kind, family = _family(Fields(text, prefix), outer, notes)
-    fields = Fields(_with_shapes(text, prefix, family), prefix, family.defaults)
+    own = Fields(text, prefix).text("model_type") or outer.text("model_type") or kind
+    defaults = {**family.defaults, **class_defaults(own, f"{own}_text", kind, f"{kind}_text")}
+    fields = Fields(_with_shapes(text, prefix, family), prefix, defaults)
     layers = layers_of(fields, kind, family, notes)
     name = (outer.text("_name_or_path") or kind if data.get("_name_or_path") else kind).rstrip("/").split("/")[-1]
     if prefix:
@@ -67,7 +72,7 @@ def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = No
     facts: dict[str, Any] = {
         "hidden_size": hidden,
         "vocab_size": fields.count("vocab_size"),
-        "tied_embeddings": _tied(fields, outer, family),
+        "tied_embeddings": _tied(fields, outer),
         "max_positions": fields.maybe("max_position_embeddings", "model_max_length", "n_positions"),
         "lm_head_bias": family.lm_head_bias
         if isinstance(family.lm_head_bias, bool)
@@ -77,6 +82,10 @@ def spec_of(data: Mapping[str, Any], quantisation: Mapping[str, Any] | None = No
     }
     if kind not in FAMILIES:
         _refuse_unread(fields, kind)
+    if fields.assumed:
+        assumed = [f"{name} = {value}" for name, value in sorted(fields.assumed.items())]
+        more = f" and {len(assumed) - MOST_NAMED} more" if len(assumed) > MOST_NAMED else ""
+        notes.append(f"Left out, with the default of the model_type: {', '.join(assumed[:MOST_NAMED])}{more}.")
     layers, dtypes = dtypes_of(fields, outer, layers, quantisation, family.modules, notes)
     return ModelSpec(
         name=name or kind,
@@ -100,9 +109,11 @@ def _language_model(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     return data, prefix
 
 
-def _tied(fields: Fields, outer: Fields, family: Family) -> bool:
-    tied = outer.flag("tie_word_embeddings", family.tied)
-    return fields.flag("tie_word_embeddings", fields.flag("tie_embedding", tied))
+def _tied(fields: Fields, outer: Fields) -> bool:
+    for place, name in ((fields, "tie_word_embeddings"), (fields, "tie_embedding"), (outer, "tie_word_embeddings")):
+        if place.stated(name):
+            return place.flag(name)
+    return fields.flag("tie_word_embeddings")
 
 
 def _family(fields: Fields, outer: Fields, notes: list[str]) -> tuple[str, Family]:
@@ -189,14 +200,14 @@ def _outside(fields: Fields, family: Family, hidden: int, number: int) -> dict[s
 
 
 def _with_shapes(text: Mapping[str, Any], prefix: str, family: Family) -> dict[str, Any]:
-    """Leave out fields about layers that the model does not have, and reject those that its type does not read."""
+    """Take fields about layers that the model does not have as null, and reject those that its type does not read."""
     for name in SHAPES:
         if text.get(name) and not reads(family, name):
             raise InputError(
                 f"{prefix}{name}: {shown(text[name])} given; allowed: no such field, because layers of this kind are "
                 "not supported for this model_type"
             )
-    return {name: value for name, value in text.items() if value or name not in SHAPES}
+    return {name: value if value or name not in SHAPES else None for name, value in text.items()}
 
 
 def _refuse_unread(fields: Fields, kind: str) -> None:

@@ -6,11 +6,10 @@ from typing import Any
 
 from iomodel.errors import InputError, shown
 from iomodel.models.config_order import Slot, entries
-from iomodel.models.families import Family
+from iomodel.models.families import CSA, HCA, Family
 from iomodel.models.fields import Fields
 
 REACH_FIELDS = {"window": "sliding_window", "chunk": "attention_chunk_size"}
-CSA, HCA = "compressed_sparse_attention", "heavily_compressed_attention"
 RATIOS = {CSA: 4, HCA: 128}
 """Tokens per entry of the compressed caches of DeepSeek-V4, by the kind of layer."""
 
@@ -108,7 +107,9 @@ def _widths(fields: Fields, kind: str, family: Family, heads: int) -> dict[str, 
         rope, plain = fields.count("qk_rope_head_dim", least=0), fields.count("qk_nope_head_dim")
         return {
             "head_dim": rope + plain,
-            "value_dim": fields.count("v_head_dim"),
+            "value_dim": fields.count("hidden_size") // heads
+            if fields.nullable("v_head_dim")
+            else fields.count("v_head_dim"),
             "rope_dim": rope,
             "kv_lora_rank": fields.count("kv_lora_rank"),
             "q_lora_rank": fields.maybe("q_lora_rank", least=0) or None,

@@ -6,7 +6,7 @@ from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
-from iomodel.models.config_attention import CSA, HCA, attention_of, indexer_changes
+from iomodel.models.config_attention import attention_of, indexer_changes
 from iomodel.models.config_mlp import ROUTED, dense_of, experts_of, routed_experts
 from iomodel.models.config_order import (
     KINDS,
@@ -23,7 +23,7 @@ from iomodel.models.config_order import (
 )
 from iomodel.models.config_recurrent import recurrent_of
 from iomodel.models.config_shared import shared_blocks
-from iomodel.models.families import Family
+from iomodel.models.families import CSA, HCA, Family
 from iomodel.models.fields import Fields
 from iomodel.models.layers import DecoderLayer
 

@@ -64,6 +64,8 @@ def _width(fields: Fields, kind: str, beside_experts: bool) -> int:
         return alone
     if beside_experts:
         return fields.count("dense_intermediate_size", "intermediate_size_mlp", "ffn_hidden_size", "intermediate_size")
+    if fields.nullable("intermediate_size"):
+        return 4 * fields.count("hidden_size")
     wide = fields.maybe("block_ff_dim") or fields.count("intermediate_size_mlp", "intermediate_size", "n_inner")
     if fields.flag("block_auto_adjust_ff_dim"):
         wide = int(2 * wide / 3)

@@ -61,7 +61,8 @@ class Slot:
 
 def number_of(fields: Fields) -> int:
     """Read the number of layers, which a list of them may give."""
-    number = fields.maybe("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    names = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    number = fields.maybe(*names) if fields.stated(*names) else None
     if number is None:
         listed = fields.listed("layers_block_type") or fields.listed("layer_types") or fields.listed("block_configs")
         if listed:
@@ -69,7 +70,7 @@ def number_of(fields: Fields) -> int:
         elif fields.given("hybrid_override_pattern") is not None:
             number = len(fields.text("hybrid_override_pattern", longest=MOST_LAYERS) or "")
         else:
-            number = fields.count("num_hidden_layers")
+            number = fields.count(*names)
     if number > MOST_LAYERS:
         raise InputError(f"{fields.path('num_hidden_layers')}: {number} given; allowed: from 1 to {MOST_LAYERS}")
     return number
@@ -138,6 +139,10 @@ def mixers(fields: Fields, kind: str, family: Family, number: int, notes: list[s
     recurrent = _recurrent(fields, family, number)
     if recurrent is not None:
         return [("recurrent" if state else "attention", "full", "") for state in recurrent]
+    first, repeated = family.order
+    if repeated and not fields.stated("hybrid_layer_pattern"):
+        names = [*first, *repeated * -(-number // len(repeated))][:number]
+        return [(*KINDS[name], name) for name in names]
     return [("attention", reach, "") for reach in _reaches(fields, kind, family, number, notes)]
 
 
@@ -171,7 +176,7 @@ def _recurrent(fields: Fields, family: Family, number: int) -> list[bool] | None
         if period is not None:
             offset = period - 1 if last else fields.maybe("attn_layer_offset", least=0) or 0
             return [place % period != offset for place in range(number)]
-    return [True] * number
+    return None if family.order[1] else [True] * number
 
 
 def _reaches(fields: Fields, kind: str, family: Family, number: int, notes: list[str]) -> list[Reach]:
@@ -225,8 +230,9 @@ def sparse(fields: Fields, number: int) -> list[bool]:
         placed = fields.positions(name)
         if placed is not None:
             return [place in placed for place in range(number)]
-    if isinstance(fields.given("moe_layer_freq"), list):
-        return [bool(entry) for entry in switches(fields, "moe_layer_freq", number) or ()]
+    placed_by = switches(fields, "moe_layer_freq", number) if isinstance(fields.given("moe_layer_freq"), list) else None
+    if placed_by is not None:
+        return [bool(entry) for entry in placed_by]
     first = fields.maybe("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index", least=0) or 0
     end = fields.maybe("moe_layer_end_index", least=-1)
     last = number - 1 if end in (None, -1) else end

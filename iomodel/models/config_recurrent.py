@@ -46,17 +46,23 @@ def _kind(fields: Fields) -> str:
 
 
 def _gated_deltanet(fields: Fields) -> dict[str, Any]:
-    keys, values = fields.count("linear_num_key_heads"), fields.count("linear_num_value_heads")
+    derived = fields.nullable("linear_num_key_heads"), fields.nullable("linear_num_value_heads")
+    keys, values = (
+        fields.count("num_attention_heads" if null else name)
+        for null, name in zip(derived, ("linear_num_key_heads", "linear_num_value_heads"), strict=True)
+    )
     if values % keys:
         raise InputError(
             f"{fields.path('linear_num_value_heads')}: {values} given; allowed: a multiple of linear_num_key_heads = "
             f"{keys}"
         )
+    name = "linear_key_head_dim"
+    wide = int(0.75 * fields.count("hidden_size") / keys) if fields.nullable(name) else fields.count(name)
     return {
         "key_heads": keys,
         "value_heads": values,
-        "key_dim": fields.count("linear_key_head_dim"),
-        "value_dim": fields.count("linear_value_head_dim"),
+        "key_dim": wide,
+        "value_dim": 2 * wide if fields.nullable("linear_value_head_dim") else fields.count("linear_value_head_dim"),
         "kernel": fields.count("linear_conv_kernel_dim"),
     }
 
@@ -73,10 +79,10 @@ def _kda(fields: Fields) -> dict[str, Any]:
             "forget_rank": width,
             "gate_rank": None if full else width,
         }
-    width = fields.count("linear_head_dim")
+    width = fields.maybe("linear_head_dim") or fields.count("linear_head_dim", "head_dim")
     low = fields.flag("linear_low_rank_gates")
     return {
-        "heads": fields.count("linear_num_heads"),
+        "heads": fields.maybe("linear_num_heads") or fields.count("linear_num_heads", "num_attention_heads"),
         "head_dim": width,
         "kernel": fields.count("linear_conv_kernel_dim", "short_conv_kernel_size"),
         "forget_rank": width if low else None,

@@ -1,4 +1,4 @@
-"""Families of model types: the meaning of config.json fields and the defaults of omitted ones.
+"""Families of model types: the meaning of config.json fields, and orders of layers where no field gives one.
 
 Taken from the `configuration_*.py` and `modeling_*.py` of Hugging Face transformers, where a model type is defined.
 """
@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+CSA, HCA = "compressed_sparse_attention", "heavily_compressed_attention"
+"""Kinds of layers of DeepSeek-V4."""
 Windows = Literal["none", "all", "late", "chunks"] | int
 """Layers with the sliding window in the absence of `layer_types`: none; all; those from `max_window_layers` on;
 chunks instead, in layers with RoPE; all but every n-th."""
@@ -26,7 +28,7 @@ class Family:
     qk_norm_field : the field that enables the normalisation; its default is `qk_norm_default`.
     norms, norm_bias : number of normalisations of a whole row with weights; True if they add a bias (LayerNorm).
     gated, activation : properties of the MLP.
-    tied, lm_head_bias : properties of the output layer.
+    lm_head_bias : the output layer adds a bias, or the name of the field that decides.
     windows : layers with the sliding window.
     rope_everywhere : global layers use RoPE too.
     experts : the MLP may consist of experts.
@@ -36,6 +38,7 @@ class Family:
     tied_kv : one cached row is both K and V (DeepSeek-V4).
     mixer : every layer has "attention", has a "recurrent" state instead, or has "both"; fields decide by layer.
     recurrent : kind of layers with linear attention or a state; None if the fields tell.
+    order : kinds of the first layers, and those that the further ones repeat, where no field gives an order.
     shared_width : fields about the width of shared experts state that of "one", of the "total", or "" are ignored.
     dense_beside : layers with experts have a dense MLP too.
     router_scale : the router scales its input and its experts by weights.
@@ -48,7 +51,7 @@ class Family:
     shapes : fields of `SHAPES` that the family reads, besides those of its recurrent layers.
     mlp, mlp_vectors : layers have an MLP; further weights of one.
     modules : names of the modules of a layer in a checkpoint, by part, where they are uncommon.
-    defaults : values of fields that files omit.
+    defaults : values of fields that files omit and configuration classes derive, or read with a default elsewhere.
     """
 
     qkv_bias: bool | str = "attention_bias"
@@ -62,7 +65,6 @@ class Family:
     norm_bias: bool = False
     gated: bool = True
     activation: str = "silu"
-    tied: bool = False
     lm_head_bias: bool | str = False
     windows: Windows = "none"
     rope_everywhere: bool = True
@@ -75,6 +77,7 @@ class Family:
     tied_kv: bool = False
     mixer: Literal["attention", "recurrent", "both"] = "attention"
     recurrent: str | None = None
+    order: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     shared_width: Literal["one", "total", ""] = "one"
     dense_beside: bool = False
     router_scale: bool = False
@@ -92,52 +95,17 @@ class Family:
 
 _plain = Family(qkv_bias=False, o_bias=False)
 _llama = Family(mlp_bias="mlp_bias")
-_mistral = replace(_plain, windows="all", defaults={"sliding_window": 4096, "num_key_value_heads": 8})
-_qwen2 = Family(qkv_bias=True, o_bias=False, windows="late", defaults={"use_sliding_window": False})
-_qwen3 = Family(qk_norm="head", windows="late", defaults={"use_sliding_window": False})
-_gemma = Family(tied=True, activation="gelu_pytorch_tanh", defaults={"head_dim": 256, "num_key_value_heads": 16})
-_gemma2 = replace(
-    _gemma,
-    norms=4,
-    windows=2,
-    defaults={"head_dim": 256, "num_key_value_heads": 4, "sliding_window": 4096, "attn_logit_softcapping": 50.0},
-)
-_gemma3 = replace(
-    _gemma2,
-    qk_norm="head",
-    windows=6,
-    defaults={
-        "vocab_size": 262208,
-        "hidden_size": 2304,
-        "intermediate_size": 9216,
-        "num_hidden_layers": 26,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 4,
-        "head_dim": 256,
-        "max_position_embeddings": 131072,
-        "sliding_window": 4096,
-    },
-)
-_gpt_oss = Family(
-    bias=True,
-    mlp_bias=True,
-    router_bias=True,
-    experts=True,
-    sinks=True,
-    windows=2,
-    defaults={
-        "head_dim": 64,
-        "num_key_value_heads": 8,
-        "sliding_window": 128,
-        "num_local_experts": 128,
-        "num_experts_per_tok": 4,
-    },
-)
+_mistral = replace(_plain, windows="all")
+_qwen2 = Family(qkv_bias=True, o_bias=False, windows="late")
+_qwen3 = Family(qk_norm="head", windows="late")
+_gemma = Family(activation="gelu_pytorch_tanh")
+_gemma2 = replace(_gemma, norms=4, windows=2)
+_gemma3 = replace(_gemma2, qk_norm="head", windows=6)
+_gpt_oss = Family(bias=True, mlp_bias=True, router_bias=True, experts=True, sinks=True, windows=2)
 _deepseek_v2 = Family(experts=True)
-V3 = {"first_k_dense_replace": 3, "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8}
-_deepseek_v3 = replace(_deepseek_v2, router_bias=True, further=True, defaults=V3)
-_cohere = Family(norms=1, tied=True, qk_norm="all", qk_norm_field="use_qk_norm")
-_glm = Family(o_bias=False, defaults={"num_key_value_heads": 2})
+_deepseek_v3 = replace(_deepseek_v2, router_bias=True, further=True)
+_cohere = Family(norms=1, qk_norm="all", qk_norm_field="use_qk_norm")
+_glm = Family(o_bias=False)
 _starcoder2 = Family(
     "use_bias",
     "use_bias",
@@ -146,13 +114,11 @@ _starcoder2 = Family(
     norm_bias=True,
     gated=False,
     activation="gelu_pytorch_tanh",
-    tied=True,
     windows="all",
-    defaults={"num_key_value_heads": 2},
 )
 _neox = Family(True, True, True, norm_bias=True, gated=False, activation="gelu")
 _phi = replace(_neox, norms=1, lm_head_bias=True, activation="gelu_new")
-_falcon = Family("bias", "bias", "bias", norms=1, norm_bias=True, gated=False, activation="gelu", tied=True)
+_falcon = Family("bias", "bias", "bias", norms=1, norm_bias=True, gated=False, activation="gelu")
 
 _dsa = replace(_deepseek_v2, router_bias=True, further=True, shapes=frozenset({"index_topk"}))
 _hybrid = replace(_plain, recurrent="mamba2", qkv_bias="attention_bias", o_bias="attention_bias", mlp_bias="mlp_bias")
@@ -164,17 +130,9 @@ _gated_delta = replace(
     recurrent="gated_deltanet",
     experts=True,
     shared_gate=True,
-    defaults={
-        "linear_conv_kernel_dim": 4,
-        "linear_key_head_dim": 128,
-        "linear_value_head_dim": 128,
-        "linear_num_key_heads": 16,
-        "linear_num_value_heads": 32,
-        "full_attention_interval": 4,
-        "head_dim": 256,
-    },
+    defaults={"full_attention_interval": 4},
 )
-_minimax = replace(_plain, experts=True, recurrent="lightning")
+_minimax = replace(_plain, experts=True, recurrent="lightning", order=((), ("full_attention", "linear_attention")))
 _gemma4 = replace(
     _gemma3,
     dense_beside=True,
@@ -193,9 +151,11 @@ _gemma4 = replace(
 )
 
 _hunyuan = replace(_llama, qk_norm="head", mlp_bias=False, qk_norm_field="use_qk_norm", qk_norm_default=True)
-_lfm2 = replace(_plain, recurrent="short_convolution", qk_norm="head", tied=True)
-_mamba = replace(_plain, mixer="recurrent", recurrent="mamba2", mlp=False, tied=True)
-_olmoe = Family(qk_norm="all", experts=True, defaults={"num_experts": 64, "num_experts_per_tok": 8})
+_lfm2 = replace(_plain, recurrent="short_convolution", qk_norm="head", order=((), ("full_attention",)))
+_mamba = replace(_plain, mixer="recurrent", recurrent="mamba2", mlp=False)
+_THREE_LINEAR = (*("linear_attention",) * 3, "full_attention")
+_FIVE_WINDOWS = (*("sliding_attention",) * 5, "full_attention")
+_olmoe = Family(qk_norm="all", experts=True)
 
 UNKNOWN = replace(_llama, windows="all", experts=True, qk_norm="head", qk_norm_field="use_qk_norm")
 """Family of an unknown model type: Llama, with the windows and experts that its fields name."""
@@ -203,33 +163,14 @@ UNKNOWN = replace(_llama, windows="all", experts=True, qk_norm="head", qk_norm_f
 FAMILIES: dict[str, Family] = {
     "llama": _llama,
     "granite": _llama,
-    "smollm3": replace(_llama, tied=True, defaults={"num_key_value_heads": 4}),
+    "smollm3": _llama,
     "mistral": _mistral,
     "ministral": _mistral,
-    "mixtral": replace(
-        _plain,
-        windows="all",
-        experts=True,
-        defaults={"num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2},
-    ),
+    "mixtral": replace(_plain, windows="all", experts=True),
     "qwen2": _qwen2,
-    "qwen2_moe": replace(
-        _qwen2,
-        experts=True,
-        shared_gate=True,
-        defaults={"use_sliding_window": False, "num_experts": 60, "num_experts_per_tok": 4},
-    ),
+    "qwen2_moe": replace(_qwen2, experts=True, shared_gate=True),
     "qwen3": _qwen3,
-    "qwen3_moe": replace(
-        _qwen3,
-        experts=True,
-        defaults={
-            "use_sliding_window": False,
-            "num_key_value_heads": 4,
-            "num_experts": 128,
-            "num_experts_per_tok": 8,
-        },
-    ),
+    "qwen3_moe": replace(_qwen3, experts=True),
     "gemma": _gemma,
     "gemma2": _gemma2,
     "gemma3_text": _gemma3,
@@ -239,29 +180,16 @@ FAMILIES: dict[str, Family] = {
     "phi": _phi,
     "phi3": replace(_plain, windows="all"),
     "cohere": _cohere,
-    "cohere2": replace(_cohere, qk_norm=None, windows=4, rope_everywhere=False, defaults={"sliding_window": 4096}),
+    "cohere2": replace(_cohere, qk_norm=None, windows=4, rope_everywhere=False),
     "olmo": replace(_llama, norms=0, mlp_bias=False),
     "olmo2": Family(qk_norm="all"),
-    "olmo3": Family(qk_norm="all", windows=4, defaults={"sliding_window": 4096}),
+    "olmo3": Family(qk_norm="all", windows=4),
     "olmoe": _olmoe,
     "glm": _glm,
     "glm4": replace(_glm, norms=4),
     "glm4v": replace(_glm, norms=4, qkv_bias=True),
-    "glm46v": replace(_glm, norms=4, qkv_bias=True),
     "glm4_moe": replace(
-        _glm,
-        further=True,
-        experts=True,
-        router_bias=True,
-        qk_norm="head",
-        qk_norm_field="use_qk_norm",
-        defaults={
-            "head_dim": 128,
-            "first_k_dense_replace": 1,
-            "num_key_value_heads": 8,
-            "n_routed_experts": 128,
-            "num_experts_per_tok": 8,
-        },
+        _glm, further=True, experts=True, router_bias=True, qk_norm="head", qk_norm_field="use_qk_norm"
     ),
     "llama4_text": Family(
         qk_norm="none",
@@ -271,22 +199,15 @@ FAMILIES: dict[str, Family] = {
         shared_experts=1,
         rope_everywhere=False,
         windows="chunks",
-        defaults={
-            "attention_chunk_size": 8192,
-            "no_rope_layer_interval": 4,
-            "interleave_moe_layer_step": 1,
-            "num_key_value_heads": 8,
-            "num_local_experts": 16,
-            "num_experts_per_tok": 1,
-        },
     ),
     "minimax": replace(_minimax, qkv_bias=False),
     "minimax_m2": replace(
-        _minimax, recurrent=None, qk_norm="all", router_bias=True, shapes=frozenset({"attn_type_list"})
+        _minimax, recurrent=None, order=((), ()), qk_norm="all", router_bias=True, shapes=frozenset({"attn_type_list"})
     ),
     "minimax_m3": replace(
         _minimax,
         recurrent=None,
+        order=((), ()),
         qk_norm="head",
         router_bias=True,
         shapes=frozenset({"attn_type_list", "sparse_attention_config", "index_topk_blocks"}),
@@ -300,12 +221,7 @@ FAMILIES: dict[str, Family] = {
         experts=False,
         out_gate=None,
         further=False,
-        defaults={
-            "full_attention_interval": 4,
-            "linear_conv_kernel_dim": 4,
-            "linear_key_head_dim": 96,
-            "linear_value_head_dim": 192,
-        },
+        defaults={"full_attention_interval": 4},
     ),
     "mimo_v2_flash": replace(
         _plain,
@@ -313,24 +229,19 @@ FAMILIES: dict[str, Family] = {
         experts=True,
         router_bias=True,
         sinks="fields",
-        defaults={"swa_num_key_value_heads": 8},
+        order=(("full_attention", *_FIVE_WINDOWS[1:]), _FIVE_WINDOWS),
+        defaults={"swa_num_key_value_heads": 8, "first_k_dense_replace": 1},
     ),
-    "deepseek_v32": replace(_dsa, defaults={**V3, "index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048}),
-    "glm_moe_dsa": replace(
+    "deepseek_v32": _dsa,
+    "glm_moe_dsa": _dsa,
+    "glm5_next_text": replace(
         _dsa,
-        defaults={
-            "first_k_dense_replace": 3,
-            "n_routed_experts": 256,
-            "n_shared_experts": 1,
-            "num_experts_per_tok": 8,
-            "index_n_heads": 32,
-            "index_head_dim": 128,
-            "index_topk": 2048,
-        },
+        recurrent="kda",
+        order=((), _THREE_LINEAR),
+        defaults={"linear_low_rank_gates": True, "first_k_dense_replace": 3},
     ),
-    "glm5_next_text": replace(_dsa, recurrent="kda", defaults={"linear_low_rank_gates": True}),
     "longcat_flash": replace(_plain, experts=True, router_bias=True, two_in_one=True),
-    "zamba2": replace(_plain, recurrent="mamba2", mlp=False, tied=True, activation="gelu"),
+    "zamba2": replace(_plain, recurrent="mamba2", mlp=False, activation="gelu"),
     "glm4_moe_lite": replace(_dsa, defaults={"first_k_dense_replace": 1}),
     "mistral4": _deepseek_v2,
     "deepseek_v4": replace(
@@ -340,45 +251,23 @@ FAMILIES: dict[str, Family] = {
         tied_kv=True,
         stream_head=True,
         sinks=True,
+        order=((HCA, HCA), (HCA, CSA)),
         shapes=frozenset({"index_topk", "compress_ratios"}),
-        defaults={
-            "num_key_value_heads": 1,
-            "head_dim": 512,
-            "n_shared_experts": 1,
-            "sliding_window": 128,
-            "num_hash_layers": 3,
-            "index_n_heads": 64,
-            "index_head_dim": 128,
-            "index_topk": 512,
-            "hc_mult": 4,
-        },
+        defaults={"num_hash_layers": 3},
     ),
-    "kimi_linear": replace(_dsa, recurrent="kda", defaults={"linear_low_rank_gates": True}),
+    "kimi_linear": replace(
+        _dsa,
+        recurrent="kda",
+        order=(("linear_attention",), _THREE_LINEAR),
+        defaults={"linear_low_rank_gates": True, "first_k_dense_replace": 1},
+    ),
     "bailing_hybrid": replace(_dsa, recurrent="kda", out_gate="head"),
     "gemma3n_text": replace(
-        _gemma3,
-        shapes=frozenset({"num_kv_shared_layers", "hidden_size_per_layer_input"}),
-        windows=5,
-        defaults={
-            **_gemma3.defaults,
-            "vocab_size": 262400,
-            "hidden_size": 2048,
-            "intermediate_size": 16384,
-            "num_hidden_layers": 35,
-            "num_key_value_heads": 2,
-            "max_position_embeddings": 32768,
-            "sliding_window": 512,
-        },
+        _gemma3, shapes=frozenset({"num_kv_shared_layers", "hidden_size_per_layer_input"}), windows=5
     ),
     "gemma4_text": replace(
         _gemma4,
-        defaults={
-            **_gemma3.defaults,
-            "vocab_size": 262144,
-            "num_hidden_layers": 30,
-            "global_head_dim": 512,
-            "sliding_window": 512,
-        },
+        defaults={"global_head_dim": 512},
     ),
     "nemotron_h": replace(
         _hybrid,
@@ -397,16 +286,18 @@ FAMILIES: dict[str, Family] = {
         },
     ),
     "nemotron_nas": replace(_llama, shapes=frozenset({"block_configs"})),
-    "falcon_h1": replace(_hybrid, mixer="both", defaults={"mamba_rms_norm": False}),
+    "falcon_h1": replace(_hybrid, mixer="both"),
     "bamba": _hybrid,
     "jamba": replace(_plain, recurrent="mamba1", experts=True),
     "granitemoehybrid": replace(_hybrid, experts=True),
     "lfm2": _lfm2,
     "lfm2_moe": replace(_lfm2, experts=True, router_bias=True),
-    "lfm3": replace(_lfm2, norms=4, out_gate="head"),
+    "lfm3": replace(
+        _lfm2, norms=4, out_gate="head", order=(("conv",), ("conv", "full_attention", "conv", "sliding_attention"))
+    ),
     "mamba": replace(_mamba, recurrent="mamba1"),
     "falcon_mamba": replace(_mamba, recurrent="mamba1"),
-    "mamba2": replace(_mamba, tied=False),
+    "mamba2": _mamba,
     "afmoe": replace(_plain, norms=4, qk_norm="head", out_gate="element", experts=True, router_bias=True, windows=4),
     "apertus": replace(_llama, gated=False, activation="xielu", qk_norm="head", mlp_vectors=2),
     "arcee": replace(_llama, gated=False, activation="relu2"),
@@ -418,26 +309,26 @@ FAMILIES: dict[str, Family] = {
     "exaone_moe": replace(_plain, qk_norm="head", windows=4, rope_everywhere=False, experts=True, router_bias=True),
     "stablelm": replace(_llama, qkv_bias="use_qkv_bias", o_bias=False, norm_bias=True, mlp_bias=False),
     "minicpm": _plain,
-    "minicpm3": replace(_plain, tied=True),
-    "youtu": replace(_plain, tied=True),
+    "minicpm3": _plain,
+    "youtu": _plain,
     "hunyuan_v1_dense": replace(
         _llama, qk_norm="head", mlp_bias=False, qk_norm_field="use_qk_norm", qk_norm_default=True
     ),
     "hunyuan_v1_moe": replace(_hunyuan, experts=True, shared_experts=1),
-    "hy_v3": replace(_plain, qk_norm="head", experts=True, router_bias=True),
+    "hy_v3": replace(_plain, qk_norm="head", experts=True, router_bias=True, defaults={"first_k_dense_replace": 1}),
     "seed_oss": replace(_llama, o_bias="attention_out_bias"),
     "dots1": replace(_llama, qk_norm="head", mlp_bias=False, experts=True, router_bias=True),
-    "ernie4_5": replace(_llama, tied=True, qkv_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias"),
+    "ernie4_5": replace(_llama, qkv_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias"),
     "ernie4_5_moe": replace(
-        _llama, tied=True, qkv_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias", experts=True, router_bias=True
+        _llama, qkv_bias="use_bias", o_bias="use_bias", mlp_bias="use_bias", experts=True, router_bias=True
     ),
     "helium": _llama,
     "solar_open": replace(_llama, experts=True, router_bias=True),
     "vaultgemma": replace(_gemma2, norms=2),
     "granitemoe": replace(_llama, mlp_bias=False, experts=True),
     "granitemoeshared": replace(_llama, mlp_bias=False, experts=True),
-    "flex_olmo": replace(_olmoe, defaults={"num_experts": 7, "num_experts_per_tok": 5}),
-    "ministral3": replace(_mistral, defaults={"num_key_value_heads": 8}),
+    "flex_olmo": _olmoe,
+    "ministral3": _mistral,
     "internlm3": _llama,
     "bitnet": replace(_plain, activation="relu2", inner_norms=True),
     "phimoe": replace(_llama, experts=True, norm_bias=True, lm_head_bias="lm_head_bias"),
@@ -453,6 +344,7 @@ ALIASES = {
     "exaone4_5": "exaone4",
     "mistral3": "mistral",
     "glm4v_moe": "glm4_moe",
+    "glm46v": "glm4v",
     "qwen3_omni_moe": "qwen3_moe",
     "lfm2_vl": "lfm2",
     "lfm3_vl": "lfm3",

@@ -12,7 +12,7 @@ Data = Mapping[str, Any]
 
 
 class Fields:
-    """The fields of one config, over the defaults of its family; null counts as omitted.
+    """The fields of one config, over the defaults of its model type; null is no value, and no default replaces it.
 
     >>> Fields({"head_dim": None, "hidden_size": "big"}).maybe("head_dim")
     >>> Fields({"hidden_size": "big"}, "text_config.").count("hidden_size")
@@ -21,14 +21,23 @@ class Fields:
     iomodel.errors.InputError: text_config.hidden_size: 'big' given; allowed: an integer from 1 to 1000000000000000000
     """
 
-    def __init__(self, data: Data, path: str = "", defaults: Data | None = None, read: set[str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Data,
+        path: str = "",
+        defaults: Data | None = None,
+        read: set[str] | None = None,
+        assumed: dict[str, int] | None = None,
+    ) -> None:
         self._data, self.prefix, self._defaults = data, path, defaults or {}
         self.read: set[str] = set() if read is None else read
         """Names of the fields looked up so far."""
+        self.assumed: dict[str, int] = {} if assumed is None else assumed
+        """Integers read so far that are defaults of the model type."""
 
     def over(self, changes: Data) -> Fields:
         """Return the fields with some replaced, as in one layer that differs from the others."""
-        return Fields({**self._data, **changes}, self.prefix, self._defaults, self.read)
+        return Fields({**self._data, **changes}, self.prefix, self._defaults, self.read, self.assumed)
 
     def inside(self, name: str) -> Fields | None:
         """Return the fields of a nested mapping, or None."""
@@ -44,18 +53,38 @@ class Fields:
         self.read.add(name)
         return self._data.get(name, self._defaults.get(name))
 
+    def stated(self, *names: str) -> bool:
+        """Check whether the file gives any of these fields a value."""
+        return any(self._data.get(name) is not None for name in names)
+
+    def nullable(self, name: str) -> bool:
+        """Check that a field has no value and its model type derives one: the default of the type is null."""
+        return self.given(name) is None and self._defaults.get(name, "required") is None
+
     def names(self) -> Iterator[str]:
         """Iterate over the fields of the file."""
         return (name for name in self._data if isinstance(name, str))
 
     def first(self, *names: str) -> str | None:
-        """Return the first of these fields that has a value."""
-        return next((name for name in names if self.given(name) is not None), None)
+        """Return the first of these fields that has a value.
+
+        A field of the file that the model type has no default for is another name of one that it has.
+        """
+        valued = [name for name in names if self.given(name) is not None]
+        stated = (name for name in valued if name in self._data)
+        if not valued or valued[0] in self._data:
+            return next(stated, None)
+        return next((name for name in stated if name not in self._defaults), valued[0])
 
     def maybe(self, *names: str, least: int = 1) -> int | None:
         """Read an integer, or None if none of these fields has a value."""
         name = self.first(*names)
-        return None if name is None else as_integer(self.path(name), self.given(name), least)
+        if name is None:
+            return None
+        value = as_integer(self.path(name), self.given(name), least)
+        if name not in self._data:
+            self.assumed[name] = value
+        return value
 
     def count(self, *names: str, least: int = 1) -> int:
         """Read a required integer."""

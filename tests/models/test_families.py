@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from iomodel.models.config import spec_of
-from iomodel.models.families import FAMILIES as FAMILY
 from iomodel.models.registry import model
 from tests.models.test_published_configs import corrections, expanded
 
@@ -40,14 +39,3 @@ def test_each_use_of_a_shared_block_has_adapters_of_its_own_for_q_k_and_v(rank):
     assert uses > 1
     more = uses * 3 * 2 * config["attention_hidden_size"] * rank
     assert with_adapters.parameters - without.parameters == more
-
-
-@pytest.mark.parametrize(
-    "kind", sorted({*FAMILY} & {entry["config"]["model_type"] for entry in FAMILIES.values()} & {*FAMILIES})
-)
-def test_a_field_that_is_left_out_has_the_default_of_its_class(kind):
-    """The fields are those with a default of the family, as far as the default configuration spells them out."""
-    config = {**expanded(FAMILIES[kind]["config"]), "torch_dtype": "bfloat16"}
-    told = spec_of(config)
-    for name in {*FAMILY[kind].defaults, "tie_word_embeddings"} & {*config}:
-        assert spec_of({field: value for field, value in config.items() if field != name}) == told, name

@@ -237,7 +237,8 @@ def test_experts_by_layer(config, expected):
 
 
 def test_a_latent():
-    attention = model(small("deepseek_v2", **LATENT, q_lora_rank=48)).layers[0].attention
+    dense = {**LATENT, "n_routed_experts": 0}
+    attention = model(small("deepseek_v2", **dense, q_lora_rank=48)).layers[0].attention
     assert attention.kv_elements_per_token == 40
     assert attention.projections(64) == (
         ("q_a", 64, 48),
@@ -247,7 +248,7 @@ def test_a_latent():
         ("o", 4 * 24, 64),
     )
     for without in (None, 0):
-        assert model(small("deepseek_v2", **LATENT, q_lora_rank=without)).layers[0].attention.q_lora_rank is None
+        assert model(small("deepseek_v2", **dense, q_lora_rank=without)).layers[0].attention.q_lora_rank is None
 
 
 def test_biases_and_norms():
@@ -284,14 +285,14 @@ def test_left_out_heads_and_widths():
 def test_types_of_the_weights():
     assert model(small(torch_dtype="float16")).dtype == "fp16"
     assert model(small(torch_dtype=..., dtype="torch.float32")).dtype == "fp32"
-    unsaid = model(small(torch_dtype=...))
+    unsaid = model(small(torch_dtype=..., max_position_embeddings=512))
     assert unsaid.dtype == "bf16"
     assert unsaid.notes == ("No torch_dtype is given; bf16 is assumed.",)
     assert model(small(quantization_config={"quant_method": "fp8"})).dtype == "fp8"
     assert model(small(quantization_config={"quant_method": "gptq", "bits": 4})).dtype == "int4"
     mixed = model(small("gpt_oss", **EXPERTS, quantization_config={"quant_method": "mxfp4"}))
     assert (mixed.dtype, mixed.expert_dtype) == ("bf16", "mxfp4")
-    other = model(small(quantization_config={"quant_method": "compressed-tensors"}))
+    other = model(small(quantization_config={"quant_method": "compressed-tensors"}, max_position_embeddings=512))
     assert (other.dtype, len(other.notes)) == ("bf16", 1)
 
 
@@ -306,14 +307,14 @@ BAD = [
     (small(model_type=...), "model_type: not given, but required"),
     (small(model_type=5), "model_type: 5 given; allowed: a text"),
     (small("rwkv"), "model_type: 'rwkv' given; allowed: a type without RWKV, which is not supported"),
-    (small("mamba2"), "mamba_num_heads: not given, but required"),
+    (small("mamba2", num_heads=None), "mamba_num_heads: not given, but required"),
     (small(layer_types=["linear_attention"] * 6), "layer_types.0: 'linear_attention' given; allowed: full_attention"),
     (small(mlp_layer_types=["sparse"] * 6), "mlp_layer_types: ['sparse', "),
     (small("somebodys", hidden_act="relu2"), "hidden_act: 'relu2' given for the unknown model_type 'somebodys'"),
     (small("somebodys", attention_sparsity=4), "attention_sparsity: 4 given for the unknown model_type 'somebodys'"),
     (small("somebodys", sandwich=True), "sandwich: True given for the unknown model_type 'somebodys'; allowed: the"),
     (small("bert", architectures=["BertForMaskedLM"]), "architectures: ['BertForMaskedLM'] given"),
-    (small(hidden_size=...), "hidden_size: not given, but required; allowed: an integer from 1"),
+    (small("exaone", hidden_size=...), "hidden_size: not given, but required; allowed: an integer from 1"),
     (small(hidden_size=None), "hidden_size: not given, but required"),
     (small(hidden_size="4096"), "hidden_size: '4096' given; allowed: an integer from 1"),
     (small(hidden_size=-1), "hidden_size: -1 given"),
@@ -358,11 +359,12 @@ BAD = [
     (small("qwen3_moe", **EXPERTS, mlp_only_layers=[-1]), "mlp_only_layers.0: -1 given"),
     (small("qwen3_moe", **EXPERTS, mlp_only_layers=3), "mlp_only_layers: 3 given; allowed: a list"),
     (small("qwen3_moe", **EXPERTS, mlp_only_layers="0, x"), "mlp_only_layers: '0, x' given; allowed: numbers between"),
-    (small("ernie4_5_moe", moe_num_experts=64), "num_experts_per_tok: not given, but required"),
+    (small("deepseek_v2"), "num_experts_per_tok: not given, but required"),  # null is the default of the class
     (
         small("ernie4_5_moe", moe_num_experts=[64, 64]),
         "moe_num_experts: [64, 64] given; allowed: one number of experts",
     ),
+    (small("mixtral", moe_layer_freq=[]), "moe_layer_freq: [] given; allowed: an integer from 1"),
     (small("mistral", sliding_window=-1), "sliding_window: -1 given"),
     (small("mistral", sliding_window=0), "sliding_window: 0 given"),
     (small("gemma2", attn_logit_softcapping=-5), "attn_logit_softcapping: -5 given; allowed: a number above 0"),
@@ -376,10 +378,10 @@ BAD = [
     (small("llama", layer_types=["sliding_attention"] * 6), "sliding_window: not given, but required"),
     (small("llama4_text", num_experts_per_tok=1, no_rope_layers=[1]), "no_rope_layers: 1 entries given"),
     (small("llama4_text", num_experts_per_tok=1, no_rope_layers=[2] * 6), "no_rope_layers.0: 2 given; allowed: 0 or 1"),
-    (small("deepseek_v2", **{**LATENT, "v_head_dim": ...}), "v_head_dim"),
-    (small("deepseek_v2", kv_lora_rank=32), "qk_rope_head_dim: not given, but required"),
+    (small("deepseek_v3", v_head_dim=None), "v_head_dim: not given, but required"),
+    (small("deepseek_v3", qk_rope_head_dim=None), "qk_rope_head_dim: not given, but required"),
     ({"model_type": "gemma3", "text_config": {"hidden_size": "big"}}, "text_config.hidden_size: 'big' given"),
-    ({"model_type": "llama"}, "num_hidden_layers: not given"),
+    ({"model_type": "exaone"}, "num_hidden_layers: not given"),
     ({}, "model_type: not given, but required"),
 ]
 
@@ -482,6 +484,7 @@ STATES = {
     "short_convolution": {"conv_L_cache": 3, "full_attn_idxs": [0]},
 }
 NEEDED = {
+    "gemma3n_text": {"num_kv_shared_layers": 0},
     "deepseek_v4": {"q_lora_rank": 8, "o_groups": 1, "o_lora_rank": 8, "compress_ratios": [0, 4, 128] * 4},
     "longcat_flash": {"ffn_hidden_size": 96},
     "mamba": {"state_size": 4, "conv_kernel": 4},
@@ -555,7 +558,9 @@ def test_the_last_layer_of_each_interval_has_full_attention(period, places):
     assert [place for place, layer in enumerate(found.layers) if layer.attention is not None] == places
 
 
-@pytest.mark.parametrize(("offset", "places"), [({}, [0, 4, 8]), ({"attn_layer_offset": 3}, [3, 7, 11])])
+@pytest.mark.parametrize(
+    ("offset", "places"), [({"attn_layer_offset": 0}, [0, 4, 8]), ({"attn_layer_offset": 3}, [3, 7, 11])]
+)
 def test_a_period_of_attention_starts_at_its_offset(offset, places):
     period = {**least("jamba"), "attn_layer_period": 4}
     found = model(small("jamba", num_hidden_layers=12, **{**period, **offset}))
