@@ -76,19 +76,22 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
         """Check that a block executes a path once: the only enclosing loops run over blocks."""
         return bool(grid) and not {block for block in path if isinstance(block, Loop | Cut)} - set(grid)
 
-    multiplied = [(leaf, path) for leaf, path in leaves if isinstance(leaf, MatMul)]
+    multiplied = [(leaf, path, _unrolled(path)) for leaf, path in leaves if isinstance(leaf, MatMul)]
     counts: list[Expr] = []
     sizes: list[Expr] = []
-    for leaf, path in multiplied:
-        counts.append(runs(path))
-        sizes += [extent(axis, path) for axis in (leaf.m, leaf.n, leaf.k)]
-    gradients = [(leaf, path) for leaf, path in multiplied if leaf.k == value and {leaf.m, leaf.n} == {query, key}]
+    for leaf, path, many in multiplied:
+        counts.append(runs(path if many is None else path[:-1]))
+        sides = [extent(axis, path if many is None else path[:-1]) for axis in (leaf.m, leaf.n, leaf.k)]
+        stacked = many is not None and many not in (leaf.m, leaf.n, leaf.k)
+        sizes += [sides[0] * view.extent(many, path) if many is not None and stacked else sides[0], *sides[1:]]
+    gradients = [(leaf, path) for leaf, path, _ in multiplied if leaf.k == value and {leaf.m, leaf.n} == {query, key}]
     staged = [
         loads(leaf, path) * in_bytes(leaf.tensor.dtype) * view.buffer(leaf.tensor, path)
         for leaf, path in leaves
         if isinstance(leaf, Load) and multiplied and not once(path)
     ]
-    bodies = {id(path[-1]): runs(path) for _, path in multiplied}
+    around = [path if many is None else path[:-1] for _, path, many in multiplied]
+    bodies = {id(path[-1]): runs(path) for path in around}
     shared = [loop for loop in grid if isinstance(loop, Loop) and loop.axis in execution.spread]
     counts += [
         values((Exp, Tanh)),
@@ -116,7 +119,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
     serial = frozenset(axis.name for axis in execution.serial)
     folded = FoldedKernel(
         kernel.title,
-        tuple((leaf.m.name, leaf.n.name, leaf.k.name) for leaf, _ in multiplied),
+        tuple((leaf.m.name, leaf.n.name, leaf.k.name) for leaf, _, _ in multiplied),
         tuple((tensor.name, bool(serial), outer is not None and outer.axis in tensor.axes) for tensor, _ in tensors),
         outer.axis.name if outer is not None and inner is not None else None,
         inner is not None,
@@ -124,6 +127,17 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
         inner is not None and inner.serpentine,
     )
     return folded, counts, sizes
+
+
+def _unrolled(path: Path) -> Axis | None:
+    """Return the axis of a loop of nothing but products of tiles on chip, which are issued at once as one product.
+
+    The rows of the products are stacked: a loop over heads that share keys, say, multiplies the rows of all heads.
+    """
+    loop = path[-1]
+    if not isinstance(loop, Loop) or loop.masked or loop.axis.of is not None or loop.tile != ONE:
+        return None
+    return loop.axis if all(isinstance(statement, MatMul) for statement in loop.body) else None
 
 
 def _tensors(kernel: Kernel, view: View) -> list[tuple[Tensor, Expr]]:

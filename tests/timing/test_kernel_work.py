@@ -524,3 +524,17 @@ def test_the_loop_that_blocks_share_out_is_known() -> None:
     (first,) = asked(Case("flash1", w, tiles, options)).values()
     assert first.outer is None  # a block goes over all keys by itself
     assert all(moved.again for moved in first.moved)
+
+
+def test_heads_that_share_keys_are_rows_of_one_product() -> None:
+    """An indexer of 5 heads over 8 queries and 48 keys, in tiles of 2 and 16: 12 trips, each of two products."""
+    w = iomodel.Attention(batch=3, heads=2, kv_heads=1, q_len=8, kv_len=48, head_dim=64)
+    options = {"index_heads": 5, "index_queries": 2, "index_dim": 32, "top_k": 4}
+    tiles = {"block_q": 2, "block_kv": 4, "block_sum": 16}
+    bound = BoundCall.bind("dsa", w, options)
+    how = algorithm("dsa").execution["forward"]
+    scores, *_ = demands(algorithm("dsa"), kind_of(w), structural(bound.options), how).at(w, w, bound.options, tiles)
+    assert scores.trips == 3 * 4 * 3
+    assert [product.extents for product in scores.products] == [(2 * 5, 16, 32), (2, 16, 5)]
+    assert [product.runs for product in scores.products] == [scores.trips, scores.trips]
+    assert scores.flops == 3 * 8 * 48 * 5 * 2 * (32 + 1)
