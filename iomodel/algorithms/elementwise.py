@@ -16,7 +16,7 @@ from sympy import Expr, Integer, ceiling
 
 from iomodel.nests.algorithm import Algorithm, Requirement
 from iomodel.nests.language import Axis, Exp, Hold, Kernel, Load, Loop, Statement, Store, Tensor
-from iomodel.nests.symbols import C_2, C, T, s
+from iomodel.nests.symbols import C_2, C_3, C, T, s
 
 ONE = Integer(1)
 
@@ -40,6 +40,9 @@ gate, up, hidden = _rows("gate"), _rows("up"), _rows("hidden")
 new_k, new_v = _rows("K"), _rows("V", other)
 cached_k, cached_v = _rows("K_cache", dtype="kv"), _rows("V_cache", other, "kv")
 slots = Tensor("slots", (row, one), "int64", per="call")
+turns = Tensor("angles", (row, Axis("angle", C_3)), "fp32", per="call")
+keys, values = _rows("K", other), _rows("V", other)
+cached_keys, cached_values = _rows("K_cache", other, "kv"), _rows("V_cache", other, "kv")
 tokens = Tensor("tokens", (row, one), "int64", per="call")
 table = _rows("embeddings")  # the looked-up rows
 
@@ -93,6 +96,17 @@ def _append() -> list[Statement]:
     return [Load(slots), Load(new_k), Store(cached_k, held=new_k), Load(new_v), Store(cached_v, held=new_v)]
 
 
+def _rotary_append() -> list[Statement]:
+    return [
+        Load(turns), Load(slots), Load(queries), Store(queries),
+        Load(keys), Store(cached_keys, held=keys), Load(values), Store(cached_values, held=values),
+    ]  # fmt: skip
+
+
+def _rotary_append_latent() -> list[Statement]:
+    return [Load(turns), Load(slots), Load(queries), Store(queries), Load(keys), Store(cached_keys, held=keys)]
+
+
 def _append_latent() -> list[Statement]:
     return [Load(slots), Load(new_k), Store(cached_k, held=new_k)]
 
@@ -144,6 +158,8 @@ BODIES: dict[str, tuple[str, Callable[[], list[Statement]]]] = {
     "gather_rows": ("y = rows of x, in the order of their experts", _gather),
     "rotary": ("rotate Q and K", _rotary),
     "append": ("append K and V to the cache", _append),
+    "rotary_append": ("rotate Q and K; append K and V to the cache", _rotary_append),
+    "rotary_append_latent": ("rotate Q and K; append the latent to the cache", _rotary_append_latent),
     "append_latent": ("append the latent to the cache", _append_latent),
     "gated_activation": ("act(gate) * up", _gated),
     "activation": ("act(x)", _activation),

@@ -45,16 +45,16 @@ def linear_cost(layer: Linear, tiles: Mapping[str, int]) -> Cost:
 
 
 def pointwise_cost(
-    name: str, *, rows: int, channels: int, others: int = 1, dtype: Any = "bf16", kv_dtype: Any = None
+    name: str, *, rows: int, channels: int, others: int = 1, angles: int = 1, dtype: Any = "bf16", kv_dtype: Any = None
 ) -> Cost:
     """Count the exact traffic of an elementwise kernel: ``cost(name, Elementwise(...))``.
 
     Parameters
     ----------
     name : str
-        "norm", "add_norm", "rotary", "append", "append_latent", "gated_activation", "activation", "embedding" or
-        "combine_experts".
-    rows, channels, others, dtype, kv_dtype :
+        "norm", "add_norm", "rotary", "rotary_append", "append", "append_latent", "gated_activation", "activation",
+        "embedding", "combine_experts", "softmax" or "sample", and the others of ``list_algorithms("elementwise")``.
+    rows, channels, others, angles, dtype, kv_dtype :
         Fields of :class:`iomodel.workloads.elementwise.Elementwise`.
 
     Raises
@@ -71,4 +71,4 @@ def pointwise_cost(
     if not isinstance(name, str) or name not in kernels:
         raise UnknownNameError("kernel", name, kernels)
     types = {"dtype": dtype, "kv_dtype": dtype if kv_dtype is None else kv_dtype}
-    return cost(name, Elementwise(rows=rows, channels=channels, others=others, **types))
+    return cost(name, Elementwise(rows=rows, channels=channels, others=others, angles=angles, **types))

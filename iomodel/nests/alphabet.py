@@ -65,6 +65,7 @@ ELEMENTWISE = (
     Entry("rows", "T", "rows of X and Y: tokens", "rows"),
     Entry("channels", "C", "width of a row", "elements"),
     Entry("others", "C_2", "second width of a row", "elements"),
+    Entry("angles", "C_3", "width of a row of angles, beside two others", "elements"),
     Entry("element_size", "e", "one element of the workload's dtype", "B"),
     Entry("kv_element_size", "e_kv", "one element of K and V in HBM, if their dtype differs", "B"),
 )
@@ -124,7 +125,7 @@ _OPTIONS = (
     Entry("stride", "l_s", "positions between two that a strided head sees, or per section", "positions"),
     Entry("summary", "c_s", "positions at the end of a section visible to all later ones", "positions"),
     Entry("buckets", "n_b", "buckets that positions are hashed into", "-"),
-    Entry("rounds", "n_h", "rounds of hashing", "-"),
+    Entry("rounds", "n_h", "rounds of hashing, or draws of a token", "-"),
     Entry("clusters", "n_c", "clusters of queries and keys", "-"),
     Entry("compress_block", "l_cmp", "keys compressed to one", "keys"),
     Entry("compress_stride", "s_cmp", "keys between the starts of two compressed blocks", "keys"),

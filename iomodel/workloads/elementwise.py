@@ -20,10 +20,12 @@ class Elementwise(Shape):
     Parameters
     ----------
     rows, channels : int
-        Tokens [rows]; width of a row [elements].
+        Tokens [rows]; width of a row [elements], in sampling the words of the vocabulary.
     others : int
-        A second width: that of V in "append", of the angles in "rotary" [elements], the experts of a token in
-        "combine_experts" [-].
+        A second width: that of V in "append", of the angles in "rotary", of K in "rotary_append" [elements], the
+        experts of a token in "combine_experts" [-].
+    angles : int
+        The width of the angles in "rotary_append" [elements].
     dtype, kv_dtype : str
         Type of the activations, and of the K/V cache where it is another.
     direction : {"forward", "backward", "both"}
@@ -41,6 +43,7 @@ class Elementwise(Shape):
     rows: Count
     channels: Count
     others: Count = 1
+    angles: Count = 1
     dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
     kv_dtype: Annotated[DType, one_of("kv_dtype", ELEMENT_SIZE)] = Field(default_factory=lambda data: data["dtype"])
     direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
@@ -58,5 +61,5 @@ class Elementwise(Shape):
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """The number for every symbol of an elementwise kernel, by its Python name, in the order of the alphabet."""
-        widths = {"rows": self.rows, "channels": self.channels, "others": self.others}
+        widths = {"rows": self.rows, "channels": self.channels, "others": self.others, "angles": self.angles}
         return FrozenDict({**widths, "element_size": self.element_size, "kv_element_size": ELEMENT_SIZE[self.kv_dtype]})

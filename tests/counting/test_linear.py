@@ -228,6 +228,33 @@ def test_a_rotation_moves_what_it_counts(rows: int, heads: int, half: int) -> No
     same(counted("rotary", call), turned_back, {"io": 2, "kv": 2, "fp32": 4, "int64": 8}, 2)
 
 
+@given(small, st.tuples(st.integers(1, 3), st.integers(1, 3)), st.integers(1, 3), st.sampled_from(["bf16", "fp8"]))
+def test_a_rotation_that_appends_moves_what_it_counts(
+    rows: int, heads: tuple[int, int], half: int, kv_dtype: str
+) -> None:
+    """Rotated rows are those of the kernel that only rotates; the caches hold them at their slots."""
+    width = 2 * half
+    angles = DRAW((rows, width))
+    q, k, v = (DRAW((rows, many * width)) for many in (*heads, heads[1]))
+    slots = list(np.random.default_rng(3).permutation(2 * rows)[:rows])
+    sizes = {"io": 2, "kv": WEIGHT_QUARTERS[kv_dtype] // 32, "fp32": 4, "int64": 8}
+    latent = np.concatenate([DRAW((rows, 5)), k[:, :width]], axis=1)
+    for name, run in (
+        ("rotary_append", kernels.rotary_append(q, angles, slots, 2 * rows, k, v)),
+        ("rotary_append_latent", kernels.rotary_append(q, angles, slots, 2 * rows, latent)),
+    ):
+        new = k if name == "rotary_append" else latent
+        call = Elementwise(
+            rows=rows, channels=q.shape[1], others=new.shape[1], angles=width, kv_dtype=kv_dtype
+        )  # fmt: skip
+        same(counted(name, call), run, sizes, sizes["kv"])
+        np.testing.assert_array_equal(run.outputs["Q"], kernels.rotary(q, angles).outputs["Q"])
+        rotated = kernels.rotary(k[:, : new.shape[1]] if new is k else k[:, :width], angles).outputs["Q"]
+        np.testing.assert_array_equal(run.outputs["K"][slots][:, -rotated.shape[1] :], rotated)
+        if new is k:
+            np.testing.assert_array_equal(run.outputs["V"][slots], v)
+
+
 def test_a_pass_and_its_gradient_are_the_sum_of_both() -> None:
     forward, backward, both = (
         counted("norm", Elementwise(rows=7, channels=5, direction=direction), **options)
@@ -288,7 +315,7 @@ def test_bad_input_is_refused_in_a_line(layer: dict[str, Any], tiles: dict[str, 
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("name", "more"), [("softmax", {}), ("norm", {"rows": 0}), ("norm", {"dtype": "bf17"})])
+@pytest.mark.parametrize(("name", "more"), [("sofmax", {}), ("norm", {"rows": 0}), ("norm", {"dtype": "bf17"})])
 def test_bad_kernels_are_refused(name: str, more: dict[str, Any]) -> None:
     with pytest.raises((InputError, UnknownNameError)):
         pointwise_cost(name, **{"rows": 1, "channels": 1, **more})

@@ -235,6 +235,45 @@ def rotary(rows: FloatArray, angles: FloatArray, name: str = "Q") -> Run:
     return machine.result(**{name: hbm.arrays[name]})
 
 
+def rotary_append(
+    queries: FloatArray, angles: FloatArray, slots: list[int], places: int, k: FloatArray, v: FloatArray | None = None
+) -> Run:
+    """Queries are rotated in place; keys, rotated, and values go to their slots of the caches.
+
+    Of a wider row of keys, a latent, the last elements, as many as the angles, are rotated.
+    """
+    machine = Machine(Q=queries, K=k, **({} if v is None else {"V": v}))
+    hbm, sram = machine.hbm, machine.sram
+    width, latent = angles.shape[1], v is None
+    hbm.alloc("angles", angles.shape, angles, "fp32")
+    hbm.alloc("slots", (len(slots), 1), np.array(slots, dtype=float)[:, None], "int64")
+    news = {"K": k} if v is None else {"K": k, "V": v}
+    for name, rows in news.items():
+        hbm.alloc(f"{name}_cache", (places, rows.shape[1]), width="kv")
+
+    def turned(row: FloatArray, turn: FloatArray) -> None:
+        half = width // 2
+        for head in row.reshape(-1, width):
+            first, second = head[:half].copy(), head[half:].copy()
+            head[:half] = first * turn[:half] - second * turn[half:]
+            head[half:] = second * turn[:half] + first * turn[half:]
+
+    for i in range(len(slots)):
+        turn, slot = sram.alloc("angles", (width,), "fp32"), sram.alloc("slots", (1,), "int64")
+        turn[:], slot[:] = hbm.load("angles", i), hbm.load("slots", i)
+        for name, rows in {"Q": queries, **news}.items():
+            row = sram.alloc(name, (rows.shape[1],), "io")
+            row[:] = hbm.load(name, i)
+            if name != "V":
+                turned(row[-width:] if latent and name == "K" else row, turn)
+            if name == "Q":
+                hbm.store("Q", i, row)
+            else:
+                hbm.store(f"{name}_cache", int(slot[0]), row)
+        sram.free()
+    return machine.result(Q=hbm.arrays["Q"], **{name: hbm.arrays[f"{name}_cache"] for name in news})
+
+
 def embedding(tokens: list[int], table: FloatArray) -> Run:
     """The rows of the table that the tokens name, copied."""
     machine = Machine(embeddings=table)
