@@ -193,9 +193,15 @@ ANALYSIS = (
 )
 """Symbols of leading terms and optima only."""
 
+RANKS = (
+    Entry("ranks", "R", "ranks that divide a sequence", "-"),
+    Entry("rank_index", "i", "one of the ranks, counted from 0", "-", least=0),
+)
+"""Symbols of messages between ranks."""
+
 LAUNCH_NAMES = frozenset(entry.name for entry in LAUNCH)
 _SHAPE = dict.fromkeys(entry for shape in SHAPES.values() for entry in shape)
-SHIPPED = (*_SHAPE, *_OPTIONS, *ATTENTION_TILES, *GEMM_TILES, *SCAN_TILES, *LAUNCH, *ANALYSIS)
+SHIPPED = (*_SHAPE, *_OPTIONS, *ATTENTION_TILES, *GEMM_TILES, *SCAN_TILES, *LAUNCH, *ANALYSIS, *RANKS)
 """The letters of the package."""
 ALPHABET = [*SHIPPED]
 """Every letter; those that declarations outside the package bring (:mod:`iomodel.nests.own_symbols`) come last."""

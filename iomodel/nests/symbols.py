@@ -42,6 +42,7 @@ l_cmp, s_cmp, l_slc, n_slc, w_loc = map(_positive, ("l_cmp", "s_cmp", "l_slc", "
 n_st, x_e = map(_positive, ("n_st", "x_e"))
 M, b, N = map(_positive, ("M", "b", "N"))
 B_1 = _positive("B_1")
+R, i = _positive("R"), _natural("i")
 
 
 @lru_cache(maxsize=256)

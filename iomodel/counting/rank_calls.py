@@ -1,0 +1,142 @@
+"""Calls and messages of the ranks that divide the sequence of one attention call, as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from sympy import Add, Expr, Integer
+
+from iomodel.counting.evaluation.evaluate import evaluate
+from iomodel.counting.messages import Messages, messages
+from iomodel.errors import InputError
+from iomodel.nests.language import Piece
+from iomodel.nests.ranks import Schedule, Sharding
+from iomodel.nests.symbols import NAME_OF, N_k, N_q
+from iomodel.workloads.attention import Attention
+
+MOST_RANKS = 1 << 16
+"""Most ranks of a schedule [-]."""
+CACHED = ("K", "V")
+"""Tensors of the type of the cache."""
+ALONE = ("bias", "alibi", "sinks", "dropout", "head_scales", "token_scales")
+"""Features whose tensors or positions no schedule divides."""
+
+
+class RankCalls:
+    """One attention call, divided among ranks by a schedule.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        What each rank sends and attends to.
+    call : Attention
+        The call on all ranks.
+    ranks : int
+        Number of ranks [-].
+    sharding : str, optional
+        Rows of each rank; by default the first that the schedule declares for the mask.
+
+    Raises
+    ------
+    InputError
+        A rank would have no token; heads do not divide; the mask, the sharding, the direction or a feature is not
+        supported.
+    """
+
+    def __init__(self, schedule: Schedule, call: Attention, ranks: int, sharding: Sharding | None = None) -> None:
+        self.schedule, self.call, self.ranks = schedule, call, ranks
+        self.sharding, self.pieces = _pieces(schedule, call, sharding)
+        self._check()
+        self.messages: Messages = messages(schedule, self.sharding)
+        self.point: Mapping[str, Any] = {**call.numbers, "ranks": ranks}
+
+    def _check(self) -> None:
+        call, ranks = self.call, self.ranks
+        name = self.schedule.name
+        if call.direction != "forward":
+            raise InputError(f"direction: {call.direction!r} given; allowed: 'forward', for attention among ranks")
+        refused = [feature for feature in call.features if feature in ALONE]
+        if refused:
+            raise InputError(f"workload: {refused[0]} given; allowed: calls without it, for attention among ranks")
+        if any(piece.mask == "causal" for piece in self.pieces) and call.q_len != call.kv_len:
+            raise InputError(
+                f"q_len: {call.q_len} given with kv_len = {call.kv_len}; allowed: as many as keys, for a causal mask "
+                f"with {name}"
+            )
+        if self.schedule.pieces.keys() == {"any"}:
+            call.shard(ranks)
+        for field, length in (("q_len", call.q_len), ("kv_len", call.kv_len)):
+            most = min(length, MOST_RANKS)
+            if ranks > most:
+                reason = f"{field} = {length}" if most == length else "those of a schedule"
+                raise InputError(f"ranks: {ranks} given; allowed: from 1 to {most}, {reason}")
+            rows = -(-length // ranks)
+            if self.sharding == "contiguous" and (ranks - 1) * rows >= length:
+                raise InputError(
+                    f"ranks: {ranks} given; allowed: a number that leaves none without a token of {field} = {length}, "
+                    f"such as {-(-length // rows)}"
+                )
+
+    def blocks(self, rank: int) -> tuple[tuple[int, Attention], ...]:
+        """List the calls of one rank with their number, in the order in which they run."""
+        listed = []
+        for piece in self.pieces:
+            times = evaluate(piece.times, {**self.point, "rank_index": rank})
+            if times:
+                listed.append((times, self._call(piece, rank)))
+        return tuple(listed)
+
+    def _call(self, piece: Piece, rank: int) -> Attention:
+        point = {**self.point, "rank_index": rank}
+        sizes = {NAME_OF[symbol]: evaluate(size, point) for symbol, size in piece.sizes.items()}
+        mask = {} if self.schedule.pieces.keys() == {"any"} else {"mask": piece.mask}
+        return self.call.model_copy(update={**sizes, **mask})
+
+    @property
+    def busiest(self) -> int:
+        """The rank whose calls see most pairs; of several, the last."""
+        if self.schedule.pieces.keys() == {"any"}:
+            return self.ranks - 1
+        pairs = np.zeros(self.ranks, dtype=object)
+        for piece in self.pieces:
+            q, k = (self._of_ranks(piece.sizes[axis]) for axis in (N_q, N_k))
+            unseen = q * (q - 1) // 2 if piece.mask == "causal" else 0
+            pairs = pairs + self._of_ranks(piece.times) * (q * k - unseen)
+        return self.ranks - 1 - int(np.argmax(pairs[::-1]))
+
+    def _of_ranks(self, formula: Expr) -> Any:
+        """Evaluate a formula at every rank."""
+        values = evaluate(formula, {**self.point, "rank_index": np.arange(self.ranks)})
+        return np.broadcast_to(values, (self.ranks,)).astype(object)
+
+    def bytes_of(self, counts: Mapping[str, Expr]) -> Any:
+        """Sum the bytes of tensors at every rank [B]."""
+        return self._of_ranks(Add(*(count * self._size(name) for name, count in self._moved(counts))))
+
+    def tensors(self, counts: Mapping[str, Expr], rank: int) -> Mapping[str, int]:
+        """Count the elements of each tensor at one rank [elements]."""
+        point = {**self.point, "rank_index": rank}
+        return {name: evaluate(count, point) for name, count in self._moved(counts)}
+
+    def _moved(self, counts: Mapping[str, Expr]) -> Iterator[tuple[str, Expr]]:
+        """Iterate over the tensors that exist: V is a part of a latent."""
+        return ((name, count) for name, count in counts.items() if not (name == "V" and self.call.latent))
+
+    def _size(self, name: str) -> Integer:
+        return Integer(self.call.kv_element_size if name in CACHED else self.call.element_size)
+
+
+def _pieces(schedule: Schedule, call: Attention, sharding: Sharding | None) -> tuple[Sharding, tuple[Piece, ...]]:
+    """Choose the pieces of a mask and a sharding."""
+    mask = call.mask if isinstance(call.mask, str) else type(call.mask).__name__
+    known = schedule.pieces.get(mask, schedule.pieces.get("any"))
+    if known is None:
+        allowed = " or ".join(map(repr, schedule.pieces))
+        raise InputError(f"mask: {mask!r} given; allowed: {allowed}, with {schedule.name}")
+    chosen = next(iter(known)) if sharding is None else sharding
+    if chosen not in known:
+        allowed = ", ".join(map(repr, known))
+        raise InputError(f"sharding: {chosen!r} given; allowed: {allowed}, for mask {mask!r} with {schedule.name}")
+    return chosen, tuple(known[chosen])
