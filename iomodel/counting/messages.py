@@ -37,8 +37,8 @@ def messages(schedule: Schedule, sharding: Sharding) -> Messages:
     """Fold the messages of a schedule.
 
     >>> from iomodel.algorithms._ranks import RING
-    >>> messages(RING, "striped").sent["K"]
-    B*H_kv*d*(N_k - ceiling((N_k - i + R*floor((i + 1)/R) - 1)/R))
+    >>> messages(RING, "striped").received["K"]
+    B*H_kv*d*(N_k - ceiling((N_k - i)/R))
     """
     folded = {send.tensor.name: _of_rank(send, passed, sharding) for send, passed in _sends(schedule)}
     return Messages(*(FrozenDict({name: parts[place] for name, parts in folded.items()}) for place in range(4)))
