@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from iomodel.planning.command_lines.arguments import engine_arguments as engine_arguments
     from iomodel.planning.command_lines.flags import EngineFlags as EngineFlags
     from iomodel.planning.command_lines.flags import engine_flags as engine_flags
+    from iomodel.planning.context_parallel import context_parallel as context_parallel
+    from iomodel.planning.context_result import ContextParallel as ContextParallel
     from iomodel.planning.disaggregated import disaggregate as disaggregate
     from iomodel.planning.disaggregated_result import Disaggregation as Disaggregation
     from iomodel.planning.fleet import fleet as fleet
@@ -165,6 +167,8 @@ _PUBLIC = {
         "Check",
         "check",
     ),
+    "planning.context_parallel": ("context_parallel",),
+    "planning.context_result": ("ContextParallel",),
     "planning.disaggregated": ("disaggregate",),
     "planning.disaggregated_result": ("Disaggregation",),
     "planning.command_lines.arguments": ("engine_arguments",),

@@ -12,8 +12,8 @@ from iomodel.counting.evaluation.evaluate import evaluate
 from iomodel.counting.messages import Messages, messages
 from iomodel.errors import InputError
 from iomodel.nests.language import Piece
-from iomodel.nests.ranks import Schedule, Sharding
-from iomodel.nests.symbols import NAME_OF, N_k, N_q
+from iomodel.nests.ranks import Schedule, Sharding, rows
+from iomodel.nests.symbols import NAME_OF, B, H, H_kv, N_k, N_q, d, d_v
 from iomodel.workloads.attention import Attention
 
 MOST_RANKS = 1 << 16
@@ -72,11 +72,11 @@ class RankCalls:
             if ranks > most:
                 reason = f"{field} = {length}" if most == length else "those of a schedule"
                 raise InputError(f"ranks: {ranks} given; allowed: from 1 to {most}, {reason}")
-            rows = -(-length // ranks)
-            if self.sharding == "contiguous" and (ranks - 1) * rows >= length:
+            chunk = -(-length // ranks)
+            if self.sharding == "contiguous" and (ranks - 1) * chunk >= length:
                 raise InputError(
                     f"ranks: {ranks} given; allowed: a number that leaves none without a token of {field} = {length}, "
-                    f"such as {-(-length // rows)}"
+                    f"such as {-(-length // chunk)}"
                 )
 
     def blocks(self, rank: int) -> tuple[tuple[int, Attention], ...]:
@@ -110,6 +110,17 @@ class RankCalls:
         """Evaluate a formula at every rank."""
         values = evaluate(formula, {**self.point, "rank_index": np.arange(self.ranks)})
         return np.broadcast_to(values, (self.ranks,)).astype(object)
+
+    @property
+    def shards(self) -> Mapping[str, Expr]:
+        """Elements of the rank's own rows of Q, K, V and O, of all heads [elements]."""
+        queries, keys = B * rows(N_q, self.sharding), B * rows(N_k, self.sharding)
+        return {"Q": queries * H * d, "K": keys * H_kv * d, "V": keys * H_kv * d_v, "O": queries * H * d_v}
+
+    @property
+    def shards_of_cache(self) -> Mapping[str, Expr]:
+        """Elements of the rank's own rows of K and V [elements]."""
+        return {name: count for name, count in self.shards.items() if name in CACHED}
 
     def bytes_of(self, counts: Mapping[str, Expr]) -> Any:
         """Sum the bytes of tensors at every rank [B]."""

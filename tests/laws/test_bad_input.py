@@ -231,6 +231,19 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"plan": iomodel.plan("llama-3-8b", GPU, **SERVED), "engine": "trtllm"},
     ),
     "engine_arguments": (iomodel.engine_arguments, {"command": "vllm serve meta-llama/Llama-3.1-8B -tp 2"}),
+    "context_parallel": (
+        iomodel.context_parallel,
+        {
+            "workload": W,
+            "ranks": 2,
+            "hardware": GPU,
+            "method": "ring",
+            "sharding": "striped",
+            "devices_per_node": 2,
+            "network_bandwidth": 1e10,
+            "attention_algorithm": "flash2",
+        },
+    ),
     "disaggregate": (
         iomodel.disaggregate,
         {

@@ -1,0 +1,130 @@
+"""Result of context parallelism: bytes, messages, memory and times of one attention call among ranks, by method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iomodel.common.display import ANSWER, Mark, Result, Table
+from iomodel.common.results import Record
+from iomodel.common.tabular import Tabular
+from iomodel.devices.device import Hardware
+from iomodel.planning.text import seconds
+from iomodel.workloads.attention import Attention
+
+
+@dataclass(frozen=True)
+class Block(Record):
+    """Equal calls of attention of one rank: the call, their number, and the time of one, with its merge [s]."""
+
+    call: Attention
+    times: int
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class RankWork(Record):
+    """Work of the busiest rank under one method.
+
+    Attributes
+    ----------
+    method, sharding : str
+        "ring", "all_gather" or "ulysses"; rows of each rank: "contiguous", "zigzag" or "striped".
+    rank : int
+        The rank whose calls see most pairs, counted from 0 [-].
+    sent, received : mapping of tensor name to int
+        Elements that leave and reach this rank [elements].
+    sent_bytes, received_bytes : int
+        The most bytes that leave, and that reach, any one rank [B].
+    messages : int
+        Messages that leave each rank [-].
+    shard_bytes, buffer_bytes : int
+        Q, K, V and O of the rank with most rows; what any one rank reserves for rows of others [B].
+    blocks : tuple of Block
+        Calls of attention of the rank, in the order in which they run.
+    attention_seconds, message_seconds, seconds : float or None
+        Time of the blocks, of the messages, and of both as far as they overlap; None without a device [s].
+    """
+
+    method: str
+    sharding: str
+    rank: int
+    sent: Mapping[str, int]
+    received: Mapping[str, int]
+    sent_bytes: int
+    received_bytes: int
+    messages: int
+    shard_bytes: int
+    buffer_bytes: int
+    blocks: tuple[Block, ...]
+    attention_seconds: float | None
+    message_seconds: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class ContextParallel(Result, Tabular):
+    """One attention call among ranks that divide its sequence.
+
+    Attributes
+    ----------
+    workload : Attention
+        The call on all ranks.
+    ranks : int
+        Number of ranks [-].
+    hardware : Hardware or None
+        The device of each rank.
+    methods : tuple of RankWork
+        Work of the busiest rank, by method.
+    refused : mapping of method to str
+        Methods that do not take the call, and why.
+    fewest_bytes, fastest : str or None
+        The method whose busiest sender sends least; the method of least time, None without a device.
+    """
+
+    derived = ("fewest_bytes", "fastest")
+
+    workload: Attention
+    ranks: int
+    hardware: Hardware | None
+    methods: tuple[RankWork, ...]
+    refused: Mapping[str, str]
+
+    @property
+    def fewest_bytes(self) -> str:
+        """Method whose busiest sender sends the fewest bytes; of several, the first."""
+        return min(self.methods, key=lambda work: work.sent_bytes).method
+
+    @property
+    def fastest(self) -> str | None:
+        """Method of least time; None without a device."""
+        timed = [(work.seconds, place) for place, work in enumerate(self.methods) if work.seconds is not None]
+        return self.methods[min(timed)[1]].method if timed else None
+
+    def __getitem__(self, method: str) -> RankWork:
+        return next(work for work in self.methods if work.method == method)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a mapping per method: bytes, messages and times."""
+        names = ("method", "sharding", "sent_bytes", "received_bytes", "messages", "shard_bytes", "buffer_bytes")
+        times = ("attention_seconds", "message_seconds", "seconds")
+        return [{name: getattr(work, name) for name in (*names, *times)} for work in self.methods]
+
+    def tables(self) -> list[Table | str]:
+        """Return the table of the terminal."""
+        device = "" if self.hardware is None else f" x {self.hardware.name}"
+        title = f"Attention of {self.workload.q_len:,} tokens among {self.ranks:,}{device}, the busiest rank of each"
+        columns = ["method", "sharding", ">sent [B]", ">messages", ">buffers [B]"]
+        timed = self.hardware is not None
+        if timed:
+            columns += [">attention", ">sending", ">time"]
+        rows = [self._row(work, timed) for work in self.methods]
+        return [Table(title, columns, rows, [f"{name}: {why}" for name, why in self.refused.items()])]
+
+    def _row(self, work: RankWork, timed: bool) -> tuple[str, ...]:
+        best = self.fastest if timed else self.fewest_bytes
+        name = Mark(work.method, ANSWER) if work.method == best else work.method
+        sizes = (f"{size:,}" for size in (work.sent_bytes, work.messages, work.buffer_bytes))
+        times = (work.attention_seconds, work.message_seconds, work.seconds) if timed else ()
+        return (name, work.sharding, *sizes, *(seconds(value or 0.0) for value in times))
