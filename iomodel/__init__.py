@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from iomodel.counting.expressions import Expressions as Expressions
     from iomodel.counting.expressions import expressions as expressions
     from iomodel.counting.linear import linear_cost as linear_cost
+    from iomodel.counting.messages import Messages as Messages
+    from iomodel.counting.messages import messages as messages
     from iomodel.counting.optimum import Optimum as Optimum
     from iomodel.counting.optimum import optimum as optimum
     from iomodel.devices.calibration.calibrate import calibrate as calibrate
@@ -128,6 +130,10 @@ _PUBLIC = {
     "counting.expressions": (
         "Expressions",
         "expressions",
+    ),
+    "counting.messages": (
+        "Messages",
+        "messages",
     ),
     "counting.optimum": (
         "Optimum",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from sympy import Expr, Integer, Max, Min, ceiling
 
+from iomodel.errors import UnknownNameError
 from iomodel.nests.language import Piece
 from iomodel.nests.ranks import Attend, Schedule, Send, Turn, chunk, rows, second_chunk
 from iomodel.nests.symbols import H, H_kv, N_k, N_q, R, i
@@ -92,3 +93,10 @@ ULYSSES = Schedule(
 )
 
 SCHEDULES = {schedule.name: schedule for schedule in (RING, ALL_GATHER, ULYSSES)}
+
+
+def schedule_of(method: object) -> Schedule:
+    """Look up a schedule by its name, or raise UnknownNameError."""
+    if not isinstance(method, str) or method not in SCHEDULES:
+        raise UnknownNameError("method", method, SCHEDULES)
+    return SCHEDULES[method]

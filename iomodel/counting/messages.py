@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sympy import Expr, Min, Mul, ceiling
+from sympy import Expr, Integer, Min, Mul, ceiling
 
+from iomodel.algorithms import AlgorithmLike
+from iomodel.algorithms._ranks import schedule_of
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.nests.ranks import Schedule, Send, Sharding, Turn, chunk, next_rank, rows
-from iomodel.nests.symbols import B, H, H_kv, R, i
+from iomodel.common.results import PlainData, check_keys, decoded_values
+from iomodel.counting.expressions import expressions
+from iomodel.counting.quantities import TOTALS
+from iomodel.errors import UnknownNameError
+from iomodel.nests.ranks import SHARDINGS, Schedule, Send, Sharding, Turn, chunk, next_rank, rows
+from iomodel.nests.symbols import NAME_OF, B, H, H_kv, R, i
 from iomodel.nests.tensors import key, query
 
 
 @dataclass(frozen=True)
-class Messages:
-    """Messages of rank i of R ranks, in formulas over the alphabet; all of them are exact where each rank has a row.
+class Messages(PlainData):
+    """Messages of rank i of R ranks that divide a sequence, as sympy expressions, and the attention between them.
+
+    They are exact, with a ragged last shard too, where each rank has a row.
 
     Attributes
     ----------
+    method, mask, sharding : str
+        As asked; the sharding that is the default of the mask.
     sent, received : mapping of tensor name to expression
         Elements that leave and reach the rank [elements].
     messages : mapping of tensor name to expression
@@ -27,21 +38,106 @@ class Messages:
         Elements reserved for rows of other ranks; on a ring for the rows at hand and those on their way [elements].
     """
 
+    method: str
+    mask: str
+    sharding: Sharding
     sent: Mapping[str, Expr]
     received: Mapping[str, Expr]
     messages: Mapping[str, Expr]
     buffers: Mapping[str, Expr]
 
+    def attention(self, algorithm: AlgorithmLike = "flash2", **options: Any) -> Mapping[str, Expr]:
+        """Sum each quantity of an algorithm over the calls of rank i.
 
-def messages(schedule: Schedule, sharding: Sharding) -> Messages:
-    """Fold the messages of a schedule.
+        Parameters
+        ----------
+        algorithm : str or Algorithm
+            One of :func:`iomodel.list_algorithms`.
+        **options
+            As for :func:`iomodel.expressions`.
 
-    >>> from iomodel.algorithms._ranks import RING
-    >>> messages(RING, "striped").received["K"]
+        Raises
+        ------
+        UnknownNameError, InputError
+            As for :func:`iomodel.expressions`.
+
+        Examples
+        --------
+        >>> messages("ulysses", "full").attention()["flops"]
+        2*B*N_k*N_q*d*ceiling(H/R) + 2*B*N_k*N_q*d_v*ceiling(H/R)
+        """
+        total: dict[str, Expr] = {}
+        schedule = schedule_of(self.method)
+        for piece in schedule.pieces_of(self.mask, self.sharding)[1]:
+            mask: Any = self.mask if schedule.any_mask else piece.mask
+            sizes = {NAME_OF[symbol]: size for symbol, size in piece.sizes.items()}
+            counts = expressions(algorithm, mask, **options).subs(sizes)
+            for name in (*TOTALS, *SUMMED):
+                total[name] = total.get(name, Integer(0)) + piece.times * getattr(counts, name)
+        return FrozenDict(total)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the formulas as text, ready for JSON."""
+        texts = {side: {name: str(count) for name, count in getattr(self, side).items()} for side in SIDES}
+        return {"method": self.method, "mask": self.mask, "sharding": self.sharding, **texts}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Messages:
+        """Fold the messages of plain data again; its texts are not read.
+
+        Raises
+        ------
+        InputError
+            A key is missing or unknown, or its value is of another type.
+        """
+        known = decoded_values({"method": str, "mask": str, "sharding": str}, (), data, cls.__name__)
+        made = messages(known["method"], known["mask"], known["sharding"])
+        check_keys(data, made.to_dict())
+        return made
+
+    def __str__(self) -> str:
+        return "\n".join(f"{side} {name} = {count}" for side in SIDES for name, count in getattr(self, side).items())
+
+
+SUMMED = ("hbm_bytes", "flops", "useful_flops", "exps")
+"""Quantities that add up over calls, beside the totals of HBM accesses."""
+SIDES = ("sent", "received", "messages", "buffers")
+
+
+def messages(method: str, mask: str = "full", sharding: Sharding | None = None) -> Messages:
+    """Return what one of the ranks that divide a sequence sends and receives, as sympy expressions.
+
+    Parameters
+    ----------
+    method : {"ring", "all_gather", "ulysses"}
+        Ring attention, an all-gather of K and V, or DeepSpeed-Ulysses.
+    mask : {"full", "causal"}
+        Mask of the call.
+    sharding : {"contiguous", "zigzag", "striped"}, optional
+        Rows of each rank, by default as for :func:`iomodel.context_parallel`.
+
+    Raises
+    ------
+    UnknownNameError, InputError
+        A name is unknown, or the method does not divide the mask so.
+
+    Examples
+    --------
+    >>> messages("ring", "causal", "striped").received["K"]
     B*H_kv*d*(N_k - ceiling((N_k - i)/R))
     """
-    folded = {send.tensor.name: _of_rank(send, passed, sharding) for send, passed in _sends(schedule)}
-    return Messages(*(FrozenDict({name: parts[place] for name, parts in folded.items()}) for place in range(4)))
+    for field, name, known in (("mask", mask, ("full", "causal")), ("sharding", sharding, SHARDINGS)):
+        if (name is not None or field == "mask") and (not isinstance(name, str) or name not in known):
+            raise UnknownNameError(field, name, known)
+    schedule = schedule_of(method)
+    return folded(schedule, mask, schedule.pieces_of(mask, sharding)[0])
+
+
+def folded(schedule: Schedule, mask: str, sharding: Sharding) -> Messages:
+    """Fold the messages of a schedule."""
+    counts = {send.tensor.name: _of_rank(send, passed, sharding) for send, passed in _sends(schedule)}
+    sides = (FrozenDict({name: parts[place] for name, parts in counts.items()}) for place in range(len(SIDES)))
+    return Messages(schedule.name, mask, sharding, *sides)
 
 
 def _sends(schedule: Schedule) -> Iterator[tuple[Send, bool]]:

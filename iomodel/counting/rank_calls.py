@@ -9,7 +9,7 @@ import numpy as np
 from sympy import Add, Expr, Integer
 
 from iomodel.counting.evaluation.evaluate import evaluate
-from iomodel.counting.messages import Messages, messages
+from iomodel.counting.messages import folded
 from iomodel.errors import InputError
 from iomodel.nests.language import Piece
 from iomodel.nests.ranks import Schedule, Sharding, rows
@@ -47,9 +47,10 @@ class RankCalls:
 
     def __init__(self, schedule: Schedule, call: Attention, ranks: int, sharding: Sharding | None = None) -> None:
         self.schedule, self.call, self.ranks = schedule, call, ranks
-        self.sharding, self.pieces = _pieces(schedule, call, sharding)
+        mask = call.mask if isinstance(call.mask, str) else type(call.mask).__name__
+        self.sharding, self.pieces = schedule.pieces_of(mask, sharding)
         self._check()
-        self.messages: Messages = messages(schedule, self.sharding)
+        self.messages = folded(schedule, mask, self.sharding)
         self.point: Mapping[str, Any] = {**call.numbers, "ranks": ranks}
 
     def _check(self) -> None:
@@ -65,7 +66,7 @@ class RankCalls:
                 f"q_len: {call.q_len} given with kv_len = {call.kv_len}; allowed: as many as keys, for a causal mask "
                 f"with {name}"
             )
-        if self.schedule.pieces.keys() == {"any"}:
+        if self.schedule.any_mask:
             call.shard(ranks)
         for field, length in (("q_len", call.q_len), ("kv_len", call.kv_len)):
             most = min(length, MOST_RANKS)
@@ -91,13 +92,13 @@ class RankCalls:
     def _call(self, piece: Piece, rank: int) -> Attention:
         point = {**self.point, "rank_index": rank}
         sizes = {NAME_OF[symbol]: evaluate(size, point) for symbol, size in piece.sizes.items()}
-        mask = {} if self.schedule.pieces.keys() == {"any"} else {"mask": piece.mask}
+        mask = {} if self.schedule.any_mask else {"mask": piece.mask}
         return self.call.model_copy(update={**sizes, **mask})
 
     @property
     def busiest(self) -> int:
         """The rank whose calls see most pairs; of several, the last."""
-        if self.schedule.pieces.keys() == {"any"}:
+        if self.schedule.any_mask:
             return self.ranks - 1
         pairs = np.zeros(self.ranks, dtype=object)
         for piece in self.pieces:
@@ -137,17 +138,3 @@ class RankCalls:
 
     def _size(self, name: str) -> Integer:
         return Integer(self.call.kv_element_size if name in CACHED else self.call.element_size)
-
-
-def _pieces(schedule: Schedule, call: Attention, sharding: Sharding | None) -> tuple[Sharding, tuple[Piece, ...]]:
-    """Choose the pieces of a mask and a sharding."""
-    mask = call.mask if isinstance(call.mask, str) else type(call.mask).__name__
-    known = schedule.pieces.get(mask, schedule.pieces.get("any"))
-    if known is None:
-        allowed = " or ".join(map(repr, schedule.pieces))
-        raise InputError(f"mask: {mask!r} given; allowed: {allowed}, with {schedule.name}")
-    chosen = next(iter(known)) if sharding is None else sharding
-    if chosen not in known:
-        allowed = ", ".join(map(repr, known))
-        raise InputError(f"sharding: {chosen!r} given; allowed: {allowed}, for mask {mask!r} with {schedule.name}")
-    return chosen, tuple(known[chosen])

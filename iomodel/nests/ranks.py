@@ -26,6 +26,7 @@ from typing import Literal, get_args
 
 from sympy import Expr, Integer, Max, Min, ceiling, floor
 
+from iomodel.errors import InputError
 from iomodel.nests.language import Brief, Piece, Tensor
 from iomodel.nests.symbols import R, i
 
@@ -66,6 +67,23 @@ class Schedule:
     cite: str
     body: tuple[Send | Attend | Turn, ...]
     pieces: Mapping[str, Mapping[Sharding, Sequence[Piece]]]
+
+    def pieces_of(self, mask: str, sharding: Sharding | None) -> tuple[Sharding, tuple[Piece, ...]]:
+        """Return the sharding, by default that of the mask, and its pieces; raise InputError if there are none."""
+        known = self.pieces.get(mask, self.pieces.get("any"))
+        if known is None:
+            allowed = " or ".join(map(repr, self.pieces))
+            raise InputError(f"mask: {mask!r} given; allowed: {allowed}, with {self.name}")
+        chosen = next(iter(known)) if sharding is None else sharding
+        if chosen not in known:
+            allowed = ", ".join(map(repr, known))
+            raise InputError(f"sharding: {chosen!r} given; allowed: {allowed}, for mask {mask!r} with {self.name}")
+        return chosen, tuple(known[chosen])
+
+    @property
+    def any_mask(self) -> bool:
+        """True if the pieces have the mask of the call, whatever it is."""
+        return self.pieces.keys() == {"any"}
 
     @property
     def overlaps(self) -> bool:

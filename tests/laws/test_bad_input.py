@@ -231,6 +231,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"plan": iomodel.plan("llama-3-8b", GPU, **SERVED), "engine": "trtllm"},
     ),
     "engine_arguments": (iomodel.engine_arguments, {"command": "vllm serve meta-llama/Llama-3.1-8B -tp 2"}),
+    "messages": (iomodel.messages, {"method": "ring", "mask": "causal", "sharding": "striped"}),
+    "attention of messages": (iomodel.messages("ring").attention, {"algorithm": "flash2", "lse": True}),
     "context_parallel": (
         iomodel.context_parallel,
         {

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sympy import Expr
 
 import iomodel
 from iomodel.algorithms._ranks import ALL_GATHER, RING, ULYSSES
@@ -51,12 +55,22 @@ def check_messages(calls: RankCalls, network: simulated.Network) -> None:
             assert {name: count for name, count in calls.tensors(formulas, rank).items() if count} == dict(+counter)
 
 
+@cache
+def attention_of_rank(method: str, mask: str, sharding: str) -> Mapping[str, Expr]:
+    return iomodel.messages(method, mask, sharding).attention("flash2")  # type: ignore[arg-type]
+
+
 def check_kernels(calls: RankCalls, everyone: list[simulated.Rank], tiles: dict[str, int]) -> None:
     """Compare what the kernels of every rank moved and computed with the costs of its calls."""
     for number, rank in enumerate(everyone):
         reads, writes, flops = rank.total("attention")
         costs = [(times, iomodel.cost("flash2", call, tiles)) for times, call in calls.blocks(number)]
         assert flops == sum(times * cost.flops for times, cost in costs)
+        formulas = attention_of_rank(calls.schedule.name, str(calls.call.mask), calls.sharding)
+        point = {**calls.point, **tiles, "rank_index": number}
+        assert iomodel.evaluate(formulas["flops"], point) == flops
+        assert iomodel.evaluate(formulas["hbm_reads"], point) == reads.total()
+        assert iomodel.evaluate(formulas["hbm_writes"], point) == writes.total()
         for counter, field in ((reads, "reads"), (writes, "writes")):
             total = simulated.Counter()
             for times, cost in costs:

@@ -77,6 +77,7 @@ MADE: dict[str, Callable[[], Any]] = {
         "llama-3-8b", GPU, load=20, prompt=2048, output=256, ttft=0.5, tpot=0.05, max_count=2
     ),
     "EngineFlags": lambda: iomodel.engine_flags(MADE["Plan"](), "vllm"),
+    "Messages": lambda: iomodel.messages("ring", "causal"),
     "ContextParallel": lambda: iomodel.context_parallel(W, 2, GPU),
     "Disaggregation": lambda: iomodel.disaggregate("llama-3-8b", GPU, GPU, prompt=64, output=8, link=5e10),
     "Pareto": lambda: iomodel.pareto("llama-3-8b", GPU, prompt=64, output=8, batches=[1, 4], max_count=1, tpot=1.0),
