@@ -110,6 +110,11 @@ class AttentionLayer(Group):
             raise InputError(
                 "compression: given with tied_kv = False; allowed: only where a cached row is both K and V"
             )
+        row = self.kv_elements_per_token
+        if self.own_kv and self.indexer is not None and self.indexer.keys and self.indexer.head_dim > row:
+            raise InputError(
+                f"indexer: keys of {self.indexer.head_dim} elements given; allowed: up to {row}, a row of the cache"
+            )
         if self.tied_kv and (self.kv_lora_rank is not None or self.value_dim != self.head_dim):
             raise InputError(
                 f"tied_kv: True given with value_dim = {self.value_dim}; allowed: with value_dim = head_dim = "

@@ -10,6 +10,8 @@ import pytest
 
 import iomodel
 from iomodel.counting.linear import linear_cost
+from iomodel.models.attention import AttentionLayer
+from iomodel.models.indexer import Indexer
 from iomodel.models.layers import MLP
 from iomodel.planning.step.experts import approximate_experts_hit
 from iomodel.plots import feasible_tiles
@@ -44,6 +46,18 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "pair of one": (
         lambda: iomodel.crossovers(PAIR, W, tiles=TILES, limit=9).pair("flash2", "flash2"),
         "incumbent: 'flash2' is unknown; did you mean 'flash1'? allowed: flash1",
+    ),
+    "an indexer wider than the cache": (
+        lambda: AttentionLayer(heads=4, kv_heads=1, head_dim=32, indexer=Indexer(heads=2, head_dim=128, topk=64)),
+        "indexer: keys of 128 elements given; allowed: up to 64, a row of the cache",
+    ),
+    "an indexer that keeps more than the cache": (
+        lambda: iomodel.cost("dsa", W, TILES, top_k=512, index_dim=32),
+        "top_k: 512 given; allowed: up to kv_len = 256, all keys",
+    ),
+    "a chunk that does not divide": (
+        lambda: iomodel.cost("nsa", CAUSAL.model_copy(update={"q_len": 100, "kv_len": 100}), TILES),
+        "q_len: 100 given; allowed: a multiple of select_block = 64",
     ),
     "optimum": (lambda: iomodel.optimum("loki"), "algorithm: loki given; allowed: eager, flash1, flash2"),
     "splits of a sweep": (

@@ -1,6 +1,7 @@
 """Layers with states, indexers, compressed caches and types of their own: laws of their sizes, and bad input."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,11 +42,20 @@ indexers = st.builds(
     pool=size,
     weighted=switch,
 )
+
+
+def attention_layer(indexer: Indexer | None, head_dim: int, **fields: Any) -> AttentionLayer:
+    """Build a layer whose indexer is no wider than a row of the cache."""
+    if indexer is not None:
+        indexer = indexer.model_copy(update={"head_dim": min(indexer.head_dim, head_dim)})
+    return AttentionLayer(head_dim=head_dim, indexer=indexer, **fields)
+
+
 attentions = st.one_of(
-    st.builds(AttentionLayer, heads=size, head_dim=size, own_kv=switch, v_proj=switch, indexer=st.none() | indexers),
+    st.builds(attention_layer, heads=size, head_dim=size, own_kv=switch, v_proj=switch, indexer=st.none() | indexers),
     st.builds(AttentionLayer, heads=size, head_dim=size, out_gate=st.sampled_from(["element", "head"])),
     st.builds(
-        AttentionLayer,
+        attention_layer,
         heads=size,
         kv_heads=st.just(1),
         head_dim=size,
