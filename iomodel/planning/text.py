@@ -17,6 +17,8 @@ def layout_text(layout: Layout) -> str:
     """
     degrees = layout.to_dict()
     parts = [f"{SHORT[name]} {degrees[name]}" for name in SHORT if degrees.get(name, 1) > 1]
+    if layout.redundant_experts:
+        parts.append(f"{layout.redundant_experts} copies of experts")
     if layout.nodes(layout.devices) > 1:
         parts.append(f"nodes of {layout.devices_per_node}")
     return ", ".join(parts) or "one device"

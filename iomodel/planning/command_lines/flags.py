@@ -141,6 +141,8 @@ def _layout(plan: Plan, names: OptionNames) -> Iterator[Flag]:
         yield options["data"], str(layout.data_parallel)
         if "data attention" in options:
             yield options["data attention"], None
+    if layout.redundant_experts:
+        raise InputError(f"layout.redundant_experts: {layout.redundant_experts} given; allowed with {names.name}: 0")
     if layout.expert_parallel > 1:
         if names.name != "vllm":
             yield options["experts"], str(layout.expert_parallel)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush, heapreplace
 from math import log, sqrt
 from statistics import NormalDist
 
@@ -74,41 +75,89 @@ LARGEST = 0.8
 """Share of all tokens that the busiest expert may have [-]."""
 
 
-def approximate_skew(experts: int, tokens: int, ranks: int) -> float:
+def approximate_skew(experts: int, tokens: int, ranks: int, redundant: int = 0) -> float:
     """Compute the load of the busiest rank over the mean load [-], for experts that ranks divide by chance.
 
     Loads between 1 and M that are even in their logarithm have a squared coefficient of variation of ln(M) / 2 - 1. The
     sum over the experts of a rank is nearly normal, and the largest of R sums is expected at the quantile
-    (R - 3/8) / (R + 1/4) (G. Blom, *Statistical Estimates and Transformed Beta-Variables*, 1958).
+    (R - 3/8) / (R + 1/4) (G. Blom, *Statistical Estimates and Transformed Beta-Variables*, 1958). A share f of the
+    experts, those with most tokens, may have a copy that takes half of them: the mean square of the loads then has a
+    factor (1 + M^-2f) / 2, and there are 1 + f times as many loads.
 
     Parameters
     ----------
     experts, tokens, ranks : int
         Number of experts, of tokens of all ranks, and of ranks that divide the experts [-].
+    redundant : int
+        Number of experts with a copy [-].
 
     Raises
     ------
     InputError
-        A number is not a positive integer.
+        A number is not a positive integer, or there are more copies than experts.
 
     Examples
     --------
     >>> approximate_skew(256, 4096, 1), round(approximate_skew(256, 4096, 8), 2)
     (1.0, 1.44)
+    >>> round(approximate_skew(256, 4096, 32, 32), 2), round(approximate_skew(256, 4096, 32), 2)
+    (1.87, 2.28)
     """
     total, among = as_integer("experts", experts), as_integer("ranks", ranks)
     most = LARGEST * as_integer("tokens", tokens)
     if among == 1 or most <= 1:
         return 1.0
-    variation = sqrt(max(0.0, log(most) / 2 - 1))
+    copies = as_integer("redundant", redundant, least=0)
+    if copies > total:
+        raise InputError(f"redundant: {copies} given; allowed: up to experts = {total}")
+    copied = copies / total
+    square = (1 + copied) * (1 + most ** (-2 * copied)) / 2 * log(most) / 2
+    variation = sqrt(max(0.0, square - 1))
     largest = NormalDist().inv_cdf((among - 3 / 8) / (among + 1 / 4))
-    return min(float(among), 1 + largest * variation / sqrt(max(1.0, total / among)))
+    return min(float(among), 1 + largest * variation / sqrt(max(1.0, (total + copies) / among)))
 
 
-def busiest(counts: Sequence[int], ranks: int) -> TokensPerExpert:
-    """Find the experts of the rank with the most tokens, for ranks with equal numbers of consecutive experts."""
-    per_rank = len(counts) // ranks
-    return tokens_per_expert(max((counts[i : i + per_rank] for i in range(0, per_rank * ranks, per_rank)), key=sum))
+def busiest(counts: Sequence[int], ranks: int, redundant: int = 0) -> TokensPerExpert:
+    """Find the experts of the rank with the most tokens, for ranks with equal numbers of experts.
+
+    Ranks have consecutive experts. With redundant copies, each copy goes to the expert with the most tokens per copy,
+    and from the largest down each takes the rank with the fewest tokens that has room, as DeepSeek's balancer does
+    (github.com/deepseek-ai/EPLB).
+
+    >>> busiest([90, 10, 10, 10], 2), busiest([90, 10, 10, 10], 3, 2)
+    (((90, 1), (10, 1)), ((30, 1), (10, 1)))
+    """
+    if not redundant:
+        per_rank = len(counts) // ranks
+        shards = [list(counts[i : i + per_rank]) for i in range(0, per_rank * ranks, per_rank)]
+    else:
+        shards = _balanced(_copied(counts, redundant), ranks)
+    return tokens_per_expert(max(shards, key=sum))
+
+
+def _copied(counts: Sequence[int], redundant: int) -> list[int]:
+    """Divide the tokens of the experts with the most per copy among further copies; return those of every copy."""
+    heap: list[tuple[float, int, int]] = [(-count, 1, count) for count in counts]
+    heapify(heap)
+    for _ in range(redundant):
+        _, copies, count = heap[0]
+        heapreplace(heap, (-count / (copies + 1), copies + 1, count))
+    return [count // copies + (i < count % copies) for _, copies, count in heap for i in range(copies)]
+
+
+def _balanced(loads: Sequence[int], ranks: int) -> list[list[int]]:
+    """Divide loads evenly in number among ranks, the largest first, each to the rank with the least so far."""
+    room = len(loads) // ranks
+    open_ranks: list[tuple[int, int, list[int]]] = [(0, rank, []) for rank in range(ranks)]
+    full: list[list[int]] = []
+    for load in sorted(loads, reverse=True):
+        total, rank, shard = heappop(open_ranks)
+        shard.append(load)
+        if len(shard) < room:
+            heappush(open_ranks, (total + load, rank, shard))
+        else:
+            full.append(shard)
+    return full
 
 
 def tokens_per_expert(counts: Iterable[int]) -> TokensPerExpert:

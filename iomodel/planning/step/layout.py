@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from iomodel.common.validation import Count, Model
+from iomodel.common.validation import Count, Distance, Model
 from iomodel.errors import InputError, shown
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.layers import MLP, DecoderLayer
@@ -35,6 +35,9 @@ class Layout(Model):
     expert_parallel : int
         Ranks that divide the experts [-]: a multiple of tensor_parallel, whose groups then process separate sequences
         (data-parallel attention), or a divisor of it, so that several ranks divide each expert.
+    redundant_experts : int
+        Further copies of experts, at most as many as experts [-]: experts and copies divide evenly among the ranks, and
+        tokens among the copies of an expert (DeepSeek-V3, arXiv:2412.19437, section 3.4).
     devices_per_node : int, optional
         Devices of a node, which exchange by their own links [-]; nodes exchange by a network. By default the links
         join all devices.
@@ -45,8 +48,8 @@ class Layout(Model):
     Raises
     ------
     InputError
-        A number is not positive, neither of expert_parallel and tensor_parallel divides the other, the ranks of a
-        stage do not divide among nodes, or a network is given without nodes.
+        A number is not positive, neither of expert_parallel and tensor_parallel divides the other, copies of experts
+        are given without ranks, the ranks of a stage do not divide among nodes, or a network is given without nodes.
 
     Examples
     --------
@@ -56,11 +59,14 @@ class Layout(Model):
     8
     >>> Layout(expert_parallel=32, devices_per_node=8).nodes(32)
     4
+    >>> Layout(expert_parallel=144, redundant_experts=32).experts_of_rank(256)  # DeepSeek-V3's decoding
+    2
     """
 
     tensor_parallel: Count = 1
     pipeline_parallel: Count = 1
     expert_parallel: Count = 1
+    redundant_experts: Distance = 0
     devices_per_node: Count | None = None
     network_bandwidth: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
 
@@ -68,6 +74,11 @@ class Layout(Model):
     def _nested(self) -> Self:
         experts, tensor = self.expert_parallel, self.tensor_parallel
         node = self.devices_per_node
+        if self.redundant_experts and experts == 1:
+            raise InputError(
+                f"redundant_experts: {self.redundant_experts} given with expert_parallel = 1; allowed: 0, or "
+                "ranks that divide the experts"
+            )
         if node is None and self.network_bandwidth is not None:
             raise InputError(
                 f"network_bandwidth: {self.network_bandwidth:g} given without devices_per_node; allowed: with it, such "
@@ -124,6 +135,10 @@ class Layout(Model):
         """Number of ranks that divide each expert [-]."""
         return self.ranks // self.expert_parallel
 
+    def experts_of_rank(self, experts: int) -> int:
+        """Compute the number of experts of a layer that a rank holds, copies included [-]."""
+        return (experts + self.redundant_experts) // self.expert_parallel
+
     def check(self, model: ModelSpec) -> None:
         """Raise InputError unless the layout divides the model."""
         from iomodel.models.spec import ModelSpec
@@ -139,6 +154,8 @@ class Layout(Model):
                 _check_recurrent(layer.recurrent, self.tensor_parallel)
             if layer.mlp is not None:
                 _check_mlp(layer.mlp, self)
+        if self.redundant_experts and not any(layer.mlp is not None and layer.mlp.experts for layer in model.counted):
+            raise InputError(f"redundant_experts: {self.redundant_experts} given; allowed: 0, for {model.title}")
         if self.pipeline_parallel > len(model.layers):
             raise InputError(
                 f"pipeline_parallel: {self.pipeline_parallel} given; allowed: up to {len(model.layers)}, the layers"
@@ -170,8 +187,26 @@ def _check_mlp(mlp: MLP, layout: Layout) -> None:
             return  # a dense layer of a model with experts: attention and MLP are data parallel
         _divides("intermediate_size", mlp.intermediate_size, "tensor_parallel", layout.tensor_parallel)
         return
-    _divides("experts", mlp.experts, "expert_parallel", layout.expert_parallel)
+    _check_experts(mlp.experts, layout)
     _divides("expert_intermediate_size", mlp.expert_intermediate_size, "tensor_parallel", layout.expert_width)
+
+
+def _check_experts(experts: int, layout: Layout) -> None:
+    """Raise InputError unless the experts and their copies divide among the ranks."""
+    ranks, copies = layout.expert_parallel, layout.redundant_experts
+    if copies > experts:
+        raise InputError(f"redundant_experts: {copies} given; allowed: up to experts = {experts}")
+    if not (experts + copies) % ranks:
+        return
+    needed = -experts % ranks
+    if copies and needed <= experts:
+        raise InputError(
+            f"redundant_experts: {copies} given; allowed: a number that fills expert_parallel = {ranks} ranks with "
+            f"experts = {experts}, such as {needed}"
+        )
+    near = next(n for n in range(min(ranks, experts), 0, -1) if experts % n == 0)
+    text = f"expert_parallel: {ranks} given; allowed: a divisor of experts = {experts}, such as {near}"
+    raise InputError(f"{text}, or redundant_experts = {needed}" if needed <= experts else text)
 
 
 def _divides(field: str, size: int, name: str, ranks: int) -> None:
@@ -236,7 +271,7 @@ def mlp_linears(mlp: MLP, hidden: int, layout: Layout) -> tuple[LinearLayer, ...
         return tuple(shared(name, a, b, MLPS[name], tensor) for name, a, b in mlp.projections(hidden))
     linears = [LinearLayer("router", hidden, mlp.routes, 1, "replicated")]
     linears += [LinearLayer(name, a, b, 1, "replicated") for name, a, b in mlp.latent_projections(hidden)]
-    local_experts = mlp.experts // layout.expert_parallel
+    local_experts = layout.experts_of_rank(mlp.experts)
     for name, width_in, width_out in mlp.projections(hidden):
         shard = shared(name, width_in, width_out, MLPS[name], layout.expert_width, local_experts)
         linears.append(shard._replace(name=f"expert {name}", sharing="experts"))

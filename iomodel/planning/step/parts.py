@@ -65,12 +65,13 @@ def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
     expert_groups: TokensPerExpert
     skew = 1.0
     if at.routing is None:
-        skew = approximate_skew(mlp.experts, tokens, layout.expert_parallel)
+        copies = layout.redundant_experts
+        skew = approximate_skew(mlp.experts, tokens, layout.expert_parallel, copies)
         expert_groups = approximate_tokens_per_expert(
-            mlp.experts, mlp.experts_per_token, round(skew * tokens), layout.expert_parallel
+            mlp.experts + copies, mlp.experts_per_token, round(skew * tokens), layout.expert_parallel
         )
     else:
-        expert_groups = busiest(at.routing, layout.expert_parallel)
+        expert_groups = busiest(at.routing, layout.expert_parallel, layout.redundant_experts)
     exchanged = at.tokens * mlp.experts_per_token * row * ELEMENT_SIZE[at.dtype] // layout.tensor_parallel
     exchange = None
     if layout.data_parallel > 1:
