@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms._ranks import SCHEDULES
 from iomodel.common.frozen_dict import FrozenDict
@@ -12,15 +9,13 @@ from iomodel.common.validation import as_integer
 from iomodel.counting.rank_calls import RankCalls
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError, shown
-from iomodel.nests.ranks import SHARDINGS, Send, Sharding
+from iomodel.nests.ranks import SHARDINGS, Sharding
 from iomodel.planning.context_result import Block, ContextParallel, RankWork
 from iomodel.planning.step.attention import AttentionClock, attention_clock
+from iomodel.planning.step.context import RankTimes, rank_times, timed_blocks
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.links import all_to_all, send
-from iomodel.studies.estimate import estimate
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention, as_attention
-from iomodel.workloads.elementwise import Elementwise
 
 
 def context_parallel(
@@ -118,17 +113,17 @@ def context_parallel(
 def _work(calls: RankCalls, clock: AttentionClock | None, layout: Layout, parameters: Parameters) -> RankWork:
     """Count one method, and time it if there is a clock."""
     messages, rank = calls.messages, calls.busiest
-    sent = calls.tensors(messages.sent, rank)
-    times: dict[str, Any] = dict.fromkeys(("attention_seconds", "message_seconds", "seconds"))
     blocks = tuple(Block(call, number, None) for number, call in calls.blocks(rank))
+    times: RankTimes | None = None
     if clock is not None:
-        blocks = tuple(_timed(calls, clock, parameters))
-        times = _times(calls, blocks, clock.device, layout)
+        timed = timed_blocks(calls, clock, parameters)
+        times = rank_times(calls, timed, clock.device, layout)
+        blocks = tuple(Block(block.call, block.times, block.span.seconds) for block in timed)
     return RankWork(
         method=calls.schedule.name,
         sharding=calls.sharding,
         rank=rank,
-        sent=FrozenDict(sent),
+        sent=FrozenDict(calls.tensors(messages.sent, rank)),
         received=FrozenDict(calls.tensors(messages.received, rank)),
         sent_bytes=max(calls.bytes_of(messages.sent)),
         received_bytes=max(calls.bytes_of(messages.received)),
@@ -136,65 +131,7 @@ def _work(calls: RankCalls, clock: AttentionClock | None, layout: Layout, parame
         shard_bytes=max(calls.bytes_of(calls.shards)),
         buffer_bytes=max(calls.bytes_of(messages.buffers)),
         blocks=blocks,
-        **times,
+        attention_seconds=None if times is None else times.attention,
+        message_seconds=None if times is None else times.messages,
+        seconds=None if times is None else times.total,
     )
-
-
-def _timed(calls: RankCalls, clock: AttentionClock, parameters: Parameters) -> Iterator[Block]:
-    """Time the blocks of the busiest rank; on a ring each after the first is merged with what its rows have seen."""
-    first = True
-    for times, call in calls.blocks(calls.busiest):
-        seconds = clock.fastest(call)[1].seconds
-        if not calls.schedule.overlaps:
-            yield Block(call, times, seconds)
-            continue
-        rows = Elementwise(rows=call.batch * call.heads * call.q_len, channels=call.value_dim, dtype=call.dtype)
-        merged = seconds + estimate("merge_states", rows, clock.device, parameters=parameters).seconds
-        if first:
-            yield Block(call, 1, seconds)
-        if times > first:
-            yield Block(call, times - first, merged)
-        first = False
-
-
-def _times(calls: RankCalls, blocks: tuple[Block, ...], device: Hardware, layout: Layout) -> dict[str, float]:
-    """Time attention, messages, and both as far as they overlap [s]."""
-    listed = [(block.times, block.seconds or 0.0) for block in blocks]
-    attention = sum(times * seconds for times, seconds in listed)
-    if calls.ranks == 1:
-        return {"attention_seconds": attention, "message_seconds": 0.0, "seconds": attention}
-    if not calls.schedule.overlaps:
-        sent = sum(_exchange(calls, group, device, layout) for group in _groups(calls))
-        return {"attention_seconds": attention, "message_seconds": sent, "seconds": attention + sent}
-    turns = calls.ranks - 1
-    largest = max(calls.bytes_of(calls.shards_of_cache))
-    between = layout if layout.nodes(calls.ranks) > 1 else None  # a neighbour of some rank is in another node
-    message = send(device, int(largest), between).seconds
-    idle = calls.ranks - sum(times for times, _ in listed)
-    last = 0.0 if idle else listed[-1][1]
-    overlapped = sum(times * max(message, seconds) for times, seconds in listed) + idle * message
-    return {
-        "attention_seconds": attention,
-        "message_seconds": turns * message,
-        "seconds": overlapped - max(message, last) + last,  # nothing is sent in the last turn
-    }
-
-
-def _groups(calls: RankCalls) -> Iterator[tuple[str, ...]]:
-    """Group the tensors that are sent together: before attention, and after it."""
-    group: list[str] = []
-    for statement in calls.schedule.body:
-        if isinstance(statement, Send):
-            group.append(statement.tensor.name)
-        else:
-            yield tuple(group)
-            group = []
-    if group:
-        yield tuple(group)
-
-
-def _exchange(calls: RankCalls, group: tuple[str, ...], device: Hardware, layout: Layout) -> float:
-    """Time the messages of some tensors from each rank to all others [s]."""
-    sent = {name: count for name, count in calls.messages.sent.items() if name in group}
-    most = int(max(calls.bytes_of(sent)))
-    return all_to_all(device, calls.ranks, -(-most * calls.ranks // (calls.ranks - 1)), layout).seconds

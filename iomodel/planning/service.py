@@ -144,6 +144,11 @@ def as_service(
     if most is not None and tokens > most:
         raise InputError(f"prompt + output: {tokens:,} tokens given; allowed: at most {most:,}, the model's positions")
     layout.check(spec)
+    if layout.context_parallel > 1:
+        raise InputError(
+            f"layout.context_parallel: {layout.context_parallel} given; allowed: 1, because decoding does not divide "
+            "contexts"
+        )
     if prefix_cache is not None:
         if not isinstance(prefix_cache, PrefixCache):
             raise InputError(f"prefix_cache: {shown(prefix_cache)} given; allowed: an iomodel.PrefixCache")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iomodel.planning.step.layout import Layout
 
-SHORT = {"tensor_parallel": "TP", "pipeline_parallel": "PP", "expert_parallel": "EP"}
+SHORT = {"tensor_parallel": "TP", "pipeline_parallel": "PP", "expert_parallel": "EP", "context_parallel": "CP"}
 
 
 def layout_text(layout: Layout) -> str:

@@ -52,6 +52,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "tensor_parallel": 2,
             "pipeline_parallel": 1,
             "expert_parallel": 2,
+            "context_parallel": 1,
             "redundant_experts": 2,
             "devices_per_node": 2,
             "network_bandwidth": 1e10,

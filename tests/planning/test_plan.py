@@ -298,7 +298,13 @@ def test_an_answer_is_frozen_and_plain():
     plain = json.loads(found.to_json())
     assert plain == found.to_dict()
     assert plain["memory"]["fits"] == found.memory.fits
-    degrees = {"tensor_parallel": 1, "pipeline_parallel": 1, "expert_parallel": 1, "redundant_experts": 0}
+    degrees = {
+        "tensor_parallel": 1,
+        "pipeline_parallel": 1,
+        "expert_parallel": 1,
+        "context_parallel": 1,
+        "redundant_experts": 0,
+    }
     assert plain["layout"] == {**degrees, "devices_per_node": None, "network_bandwidth": None}
     assert (plain["batch"], plain["ttft"], len(plain["sensitivities"])) == (4, found.ttft, 4)
     assert "Effect of more resources" in str(found)

@@ -35,6 +35,9 @@ class Layout(Model):
     expert_parallel : int
         Ranks that divide the experts [-]: a multiple of tensor_parallel, whose groups then process separate sequences
         (data-parallel attention), or a divisor of it, so that several ranks divide each expert.
+    context_parallel : int
+        Ranks that divide the tokens of a prompt [-], each with all layers: for a prefill of a model whose layers are
+        full attention (:func:`iomodel.context_parallel`). Plans and training take 1.
     redundant_experts : int
         Further copies of experts, at most as many as experts [-]: experts and copies divide evenly among the ranks, and
         tokens among the copies of an expert (DeepSeek-V3, arXiv:2412.19437, section 3.4).
@@ -66,6 +69,7 @@ class Layout(Model):
     tensor_parallel: Count = 1
     pipeline_parallel: Count = 1
     expert_parallel: Count = 1
+    context_parallel: Count = 1
     redundant_experts: Distance = 0
     devices_per_node: Count | None = None
     network_bandwidth: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
@@ -78,6 +82,11 @@ class Layout(Model):
             raise InputError(
                 f"redundant_experts: {self.redundant_experts} given with expert_parallel = 1; allowed: 0, or "
                 "ranks that divide the experts"
+            )
+        if self.context_parallel > 1 and experts > tensor:
+            raise InputError(
+                f"context_parallel: {self.context_parallel} given with expert_parallel = {experts}; allowed: 1, or "
+                f"expert_parallel up to tensor_parallel = {tensor}"
             )
         if node is None and self.network_bandwidth is not None:
             raise InputError(
@@ -105,7 +114,7 @@ class Layout(Model):
     @property
     def devices(self) -> int:
         """Number of all devices [-]."""
-        return self.ranks * self.pipeline_parallel
+        return self.ranks * self.context_parallel * self.pipeline_parallel
 
     @property
     def data_parallel(self) -> int:
@@ -127,7 +136,7 @@ class Layout(Model):
         borders = self.pipeline_parallel - 1
         between = 0
         if self.devices_per_node is not None:
-            between = borders // max(1, self.devices_per_node // self.ranks)
+            between = borders // max(1, self.devices_per_node // (self.ranks * self.context_parallel))
         return borders - between, between
 
     @property
@@ -156,6 +165,11 @@ class Layout(Model):
                 _check_mlp(layer.mlp, self)
         if self.redundant_experts and not any(layer.mlp is not None and layer.mlp.experts for layer in model.counted):
             raise InputError(f"redundant_experts: {self.redundant_experts} given; allowed: 0, for {model.title}")
+        if self.context_parallel > 1 and not all(map(_full_attention, model.counted)):
+            raise InputError(
+                f"context_parallel: {self.context_parallel} given; allowed: 1, for {model.title}: some layers are not "
+                "full attention with keys and values"
+            )
         if self.pipeline_parallel > len(model.layers):
             raise InputError(
                 f"pipeline_parallel: {self.pipeline_parallel} given; allowed: up to {len(model.layers)}, the layers"
@@ -189,6 +203,14 @@ def _check_mlp(mlp: MLP, layout: Layout) -> None:
         return
     _check_experts(mlp.experts, layout)
     _divides("expert_intermediate_size", mlp.expert_intermediate_size, "tensor_parallel", layout.expert_width)
+
+
+def _full_attention(layer: DecoderLayer) -> bool:
+    """True if every query of a layer sees all keys before it, cached as keys and values."""
+    attention = layer.attention
+    if attention is None or layer.recurrent is not None or attention.latent or attention.tied_kv:
+        return False
+    return attention.indexer is None and attention.window is None and attention.chunk is None
 
 
 def _check_experts(experts: int, layout: Layout) -> None:

@@ -122,6 +122,12 @@ def step(
     weight_dtype, linear_dtype = asked["weight_dtype"], asked["linear_dtype"]
     types = types_of(spec, device, dtype, weight_dtype, linear_dtype, asked["kv_dtype"])
     check_products(device, linear_dtype)
+    divided = shared.context_parallel
+    if divided > 1 and (queries != keys or shared_prefix or queries < divided):
+        raise InputError(
+            f"context_parallel: {divided} given with q_len = {queries} and kv_len = {keys}; allowed: 1, or a prefill "
+            "of all keys, of as many tokens as ranks or more, without shared_keys"
+        )
     routed = check_routing(spec, routing, sequences * queries)
     at = StepSetting(
         clock=layer_clock(device, parameters),
@@ -129,7 +135,7 @@ def step(
         layout=shared,
         hidden=spec.hidden_size,
         batch=-(-sequences // shared.data_parallel),
-        q_len=queries,
+        q_len=-(-queries // divided),
         kv_len=keys,
         page_size=page_size,
         routing=routed,

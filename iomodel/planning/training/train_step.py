@@ -195,6 +195,8 @@ def _check(spec: ModelSpec, layout: Layout, batch: int, passed: int) -> None:
     layout.check(spec)
     if layout.expert_parallel > 1:
         raise InputError(f"expert_parallel: {layout.expert_parallel} given; allowed: 1, in training")
+    if layout.context_parallel > 1:
+        raise InputError(f"context_parallel: {layout.context_parallel} given; allowed: 1, in training")
     for layer in spec.counted:
         attention, mlp = layer.attention, layer.mlp
         plain = attention is not None and not (attention.kv_lora_rank or attention.indexer or attention.tied_kv)
