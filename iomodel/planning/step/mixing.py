@@ -8,7 +8,6 @@ from typing import Any
 from iomodel.errors import InfeasibleError
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.layers import DecoderLayer
-from iomodel.planning.step.context import context_parts
 from iomodel.planning.step.layout import LinearLayer, attention_linears
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.planning.step.sparse import selected_parts, selecting_parts
@@ -43,6 +42,8 @@ def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSett
     elif attention.latent:
         yield from _latent(attention, at, linears["kv_b"], heads)
     elif at.layout.context_parallel > 1:
+        from iomodel.planning.step.context import context_parts  # imports sympy, which other layouts do without
+
         yield from context_parts(attention, at)
     else:
         types: tuple[Any, Any, Any] = at.attention_dtype, at.kv_dtype, at.page_size
