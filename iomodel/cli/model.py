@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from iomodel.cli.numbers import integer
-from iomodel.cli.options import DTYPES, Json
+from iomodel.cli.options import KV_DTYPES, Json
 from iomodel.cli.output import emit
 from iomodel.common.validation import as_integer
 from iomodel.common.yaml_files import spec_names
@@ -35,7 +35,7 @@ KvDtype = Annotated[
         "--kv-dtype",
         help="Type of the cache (bf16), such as fp8.",
         metavar="NAME",
-        autocompletion=lambda: list(DTYPES),
+        autocompletion=lambda: list(KV_DTYPES),
         show_default=False,
     ),
 ]

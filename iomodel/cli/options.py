@@ -22,7 +22,7 @@ from iomodel.devices.device import list_hardware
 from iomodel.nests.alphabet import LAUNCH, OPTIONS, SHIPPED, TILES, Entry
 from iomodel.nests.feature_names import WORDS
 from iomodel.nests.implementation import TEXTBOOK
-from iomodel.workloads.call import Call, Direction, DType
+from iomodel.workloads.call import Call, Direction, DType, KVType
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 from iomodel.workloads.recurrence import Gate
 from iomodel.workloads.window import Align
@@ -56,6 +56,7 @@ def letters(known: Iterable[Entry]) -> list[Entry]:
 
 
 DTYPES = get_args(DType)
+KV_DTYPES = get_args(KVType)
 SCALES = tuple(name for part in get_args(Call.model_fields["kv_scales"].annotation) for name in get_args(part))
 LENGTHS = "LIST|@FILE"
 """Integers separated by commas, or a file of integers."""
@@ -183,14 +184,14 @@ SWITCHES = [
 VALUED = [
     option("softcap", "Scores s become C tanh(s / C), such as 30.", "Features", "C"),
     option("dropout", "Dropout probability of P, from 0 to below 1, such as 0.1.", "Features", "SHARE"),
-    option("kv_dtype", "Type of K and V in HBM (--dtype), such as fp8.", "Features", "NAME", DTYPES),
+    option("kv_dtype", "Type of K and V in HBM (--dtype), such as fp8.", "Features", "NAME", KV_DTYPES),
     option("kv_scales", "fp32 scales of K and V: one per head, or one per token.", "Features", "NAME", SCALES),
     option("page_size", "Keys per page of K and V, such as 16.", "Features"),
 ]
 NAMED = [
     switch("softcap", "Apply a hyperbolic tangent to every score.", "Features"),
     switch("dropout", "Draw a random number per element of P.", "Features"),
-    switch("kv_dtype", "K and V have a separate dtype, e_kv bytes wide.", "Features"),
+    switch("kv_dtype", "K and V have a separate dtype, b_kv quarters of a bit wide.", "Features"),
     switch("head_scales", "fp32 scales of K and V, one per head.", "Features"),
     switch("token_scales", "fp32 scales of K and V, one per key.", "Features"),
     switch("paged", "K and V are stored in pages of p keys.", "Features"),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from iomodel.cli.numbers import duration, integer, real, size
-from iomodel.cli.options import DEVICE, DTYPES, Json
+from iomodel.cli.options import DEVICE, DTYPES, KV_DTYPES, Json
 from iomodel.cli.output import emit
 from iomodel.cli.signature import option, switch, with_options
 from iomodel.devices.device import list_hardware
@@ -44,7 +44,7 @@ REQUEST = [
 TYPES = [
     option("dtype", f"{', '.join(DTYPES)} (the model's).", "Types", "NAME", DTYPES),
     option("weight_dtype", "Type of the weights (the model's), such as fp8.", "Types", "NAME"),
-    option("kv_dtype", "Type of the KV cache (--dtype), such as fp8.", "Types", "NAME", DTYPES),
+    option("kv_dtype", "Type of the KV cache (--dtype), such as fp8.", "Types", "NAME", KV_DTYPES),
     option("precision", "Weights, products and cache: bf16, fp8, int8, fp4, mxfp4, int4.", "Types", "NAME"),
     option("linear_dtype", "Type of the products of linear layers (that of the weights or --dtype).", "Types", "NAME"),
     option("page_size", "Tokens per page of the cache, such as 16.", "Types"),

@@ -9,7 +9,7 @@ from iomodel.counting.compile import compile_formulas
 from iomodel.counting.compiled_algorithm import Formulas
 from iomodel.counting.coverage import View
 from iomodel.counting.mask_kind import MaskKind
-from iomodel.nests.symbols import B, H, H_kv, M, N_k, N_q, d, d_v, e, e_kv
+from iomodel.nests.symbols import B, H, H_kv, M, N_k, N_q, b_kv, d, d_v, e
 from iomodel.nests.tensors import key, query
 
 A = Symbol("A", integer=True, nonnegative=True)
@@ -50,5 +50,5 @@ def compiled_counts(mask: MaskKind, direction: str, latent: bool) -> Formulas:
     if direction != "backward":
         outputs += H * N_q * d_v
     keys = seen * (d if latent else d + d_v)
-    sizes = [B * (inputs + outputs + keys), B * (e * (inputs + outputs) + e_kv * keys)]
+    sizes = [B * (inputs + outputs + keys), B * (e * (inputs + outputs) + b_kv * keys / 32)]
     return compile_formulas([*sizes, B * H * view.visible_pairs], (), ())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, isqrt
+from math import ceil, gcd, isqrt
 
 FORMED_ONCE = frozenset({"exact", "exact-backward", "product"})
 """The classes of all schedules that form each product once."""
@@ -64,7 +64,10 @@ def with_arrivals(pairs: int, product: int, size: int, many: int) -> int:
 
 
 def formed_in_bytes(pairs: int, product: int, widths: tuple[int, int], size: int) -> int:
-    """Return the bound in bytes, of `size` bytes, for indices of queries and of keys of two widths [B]."""
+    """Return the bound in bytes, of `size` bytes, for indices of queries and of keys of two widths [B].
+
+    Any other unit of all sizes gives the bound in that unit.
+    """
     weighed, narrow, wide = product * widths[0] * widths[1], min(widths), max(widths)
     spilled = Fraction(weighed * size, narrow)
     root = isqrt(4 * weighed * size // narrow)
@@ -114,11 +117,17 @@ VALUES: Mapping[str, Callable[[Pairs, int], int | None]] = {
 
 
 def bound_bytes_of(name: str, w: Pairs, elements: int, widths: tuple[int, int], size: int | None) -> int:
-    """Return a bound in bytes, for Q and O and for K and V of two widths [B] in a memory of `size` bytes, if known."""
-    narrow = elements * min(widths)
+    """Return a bound in bytes, for Q and O and for K and V of two widths [bit/4] in a memory of `size` bytes, if known.
+
+    The proof weighs indices in any unit: in bytes, or in the largest part of a byte that both widths are multiples of.
+    """
+    narrow = _ceil(elements * min(widths), 32)
     if size is None or widths[0] == widths[1] or name not in ("exact", "recomputed"):
         return narrow
-    return max(narrow, formed_in_bytes(w.count, index_pairs(name, w), widths, size))
+    unit = gcd(32, *widths)
+    parts = 32 // unit
+    weighed = widths[0] // unit, widths[1] // unit
+    return max(narrow, _ceil(formed_in_bytes(w.count, index_pairs(name, w), weighed, size * parts), parts))
 
 
 @lru_cache(maxsize=256)

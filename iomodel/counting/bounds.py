@@ -231,7 +231,7 @@ def lower_bounds(
     bounds = {"compulsory": compulsory}
     if declaration is not None and declaration.approximates:
         return bounds
-    widths = call.element_size, call.kv_element_size
+    widths = 32 * call.element_size, call.kv_size
     classes = FORMED_ONCE if declaration is None else declaration.classes
     for name in sorted(classes_of(classes, call.direction, call.latent)):
         counted = Pairs(pairs, call.head_dim, 0 if call.latent else call.value_dim, call.value_dim, units)

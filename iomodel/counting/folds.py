@@ -43,7 +43,7 @@ from iomodel.nests.language import (
     rebuilt,
     walk,
 )
-from iomodel.nests.symbols import B, H, b_w, e, e_kv, e_out
+from iomodel.nests.symbols import B, H, b_kv, b_w, e, e_out
 from iomodel.nests.tensors import key, query
 
 Weight = Callable[[str], Expr]
@@ -52,7 +52,7 @@ READS = (Load, Lookup, Accumulate)
 WRITES = (Store, Fill, Accumulate)
 SIZES: dict[str, Expr] = {
     "io": e,
-    "kv": e_kv,
+    "kv": b_kv / 32,
     "weight": b_w / 32,
     "out": e_out,
     "fp32": Integer(4),
@@ -74,7 +74,7 @@ def in_bytes(dtype: str) -> Expr:
 
 def whole(size: Expr) -> Expr:
     """Round a total up to whole bytes where elements may be narrower than a byte, as int4 is [B]."""
-    return ceiling(size) if b_w in parts_of(size) else size
+    return ceiling(size) if parts_of(size) & {b_kv, b_w} else size
 
 
 @lru_cache(maxsize=64)

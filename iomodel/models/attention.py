@@ -11,7 +11,7 @@ from iomodel.devices.quantity import Group
 from iomodel.errors import InputError
 from iomodel.models.indexer import Compression, Indexer, Projection
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.call import DType, Mask, Switch
+from iomodel.workloads.call import DType, KVType, Mask, Switch
 from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.window import Window
 
@@ -179,6 +179,16 @@ class AttentionLayer(Group):
             tokens += self.compression.entries(context, page_size)
         return tokens * self.kv_elements_per_token
 
+    def kv_rows(self, context: int, page_size: int | None = None) -> int:
+        """Count the cached rows of all heads after `context` tokens: of K and of V, or of both in one [rows].
+
+        >>> AttentionLayer(heads=32, kv_heads=8, head_dim=128).kv_rows(10)
+        160
+        """
+        width = self.kv_elements_per_token
+        each = 1 if self.latent else self.kv_heads * (1 if self.tied_kv else 2)
+        return self.kv_elements(context, page_size) // width * each if width else 0
+
     def index_elements(self, context: int, page_size: int | None = None) -> int:
         """Count the cached elements of the keys of the indexer after `context` tokens [elements]."""
         return 0 if self.indexer is None else self.indexer.elements(context, page_size)
@@ -246,7 +256,7 @@ class AttentionLayer(Group):
         q_len: int,
         kv_len: int,
         dtype: DType = "bf16",
-        kv_dtype: DType | None = None,
+        kv_dtype: KVType | None = None,
         page_size: int | None = None,
         absorbed: bool = False,
     ) -> Attention:
@@ -257,7 +267,7 @@ class AttentionLayer(Group):
         batch, q_len, kv_len : int
             Sequences, queries and keys; the last query sees the last key.
         dtype, kv_dtype, page_size : optional
-            As for :class:`iomodel.Attention`.
+            As for :class:`iomodel.Attention`. An int4 cache has scales per key.
         absorbed : bool
             MLA only: the form for decoding, in which all heads share the latent as K and V.
 
@@ -289,6 +299,7 @@ class AttentionLayer(Group):
             value_dim=value_dim,
             dtype=dtype,
             kv_dtype=kv_dtype,
+            kv_scales="token" if kv_dtype == "int4" and not absorbed else None,
             page_size=page_size,
             mask=mask,
             latent=absorbed,

@@ -132,7 +132,7 @@ def _kv_dtype(inside: Fields, notes: list[str]) -> str | None:
     scheme = inside.inside("kv_cache_scheme")
     name: str | None = None
     if algorithm is not None:
-        name = {"FP8": "fp8", "INT8": "int8"}.get(algorithm)
+        name = {"FP8": "fp8", "INT8": "int8", "NVFP4": "nvfp4"}.get(algorithm)
     elif scheme is not None:
         name = {(8, "float"): "fp8", (8, "int"): "int8"}.get((scheme.maybe("num_bits") or 0, scheme.text("type") or ""))
     if name is None and (algorithm not in (None, "None") or scheme is not None):

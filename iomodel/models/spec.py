@@ -16,8 +16,17 @@ from iomodel.common.validation import Count, Distance, as_integer
 from iomodel.devices.quantity import PRINTABLE, UNVERIFIED, Group, Text
 from iomodel.devices.sources import Source
 from iomodel.models.layers import DecoderLayer, SideLayer
-from iomodel.workloads.call import ELEMENT_SIZE, DType, Switch
-from iomodel.workloads.dtypes import WIDE, WeightType, in_bytes, known_dtype, known_kv_dtype, wide
+from iomodel.workloads.call import KVType, Switch
+from iomodel.workloads.dtypes import (
+    WIDE,
+    WeightType,
+    cache_bytes,
+    in_bytes,
+    index_dtype,
+    known_dtype,
+    known_kv_dtype,
+    wide,
+)
 
 if TYPE_CHECKING:
     from iomodel.models.file import ModelFile
@@ -52,7 +61,7 @@ class ModelFacts(Group):
     dtype: WeightType = "bf16"
     expert_dtype: WeightType | None = None
     head_dtype: WeightType | None = None
-    kv_dtype: DType | None = None
+    kv_dtype: KVType | None = None
     max_positions: Count | None = None
     lm_head_bias: Switch = False
     side: tuple[SideLayer, ...] = Field(default=(), max_length=100)
@@ -174,7 +183,7 @@ class ModelSpec(Shown, ModelFacts, NamedData):
         context : int
             Tokens so far.
         kv_dtype : str, optional
-            Type of the cache; bf16 by default.
+            Type of the cache, such as "fp8" or "nvfp4"; bf16 by default. A row of int4 has four bytes of scales.
         page_size : int, optional
             Tokens per page; a layer holds whole pages.
 
@@ -189,14 +198,14 @@ class ModelSpec(Shown, ModelFacts, NamedData):
         >>> model("gemma-3-27b").kv_bytes(131072) // 2**20  # local layers keep the last 1024 tokens
         10656
         """
-        elements = sum(
-            times * layer.attention.kv_elements(context, page_size)
-            for layer, times in self.counted.items()
-            if layer.attention is not None
-        )
+        kept = known_kv_dtype(WIDE if kv_dtype is None else kv_dtype)
         if not any(layer.attention for layer in self.counted):
             as_integer("context", context, least=0)
-        return elements * ELEMENT_SIZE[known_kv_dtype(WIDE if kv_dtype is None else kv_dtype)]
+        return sum(
+            times * cache_bytes(attention.kv_elements(context, page_size), kept, attention.kv_rows(context, page_size))
+            for layer, times in self.counted.items()
+            if (attention := layer.attention) is not None
+        )
 
     def state_bytes(self) -> int:
         """Compute the states of one request, whatever its length: recurrences in fp32, convolutions in bf16 [B].
@@ -221,7 +230,7 @@ class ModelSpec(Shown, ModelFacts, NamedData):
             for layer, times in self.counted.items()
             if layer.attention is not None and layer.attention.indexer is not None and layer.attention.indexer.keys
         )
-        return elements * ELEMENT_SIZE[known_kv_dtype(WIDE if dtype is None else dtype)]
+        return cache_bytes(elements, index_dtype(known_kv_dtype(WIDE if dtype is None else dtype)))
 
     def index_bytes(self, context: int, dtype: str | None = None, page_size: int | None = None) -> int:
         """Compute the keys of indexers of one request after `context` tokens [B].
@@ -231,7 +240,7 @@ class ModelSpec(Shown, ModelFacts, NamedData):
         context : int
             Tokens so far.
         dtype : str, optional
-            Type of the keys; bf16 by default.
+            Type of the cache beside them; bf16 by default. Keys beside a cache of 4 bits stay in fp8.
         page_size : int, optional
             Tokens per page; a layer holds whole pages.
 
@@ -252,7 +261,7 @@ class ModelSpec(Shown, ModelFacts, NamedData):
             for layer, times in self.counted.items()
             if layer.attention is not None
         )
-        return elements * ELEMENT_SIZE[known_kv_dtype(WIDE if dtype is None else dtype, "dtype")]
+        return cache_bytes(elements, index_dtype(known_kv_dtype(WIDE if dtype is None else dtype, "dtype")))
 
     @property
     def unverified(self) -> list[str]:

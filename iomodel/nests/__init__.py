@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from iomodel.nests.symbols import d as d
     from iomodel.nests.symbols import d_v as d_v
     from iomodel.nests.symbols import e as e
-    from iomodel.nests.symbols import e_kv as e_kv
     from iomodel.nests.symbols import p as p
     from iomodel.nests.symbols import s as s
     from iomodel.nests.tensors import LSE as LSE
@@ -114,7 +113,7 @@ _PUBLIC = {
     "rules": ("DeclarationError", "check"),
     "symbols": (
         "B", "B_c", "B_e", "B_p", "B_r", "B_s", "G", "H", "H_kv", "N_k", "N_q", "W_l", "W_r", "d",
-        "d_v", "e", "e_kv", "p", "s",
+        "b_kv", "d_v", "e", "p", "s",
     ),
     "tensors": (
         "D", "K", "LSE", "LSE_acc", "O", "O_acc", "P", "P_drop", "Q", "S", "V", "bias", "block_table", "dK", "dK_acc",

@@ -42,7 +42,7 @@ WORKLOAD = (
     Entry("head_dim", "d", "width of a row of Q and K", "elements"),
     Entry("value_dim", "d_v", "width of a row of V and O", "elements"),
     Entry("element_size", "e", "one element of the workload's dtype", "B"),
-    Entry("kv_element_size", "e_kv", "one element of K and V in HBM, if their dtype differs", "B"),
+    Entry("kv_size", "b_kv", "one element of K and V in HBM, if their dtype differs", "bit/4"),
     Entry("page_size", "p", "keys in a page of the K/V cache", "rows"),
     Entry("window_left", "W_l", "keys visible to the left of the diagonal", "keys", least=0),
     Entry("window_right", "W_r", "keys visible to the right of the diagonal", "keys", least=0),
@@ -67,7 +67,7 @@ ELEMENTWISE = (
     Entry("others", "C_2", "second width of a row", "elements"),
     Entry("angles", "C_3", "width of a row of angles, beside two others", "elements"),
     Entry("element_size", "e", "one element of the workload's dtype", "B"),
-    Entry("kv_element_size", "e_kv", "one element of K and V in HBM, if their dtype differs", "B"),
+    Entry("kv_size", "b_kv", "one element of K and V in HBM, if their dtype differs", "bit/4"),
 )
 """Symbols fixed by an elementwise kernel."""
 

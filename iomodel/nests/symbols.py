@@ -19,8 +19,8 @@ def _natural(letter: str) -> Symbol:
 
 B, H, H_kv, G = map(_positive, ("B", "H", "H_kv", "G"))
 N_q, N_k, d, d_v = map(_positive, ("N_q", "N_k", "d", "d_v"))
-e, e_kv, p = map(_positive, ("e", "e_kv", "p"))
-e_out, b_w = map(_positive, ("e_out", "b_w"))
+e, p, e_out = map(_positive, ("e", "p", "e_out"))
+b_kv, b_w = map(_positive, ("b_kv", "b_w"))
 g, T, C_in, C_out, n_s = map(_positive, ("g", "T", "C_in", "C_out", "n_s"))
 C, C_2, C_3 = map(_positive, ("C", "C_2", "C_3"))
 C_h, N_v = map(_positive, ("C_h", "N_v"))

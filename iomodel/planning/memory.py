@@ -18,8 +18,7 @@ from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.text import gigabytes, layout_text
 from iomodel.planning.weights import draft_weights, stage_layers, stage_weights
-from iomodel.workloads.call import ELEMENT_SIZE
-from iomodel.workloads.dtypes import known_kv_dtype, served
+from iomodel.workloads.dtypes import cache_bytes, index_dtype, known_kv_dtype, served
 
 
 @dataclass(frozen=True)
@@ -199,9 +198,12 @@ def kv_bytes(layer: DecoderLayer, tokens: int, service: Service, paged: bool = T
     engine = service.engine
     page = (service.types.get("page_size") or (engine.block if engine else None)) if paged else None
     elements = attention.kv_elements(tokens, page)
+    rows = attention.kv_rows(tokens, page)
     if not attention.latent:
-        elements = elements // attention.kv_heads * -(-attention.kv_heads // ranks)
-    return (elements + attention.index_elements(tokens, page)) * ELEMENT_SIZE[kv_dtype(service)]
+        held = -(-attention.kv_heads // ranks)
+        elements, rows = elements // attention.kv_heads * held, rows // attention.kv_heads * held
+    kept = kv_dtype(service)
+    return cache_bytes(elements, kept, rows) + cache_bytes(attention.index_elements(tokens, page), index_dtype(kept))
 
 
 def state_bytes(layer: DecoderLayer, layout: Layout) -> int:

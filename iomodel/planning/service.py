@@ -16,9 +16,10 @@ from iomodel.planning.engines import Engine, as_engine
 from iomodel.planning.numbers import as_share
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import OWN, Speculation, draft_layout
+from iomodel.planning.step.given import check_cache
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.precision import as_linear_dtype
-from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
 from iomodel.workloads.dtypes import WEIGHT_SIZE
 
 OVERHEAD = 2 * 2**30
@@ -157,6 +158,7 @@ def as_service(
         if not isinstance(speculation, Speculation):
             raise InputError(f"speculation: {shown(speculation)} given; allowed: an iomodel.Speculation")
         speculation.model_of(spec)
+    check_cache(spec, types.get("kv_dtype"))
     return Service(
         model=spec,
         **lengths,
@@ -175,7 +177,7 @@ def _checked(types: Mapping[str, Any]) -> FrozenDict[str, Any]:
     """Validate the types, each known or None, and the page size."""
     allowed: dict[str, Mapping[str, Any]] = {
         "dtype": ELEMENT_SIZE,
-        "kv_dtype": ELEMENT_SIZE,
+        "kv_dtype": KV_QUARTERS,
         "weight_dtype": WEIGHT_SIZE,
     }
     for field, names in allowed.items():

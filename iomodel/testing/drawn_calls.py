@@ -11,7 +11,7 @@ from iomodel.nests.features import FEATURES
 from iomodel.testing.drawing import st
 from iomodel.testing.drawn_masks import BY_FORMULA, Kind, of_kind
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.call import CACHE_ONLY, ELEMENT_SIZE
+from iomodel.workloads.call import CACHE_ONLY, KV_MULTIPLE, KV_QUARTERS
 
 SCALES = ("head_scales", "token_scales")
 FIELDS: Mapping[str, st.SearchStrategy[dict[str, Any]]] = {
@@ -78,7 +78,12 @@ def calls(draw: st.DrawFn, bounds: CallLimits) -> Attention:
         if name in FIELDS:
             fields |= draw(FIELDS[name])
     if "kv_dtype" in has:
-        fields["kv_dtype"] = draw(st.sampled_from([dtype for dtype in ELEMENT_SIZE if dtype != fields["dtype"]]))
+        multiples = {dtype: KV_MULTIPLE.get(dtype, 1) for dtype in KV_QUARTERS if dtype != fields["dtype"]}
+        fields["kv_dtype"] = draw(
+            st.sampled_from([name for name, least in multiples.items() if least <= bounds.max_width])
+        )
+        least = multiples[fields["kv_dtype"]]
+        fields |= {name: max(least, fields[name] // least * least) for name in ("head_dim", "value_dim")}
     if "latent" in has:  # shared by all heads; V is its first columns
         widths = sorted((fields["head_dim"], fields["value_dim"]))
         fields |= {"latent": True, "kv_heads": 1, "value_dim": widths[0], "head_dim": widths[1]}

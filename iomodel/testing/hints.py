@@ -93,12 +93,12 @@ def _dtype(name: str) -> str:
     return "kv" if name in {"K", "V"} else TENSORS[name].dtype
 
 
-def _sizes(cost: Cost) -> dict[str, int]:
+def _sizes(cost: Cost) -> dict[str, int | Fraction]:
     """Return the element size of each width [B]."""
-    w = cost.workload
+    w = cost.workload.longest
     return {
         "io": w.element_size,
-        "kv": getattr(w, "kv_element_size", w.element_size),
+        "kv": Fraction(w.numbers.get("kv_size", 32 * w.element_size), 32),
         "fp32": 4,
         "int32": 4,
         "int64": 8,

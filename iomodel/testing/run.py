@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 
 from iomodel.testing.widths import WIDTHS, Elements, FloatArray, Width, in_bytes
 
@@ -57,7 +58,7 @@ class Run:
         """Peak SRAM use [elements]."""
         return max(map(sum, self.sram_states), default=0)
 
-    def sram_bytes(self, io_size: int, kv_size: int | None = None) -> int:
+    def sram_bytes(self, io_size: int, kv_size: int | Fraction | None = None) -> int:
         """Compute the peak SRAM use for the given element sizes [B]."""
         return max((in_bytes(state, io_size, kv_size) for state in self.sram_states), default=0)
 
@@ -66,11 +67,11 @@ class Run:
         """Peak HBM allocation [elements]."""
         return max(map(sum, self.hbm_states), default=0)
 
-    def hbm_peak_bytes(self, io_size: int, kv_size: int | None = None) -> int:
+    def hbm_peak_bytes(self, io_size: int, kv_size: int | Fraction | None = None) -> int:
         """Compute the peak HBM allocation for the given element sizes [B]."""
         return max((in_bytes(state, io_size, kv_size) for state in self.hbm_states), default=0)
 
-    def hbm_bytes(self, io_size: int, kv_size: int | None = None) -> int:
+    def hbm_bytes(self, io_size: int, kv_size: int | Fraction | None = None) -> int:
         """Compute the HBM traffic for the given element sizes [B]."""
         moved = dict.fromkeys(WIDTHS, 0)
         for name, count in (self.reads + self.writes).items():

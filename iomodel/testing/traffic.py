@@ -153,7 +153,8 @@ def _assert_bytes(cost: Cost, memory: HBM | Run | CountedKernel, names: Mapping[
         live = dict.fromkeys(WIDTHS, 0)
         for name, count in (memory.reads + memory.writes).items():
             live[memory.widths[name]] += count
-        actual = in_bytes(tuple(live.values()), w.element_size, w.numbers.get("kv_element_size"))
+        kv_size = Fraction(w.numbers.get("kv_size", 32 * w.element_size), 32)
+        actual = in_bytes(tuple(live.values()), w.element_size, kv_size)
         wrong = wrong_widths(cost, {names.get(name) or name: width for name, width in memory.widths.items()})
     else:
         sizes = {name: size for name, size in memory.element_bytes.items() if names.get(name, name) is not None}

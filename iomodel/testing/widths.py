@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,7 +24,7 @@ Elements = tuple[int, ...]
 """Number of elements of each width, in the order of WIDTHS."""
 
 
-def in_bytes(elements: Elements, io_size: int, kv_size: int | None = None) -> int:
+def in_bytes(elements: Elements, io_size: int, kv_size: int | Fraction | None = None) -> int:
     """Convert numbers of elements of each width to bytes.
 
     Parameters
@@ -30,7 +32,7 @@ def in_bytes(elements: Elements, io_size: int, kv_size: int | None = None) -> in
     elements : tuple of int
         Number of elements for each of WIDTHS [elements].
     io_size, kv_size : int
-        Element size of the workload's dtype, and of its K/V cache if different [B].
+        Element size of the workload's dtype, and of its K/V cache if different, which may be a fraction [B].
 
     Examples
     --------
@@ -38,7 +40,7 @@ def in_bytes(elements: Elements, io_size: int, kv_size: int | None = None) -> in
     32
     """
     sizes = (io_size, io_size if kv_size is None else kv_size, 4, 4, 8, 1)
-    return sum(count * size for count, size in zip(elements, sizes, strict=True))
+    return ceil(sum(count * size for count, size in zip(elements, sizes, strict=True)))
 
 
 def known_width(width: Any) -> Width:

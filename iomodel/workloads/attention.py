@@ -36,7 +36,8 @@ class Attention(Call, Shape):
     direction : {"forward", "backward", "both"}
         Pass to compute; "both" is a forward pass followed by the backward pass.
     kv_dtype : str, optional
-        Type of K and V in HBM, if different from `dtype`: a quantised cache.
+        Type of K and V in HBM, if different from `dtype`: a quantised cache, in "int4" and "nvfp4" (with a scale of one
+        byte for 16 elements of a row) too.
     kv_scales : {"head", "token"}, optional
         Scales of a quantised cache: one fp32 number for K and one for V per head, or per key.
     page_size : int, optional

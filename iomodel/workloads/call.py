@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
@@ -17,6 +18,9 @@ from iomodel.workloads.workload import Workload, one_of
 DType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
 
 
+KVType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "nvfp4"]
+
+
 MaskName = Literal["full", "causal"]
 
 
@@ -25,6 +29,15 @@ Direction = Literal["forward", "backward", "both"]
 
 ELEMENT_SIZE: dict[str, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
 """Size of an element in HBM [B]; tf32 is a compute type of fp32 data, which are 4 bytes wide."""
+
+
+KV_QUARTERS: dict[str, int] = {**{name: 32 * size for name, size in ELEMENT_SIZE.items()}, "int4": 16, "nvfp4": 18}
+"""Size of an element of a K/V cache in HBM, in quarters of a bit. Those of nvfp4 include their scales, a byte for 16
+elements of a row; the scale and the zero point of a row of int4 are those of `kv_scales`."""
+
+
+KV_MULTIPLE = {"int4": 2, "nvfp4": 16}
+"""Elements whose multiples fill a row of a cache with elements narrower than a byte."""
 
 
 def known_mask(mask: Any) -> Any:
@@ -66,7 +79,7 @@ class Call(Workload):
     dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
     mask: Mask = "full"
     direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
-    kv_dtype: Annotated[DType, one_of("kv_dtype", ELEMENT_SIZE)] = Field(default_factory=lambda data: data["dtype"])
+    kv_dtype: Annotated[KVType, one_of("kv_dtype", KV_QUARTERS)] = Field(default_factory=lambda data: data["dtype"])
     kv_scales: Literal["head", "token"] | None = None
     page_size: Count | None = None
     latent: Switch = False
@@ -92,6 +105,17 @@ class Call(Workload):
                 f"kv_heads: {self.kv_heads} does not divide heads = {self.heads}; "
                 f"allowed: a divisor of {self.heads}, such as {near}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _rows_of_whole_bytes(self) -> Self:
+        least = KV_MULTIPLE.get(self.kv_dtype, 1)
+        for field, width in (("head_dim", self.head_dim), ("value_dim", self.value_dim)):
+            if width % least:
+                raise InputError(
+                    f"{field}: {width} given with kv_dtype = {self.kv_dtype}; allowed: a multiple of {least}, such as "
+                    f"{-(-width // least) * least}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -161,14 +185,19 @@ class Call(Workload):
         return ELEMENT_SIZE[self.dtype]
 
     @property
-    def kv_element_size(self) -> int:
+    def kv_size(self) -> int:
+        """Size of an element of K and V in HBM, in quarters of a bit."""
+        return KV_QUARTERS[self.kv_dtype]
+
+    @property
+    def kv_element_size(self) -> Fraction:
         """Size of an element of K and V in HBM [B]."""
-        return ELEMENT_SIZE[self.kv_dtype]
+        return Fraction(self.kv_size, 32)
 
     @property
     def narrowest(self) -> int:
         """Size of the narrowest element of Q, K, V and O in HBM, in quarters of a bit."""
-        return 32 * min(self.element_size, self.kv_element_size)
+        return min(32 * self.element_size, self.kv_size)
 
     @cached_property
     def features(self) -> tuple[str, ...]:
@@ -200,7 +229,7 @@ class Call(Workload):
             "head_dim": self.head_dim,
             "value_dim": self.value_dim,
             "element_size": self.element_size,
-            "kv_element_size": self.kv_element_size,
+            "kv_size": self.kv_size,
             "page_size": self.page_size or 1,
             "window_left": window.left or 0,
             "window_right": window.right or 0,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from iomodel.errors import UnknownNameError
-from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.call import KV_QUARTERS
 
 WEIGHT_SIZE: dict[str, Fraction] = {
     "fp32": Fraction(4),
@@ -33,6 +33,9 @@ WEIGHT_SIZE: dict[str, Fraction] = {
 QUANTISED = frozenset(set(WEIGHT_SIZE) - {"fp32", "fp16", "bf16"})
 """Types of matrices only; embeddings, norms, biases, routers and the cache keep a wide type."""
 
+ROW_SCALE = 4
+"""Size of the scale and the zero point of a row of an int4 cache, fp16 each [B]."""
+
 WIDE = "bf16"
 """Type of the unquantised parts of a quantised model."""
 
@@ -52,9 +55,26 @@ def known_dtype(name: object, field: str = "dtype") -> str:
 
 def known_kv_dtype(name: object, field: str = "kv_dtype") -> str:
     """Validate a type of the KV cache, or of another cache."""
-    if isinstance(name, str) and name in ELEMENT_SIZE:
+    if isinstance(name, str) and name in KV_QUARTERS:
         return name
-    raise UnknownNameError(field, name, ELEMENT_SIZE)
+    raise UnknownNameError(field, name, KV_QUARTERS)
+
+
+def cache_bytes(elements: int, kv_dtype: str, rows: int = 0) -> int:
+    """Compute the size of a cache, rounded up to a byte [B].
+
+    Rows of int4 have a scale and a zero point of two bytes each (LMDeploy, docs/en/quantization/kv_quant.md: one of
+    each for every head and token of K and of V).
+
+    >>> cache_bytes(256, "nvfp4"), cache_bytes(256, "int4", rows=2), cache_bytes(256, "fp8", rows=2)
+    (144, 136, 256)
+    """
+    return -(-elements * KV_QUARTERS[kv_dtype] // 32) + (ROW_SCALE * rows if kv_dtype == "int4" else 0)
+
+
+def index_dtype(kv_dtype: str) -> str:
+    """Return the type of the keys of indexers beside a cache: they stay in fp8 where the cache is narrower."""
+    return "fp8" if KV_QUARTERS[kv_dtype] < KV_QUARTERS["fp8"] else kv_dtype
 
 
 def wide(dtype: str) -> str:

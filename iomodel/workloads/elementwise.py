@@ -10,7 +10,7 @@ from pydantic import Field
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import Count
-from iomodel.workloads.call import ELEMENT_SIZE, Direction, DType
+from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS, Direction, DType, KVType
 from iomodel.workloads.workload import Shape, one_of
 
 
@@ -45,7 +45,7 @@ class Elementwise(Shape):
     others: Count = 1
     angles: Count = 1
     dtype: Annotated[DType, one_of("dtype", ELEMENT_SIZE)] = "bf16"
-    kv_dtype: Annotated[DType, one_of("kv_dtype", ELEMENT_SIZE)] = Field(default_factory=lambda data: data["dtype"])
+    kv_dtype: Annotated[KVType, one_of("kv_dtype", KV_QUARTERS)] = Field(default_factory=lambda data: data["dtype"])
     direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
 
     @property
@@ -56,10 +56,10 @@ class Elementwise(Shape):
     @property
     def narrowest(self) -> int:
         """Size of the narrowest element in HBM, in quarters of a bit."""
-        return 32 * min(self.element_size, ELEMENT_SIZE[self.kv_dtype])
+        return min(32 * self.element_size, KV_QUARTERS[self.kv_dtype])
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """The number for every symbol of an elementwise kernel, by its Python name, in the order of the alphabet."""
         widths = {"rows": self.rows, "channels": self.channels, "others": self.others, "angles": self.angles}
-        return FrozenDict({**widths, "element_size": self.element_size, "kv_element_size": ELEMENT_SIZE[self.kv_dtype]})
+        return FrozenDict({**widths, "element_size": self.element_size, "kv_size": KV_QUARTERS[self.kv_dtype]})

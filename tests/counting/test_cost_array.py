@@ -247,7 +247,7 @@ def test_many_points_against_the_scalar_formulas(mask: str) -> None:
     inputs = [str(symbol) for symbol in tally.compiled.compiled.inputs]
     letters = {"B": "batch", "H": "heads", "H_kv": "kv_heads", "N_q": "q_len", "N_k": "kv_len", "d": "head_dim"}
     letters |= {"d_v": "value_dim", "B_r": "block_q", "B_c": "block_kv"}
-    fixed = {"G": fields["heads"] // fields["kv_heads"], "e": 2, "e_kv": 2, "p": 1, "W_l": 0, "W_r": 0, "n_dQ": 1}
+    fixed = {"G": fields["heads"] // fields["kv_heads"], "e": 2, "b_kv": 64, "p": 1, "W_l": 0, "W_r": 0, "n_dQ": 1}
     columns = [np.broadcast_to(fixed[i] if i in fixed else fields[letters[i]], MANY).tolist() for i in inputs]
     scalar = tally.compiled.compiled.scalars
     rows = np.array([scalar(*point) for point in zip(*columns, strict=True)], dtype=object)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from iomodel.nests.language import (
     When,
     walk,
 )
-from iomodel.nests.symbols import B, G, H, H_k, H_kv, N_k, N_q, W_l, e, e_kv, p
+from iomodel.nests.symbols import B, G, H, H_k, H_kv, N_k, N_q, W_l, b_kv, e, p
 from iomodel.nests.tensors import grouped
 from tests.support.integers import integer
 
@@ -268,8 +269,9 @@ class Machine:
             elif not isinstance(statement, When):
                 yield statement
 
-    def width(self, dtype: str) -> int:
-        return {"io": self.values[e], "kv": self.values[e_kv], "fp32": 4, "int32": 4, "int64": 8, "bool": 1}[dtype]
+    def width(self, dtype: str) -> int | Fraction:
+        sizes = {"io": self.values[e], "fp32": 4, "int32": 4, "int64": 8, "bool": 1}
+        return Fraction(self.values[b_kv], 32) if dtype == "kv" else sizes[dtype]
 
     def hold(self, block: Any, here: Here, above: Mapping[Tensor, tuple[int, int]]) -> None:
         """Note what is live in every loop body: buffers are static, as large as a full tile, and outlive its trips."""
@@ -318,7 +320,7 @@ class Machine:
         for number, tensor, written, ends in every:
             owner = whole.get(tensor.name, tensor) if tensor.inside else tensor
             uses.setdefault(owner, []).append((number, written, ends))
-        allocated = [[0, 0] for _ in nest]
+        allocated: list[list[Any]] = [[0, 0] for _ in nest]
         for tensor, found in uses.items():
             if tensor.inside:
                 continue

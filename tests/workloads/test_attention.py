@@ -79,7 +79,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"mask": iomodel.BlockMask([[1]], 8, 4)}, "mask: blocks of shape (1, 1) given; allowed: shape (1, 2)"),
     ({"direction": "sideways"}, "direction: 'sideways' is unknown; allowed: forward, backward, both"),
     ({"direction": None}, "direction: None is unknown"),
-    ({"kv_dtype": "int4"}, "kv_dtype: 'int4' is unknown; did you mean 'int8'?"),
+    ({"kv_dtype": "int5"}, "kv_dtype: 'int5' is unknown; did you mean 'int8'?"),
     ({"kv_scales": "block"}, "kv_scales: Input should be 'head' or 'token', given 'block'"),
     ({"kv_scales": True}, "kv_scales: Input should be 'head' or 'token', given True"),
     ({"page_size": 0}, "page_size: Input should be greater than or equal to 1, given 0"),

@@ -13,7 +13,7 @@ from iomodel.counting.arrays.integers import LONG, as_integers, at_place, check_
 from iomodel.counting.evaluation.blocks import Part
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.workloads.attention import Attention
-from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.call import ELEMENT_SIZE, KV_MULTIPLE, KV_QUARTERS
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.window import Window
@@ -74,7 +74,7 @@ class Calls:
             return self.fields[name]
         if name in self.widths:
             return self.widths[name]
-        if name in ("element_size", "kv_element_size"):
+        if name in ("element_size", "kv_size"):
             return self._sizes[name]
         if name == "group":
             return self._group
@@ -87,8 +87,8 @@ class Calls:
     @cached_property
     def _sizes(self) -> dict[str, Any]:
         return {
-            "element_size": _sizes(self.fields["dtype"]),
-            "kv_element_size": _sizes(self.fields.get("kv_dtype", self.fields["dtype"])),
+            "element_size": _sizes(self.fields["dtype"], ELEMENT_SIZE),
+            "kv_size": _sizes(self.fields.get("kv_dtype", self.fields["dtype"]), KV_QUARTERS),
         }
 
     @property
@@ -173,6 +173,10 @@ def _check_together(checked: Calls) -> None:
         checked.refuse(fields["heads"] % fields["kv_heads"] != 0)
     if checked.first.latent:
         checked.refuse((fields["kv_heads"] != 1) | (fields["value_dim"] > fields["head_dim"]))
+    if np.isin(fields.get("kv_dtype", fields["dtype"]), [*KV_MULTIPLE]).any():
+        multiples = _sizes(fields["kv_dtype"], {**dict.fromkeys(KV_QUARTERS, 1), **KV_MULTIPLE})
+        for name in {"head_dim", "value_dim"} & fields.keys() - set(checked.late):
+            checked.refuse(fields[name] % multiples != 0)
     if isinstance(checked.first.mask, BlockMask | Documents):
         checked.refuse((fields["q_len"] != checked.first.q_len) | (fields["kv_len"] != checked.first.kv_len))
 
@@ -185,20 +189,20 @@ def _words(name: str, value: Any) -> Any:
         array = np.asarray(value if isinstance(value, list | tuple | np.ndarray) else 0)
     except ValueError:  # ragged; nested too deep
         array = np.empty(())
-    names = array.astype(object)
+    names, known = array.astype(object), ELEMENT_SIZE if name == "dtype" else KV_QUARTERS
     if not array.ndim or not all(isinstance(dtype, str) for dtype in names.flat):
-        raise InputError(f"{name}: {shown(value)} given; allowed: {', '.join(ELEMENT_SIZE)}, or an array of these")
-    for dtype in sorted(set(names.flat) - ELEMENT_SIZE.keys()):
-        raise UnknownNameError(name, dtype, ELEMENT_SIZE)
+        raise InputError(f"{name}: {shown(value)} given; allowed: {', '.join(known)}, or an array of these")
+    for dtype in sorted(set(names.flat) - known.keys()):
+        raise UnknownNameError(name, dtype, known)
     return array.astype(str)
 
 
-def _sizes(names: Any) -> Any:
-    """Return the sizes of elements for the names of dtypes [B]."""
+def _sizes(names: Any, known: Mapping[str, int]) -> Any:
+    """Return the sizes of elements for the names of dtypes."""
     if isinstance(names, str):
-        return ELEMENT_SIZE[names]
+        return known[names]
     distinct, where = np.unique(names, return_inverse=True)
-    return np.array([ELEMENT_SIZE[str(name)] for name in distinct], dtype=np.int64)[where].reshape(names.shape)
+    return np.array([known[str(name)] for name in distinct], dtype=np.int64)[where].reshape(names.shape)
 
 
 def _check_widths(fields: Mapping[str, Any], widths: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ def f4(N_k, N_q):
     return (((N_k + ((-1)*N_q))),)
 def f5(N_k, N_q):
     return (N_k,)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c, B_s):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c, B_s):
     t0 = (B*N_q)
     t1 = (H_I*t0)
     t2 = (d_I*t1)
@@ -75,7 +75,7 @@ def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I
     t60 = ((t23 + t58))
     t61 = (((t17*t49) + (t20*t49)))
     return (t2, t1, t5, t6, t9, t13, t14, t15, t19, t22, t6, t11, t22, t19, t20, (((8*t19) + (8*t6) + (e*t14) + (e*t15) + (e*t5) + (e*t9) + (t19*t26) + (H_kv*t10*t25) + t23 + t25 + t27)), 0, t31, t31, ((((-(-(k_top)//(B_c)))*t17) + t19 + t29)), 0, 0, (((t16*Maximum(t33, ((s + t30)), t39, t45)) + (t32*Maximum(t33, t39, t45)))), (((t16*Maximum(t46, ((t26 + t49)), t47, t48)) + (t32*Maximum(t46, t47, t48)))), t55, ((t11 + t55)), (((((t11 + t56))*t32) + (((t11 + t54 + t57))*t16))), (((((t56 + t57))*t16) + (t32*t56))), t59, ((t25 + t59)), (((((t25 + t60))*t32) + (((t25 + t58 + t61))*t16))), (((((t60 + t61))*t16) + (t32*t60))))
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c, B_s):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c, B_s):
     t0 = (-(-(N_k)//(B_s)))
     t1 = (B*(-(-(N_q)//(B_I))))
     t2 = (t0*t1)
@@ -115,25 +115,25 @@ def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I
     t36 = (t31*t33)
     t37 = (t25*t30)
     return (t2, t2, 0, 0, 0, 0, 0, 0, t2, t2, t0, 0, (((B_I*t6) + (B_s*t5) + (H_I*t3) + (H_I*t4) + t4)), t8, t8, B, t10, t10, B, (t1*t11), (B*t11), B, t12, t12, B, 0, 0, 0, 0, 0, 0, t7, 0, 1, 0, ((4 + t13)), t12, t12, B, t14, t14, B, t18, t18, (((B_c*t19) + t19)), 0, 0, 0, (((t18*t20) + (t18*t22) + (t18*t23))), 0, (s*t17), t18, s, 0, (((8*B_r) + (B_r*t20) + (B_r*t24) + (4*B_r*d_v) + t20 + t22 + t23)), (t24*t26), (t24*t25), t27, (H_kv*t14*t15), t12, B, (t24*t28), (t24*t29), t27, (t28*t30), (t29*t30), t27, t35, t34, t27, t36, t33, t27, (((1 + ((-1)*t31)))*t37), t37, t27, (t26*t31), 0, 0, 0, 0, 0, t26, 0, s, 0, ((((8*d_v) + t32))*t31), t36, t33, t27, t35, t34, t27, (t31*t37), t37, t27)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c, B_s):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c, B_s):
     return ((B_I*H_I), B_s, d_I, B_I, B_s, H_I, 1, 1, 1, 1, B_r, B_c, d, B_r, d_v, B_c, 1, 1, 1, 1)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I):
     return (1,)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
     t0 = (4*B*N_q)
     t1 = (B*d_I*e)
     return ((((H_I*t0) + (N_k*t0) + (H_I*N_q*t1) + (N_k*(-(-(N_q)//(B_I)))*t1))),)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
     t0 = (4*B_I)
     t1 = (B_s*t0)
     t2 = (d_I*e)
     return ((((B_s*t2) + (H_I*t0) + (H_I*t1) + (B_I*H_I*t2) + t1)),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
     t0 = (4*B*N_q)
     return ((((H_I*t0) + (N_k*t0) + (B*H_I*N_q*d_I*e))),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I):
     return (k_top,)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c):
     t0 = (G*s)
     t1 = (B*H_kv*N_q)
     t2 = (e*t1)
@@ -144,30 +144,30 @@ def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_
     t7 = Minimum(1, (((-1) + s)))
     t8 = (t0*t4*t7)
     return ((((d_v*t8) + (t0*t3) + (t3*t5) + (t4*t5) + (t5*t6) + (G*((1 + ((-1)*t7)))*t6) + t8)),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c):
     t0 = (4*B_c)
     t1 = (B_c*e)
     return ((((8*B_r) + (B_r*t0) + (d*t1) + (d_v*t1) + (4*B_r*d_v) + (B_r*d*e) + t0)),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c):
     t0 = Minimum(1, (((-1) + s)))
     t1 = (B*G*H_kv*N_q)
     t2 = (4*s*t0*t1)
     return ((((d_v*t2) + (d_v*e*((1 + ((-1)*t0)))*t1) + t2)),)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I):
     t0 = ((4 + (4*k_top)))
     t1 = Minimum(1, (((-1) + s)))
     return ((((((1 + ((-1)*t1)))*t0) + (t1*Maximum(t0, (((4*s) + (8*d_v))))))),)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
     t0 = (B_I*B_s)
     t1 = (B_I*H_I)
     return ((((B_s*d_I) + (H_I*t0) + (d_I*t1) + t0 + t1)),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c):
     return (((B_c + (2*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I):
     t0 = ((1 + k_top))
     t1 = Minimum(1, (((-1) + s)))
     return ((((((1 + ((-1)*t1)))*t0) + (t1*Maximum(t0, ((s + (2*d_v))))))),)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c, B_s):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c, B_s):
     t0 = (B*N_q)
     t1 = (H_I*t0)
     t2 = (d_I*t1)
@@ -262,7 +262,7 @@ def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_
     t91 = ((t49 + t89))
     t92 = (((t41*t78) + (t44*t78)))
     return (t2, t1, t13, t17, t20, t32, t38, t39, t43, t46, t47, t48, t46, t43, t44, (((4*t17) + (4*t32) + (4*t47) + (8*t43) + (e*t13) + (e*t20) + (e*t38) + (e*t39) + (t43*t52) + t49 + t51 + t53)), 0, t62, t62, (((((((-1)*t57) + (B_c*t58) + t56))*t31) + ((((N_q*t63) + ((-1)*t28*t63) + t58))*t31) + t43)), 0, 0, (((t40*Maximum(t34, ((s + (2*d_v))), t70, t74)) + (t64*Maximum(t34, t70, t74)))), (((t40*Maximum(t75, ((t52 + t78)), t76, t77)) + (t64*Maximum(t75, t76, t77)))), t86, ((t48 + t86)), (((((t48 + t87))*t64) + (((t48 + t85 + t88))*t40))), (((((t87 + t88))*t40) + (t64*t87))), t90, ((t51 + t90)), (((((t51 + t91))*t64) + (((t51 + t89 + t92))*t40))), (((((t91 + t92))*t40) + (t64*t91))))
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c, B_s):
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c, B_s):
     t0 = (-(-(N_k)//(B_s)))
     t1 = (-(-(N_q)//(B_I)))
     t2 = ((-1)*N_q)
@@ -328,7 +328,7 @@ def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_
     t62 = (t57*t59)
     t63 = (d_v*e*t50)
     return (t11, t11, 0, 0, 0, 0, 0, 0, t11, t11, t0, 0, (((B_I*t15) + (B_s*t14) + (H_I*t12) + (H_I*t13) + t13)), t17, t17, B, t19, t19, B, (t20*t21), (N_k*t21), B, ((((B_I*t20) + ((-1)*N_k*(((B_I*t1) + t2)))))*t22), t23, B, 0, 0, 0, 0, 0, 0, t16, 0, 1, 0, ((4 + t24)), (((N_k + (((1 + t25 + t3))*t27) + Ratio(((((-2) + ((-1)*t26)))*t27), 2)))*t22), t23, B, t28, t28, B, t40, t40, (((B_c*t41) + t41)), 0, 0, 0, (((t40*t42) + (t40*t44) + (t40*t45))), 0, (t30*t47), t40, s, 0, (((8*B_r) + (B_r*t42) + (B_r*t48) + (4*B_r*d_v) + t42 + t44 + t45)), (t48*t49), (t48*t50), t39, (4*(((B_c*t38) + (N_q*t51) + ((-1)*t36*t51)))*t39), t23, B, ((((d*t52) + (d*t55)))*t56), (N_k*t39*t48), t39, ((((d_v*t52) + (d_v*t55)))*t56), (N_k*d_v*t56), t39, t61, t60, t39, t62, t59, t39, (((1 + ((-1)*t57)))*t63), t63, t39, (t49*t57), 0, 0, 0, 0, 0, t49, 0, s, 0, ((((8*d_v) + t58))*t57), t62, t59, t39, t61, t60, t39, (t57*t63), t63, t39)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
     t0 = (4*B)
     t1 = (H_I*N_q)
     t2 = (B*d_I*e)
@@ -341,10 +341,10 @@ def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_
     t9 = Maximum(0, t6)
     t10 = (((B_s*SumOfFloors(((((-1)*t8) + ((-1)*t9))), B_s, B_I, (((B_I*t9) + t7)))) + (N_k*((t3 + t8)))))
     return (((((((B_I*t10) + ((-1)*N_k*(((B_I*t3) + t4)))))*t0) + (t0*t1) + (t1*t2) + (t10*t2))),)
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_1, B_s):
     t0 = (B*H_I*N_q)
     return ((((4*t0) + (d_I*e*t0))),)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c):
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, s, k_top, H_I, B_I, d_I, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (e*t0)
     t2 = (G*N_q)

@@ -1,5 +1,5 @@
 """Compiled formulas of flash1; written by `python -m tests.support.shipped_formulas`."""
-def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_k*t0)
     t2 = (d*t1)
@@ -23,7 +23,7 @@ def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t20 = (d*t19)
     t21 = (d_v*t19)
     return (t2, t3, t6, t7, t5, t5, t9, t10, t10, (((16*t5) + (e*t2) + (e*t3) + (e*t6) + (e*t7) + (e*t9) + t11)), 0, (((2*N_k*t8) + (2*d*t12))), (2*(((d*t13) + (d_v*t13)))*t0), (((2*t5) + t12)), 0, 0, (((B_c*B_r) + (B_r*d_v) + t14 + t15 + t16 + t17)), (((16*B_r) + (B_c*t14) + (d_v*t14) + (e*t15) + (e*t16) + (e*t17))), (((2*t4) + t18 + t20 + t21 + t8)), (((e*t18) + (e*t20) + (e*t21) + (e*t8) + t11)))
-def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = ((-(-(N_k)//(B_c)))*t0)
     t2 = ((-(-(N_q)//(B_r)))*t1)
@@ -47,9 +47,9 @@ def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t20 = (4*t16)
     t21 = ((t19 + t20))
     return (t2, t2, (((2*t3) + t4)), t4, 0, 0, (((8*t3) + (t1*t6) + (t1*t7) + (t10*t3) + (t2*t9))), 0, t0, t2, 1, 0, (((16*B_r) + (B_c*t11) + (d_v*t11) + t6 + t7 + t9)), (t0*t12), (t12*t13), t13, (t0*t14), (t13*t14), t13, (t15*t8), (t16*t8), t0, (t10*t15), t18, t0, t19, t20, t0, t19, t20, t0, (e*(((d_v*t15) + t17))), t18, t0, t21, t20, t0, t21, t20, t0)
-def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (B_r, B_c, d, B_r, d_v, B_c, 1, 1)
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*e)
@@ -59,33 +59,33 @@ def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t6 = (d_v*t1)
     t7 = (t4*t6)
     return ((((8*t1) + (16*t5) + (e*((t6 + t7))) + (e*t7) + (t2*t3) + (t2*t5) + (d_v*e*t3))),)
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((16*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e))),)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (N_k*e*t0)
     return ((((8*t1) + (d*t2) + (d_v*t2) + (d_v*e*t1))),)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (0,)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return ((((4*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_c*e)
     return ((((2*B_r*d*e) + Maximum((4*B_r*d_v*n_warps), (((d*t0) + (d_v*t0)))))), 0)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1))),)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_c*e)
     return ((((d_v*t0) + (2*B_r*d*e) + Maximum((d*t0), (4*B_r*d_v*n_warps)))), 0)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_r)
     return ((((B_c*t0) + (d_v*t0) + (B_c*d*e))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (N_k*t0)
     t2 = (d*t1)
@@ -112,7 +112,7 @@ def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t23 = (d*t22)
     t24 = (d_v*t22)
     return (t2, t3, t7, t8, t6, t6, t9, t10, t10, (((8*t5) + (16*t6) + (e*t7) + (e*t8) + (e*t9) + t11)), 0, (((t13*t14) + (t14*t15))), (((t13 + t15))*t17), (((2*t6) + (t12*t4))), 0, 0, (((B_c*B_r) + (B_r*d_v) + t18 + t19 + t20 + t21)), (((16*B_r) + (B_c*t18) + (d_v*t18) + (e*t19) + (e*t20) + (e*t21))), (((N_q*t17) + t2 + t23 + t24 + t3)), (((8*t22) + (e*t23) + (e*t24) + t11)))
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -138,7 +138,7 @@ def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t22 = (t0*t1)
     t23 = (((4*t22) + t20))
     return (t3, t3, (((2*t4) + t5)), t5, 0, 0, (((8*t4) + (t10*t3) + (t11*t4) + (t2*t7) + (t2*t8))), 0, t1, t3, 1, 0, (((16*B_r) + (B_c*t12) + (d_v*t12) + t10 + t7 + t8)), t14, t14, t1, t15, t15, t1, (t16*t9), (t18*t9), t17, (t11*t16), t19, t17, t20, t21, t17, t20, t21, t17, (e*(((d_v*t16) + (d_v*t22)))), t19, t17, t23, t21, t17, t23, t21, t17)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (G*N_q)
     t2 = (t0*t1)
@@ -149,12 +149,12 @@ def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t7 = (t1*t4)
     t8 = (t5*t7)
     return ((((8*t2) + (16*t6) + (e*((t7 + t8))) + (e*t8) + (t3*t4) + (d*e*t6) + (d*t0*t3))),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     t2 = (N_k*e*t0)
     return ((((8*t1) + (d*t2) + (d_v*t2) + (d_v*e*t1))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_k*t0)
     t2 = (d*t1)
@@ -189,7 +189,7 @@ def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t31 = (d*t30)
     t32 = (d_v*t30)
     return (t2, t3, t12, t13, t11, t11, t16, t17, t17, (((16*t11) + (e*t12) + (e*t13) + (e*t16) + (e*t2) + (e*t3) + t18)), 0, (((d*t20) + (d_v*t20))), (2*(((d*t24) + (d_v*t24)))*t0), (((2*t11) + t19)), 0, 0, (((B_c*B_r) + (B_r*d_v) + t25 + t26 + t27 + t28)), (((16*B_r) + (B_c*t25) + (d_v*t25) + (e*t26) + (e*t27) + (e*t28))), (((2*t14) + t15 + t29 + t31 + t32)), (((e*t15) + (e*t29) + (e*t31) + (e*t32) + t18)))
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = Minimum(t0, Maximum(0, (-(-(((B_r + N_k + ((-1)*N_q))))//(B_c)))))
     t2 = SumOfFloors(((((-1)*t1) + t0)), B_r, B_c, ((N_q + ((-1)*N_k) + (B_c*t1))))
@@ -218,7 +218,7 @@ def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t25 = (N_q*t23)
     t26 = ((t24 + t25))
     return (t4, t4, (((2*t5) + t6)), t6, 0, 0, (((8*t5) + (t10*t9) + (t12*t4) + (t8*t9) + (d_v*e*t5))), 0, t3, t4, 1, 0, (((16*B_r) + (B_c*t13) + (d_v*t13) + t10 + t12 + t8)), (t14*t3), (t14*t15), t15, (t16*t17), (d_v*t15*t17), t15, (t18*t19), (N_q*t19), t3, (e*t20), t22, t3, t24, t25, t3, t24, t25, t3, (e*((t20 + t21))), t22, t3, t26, t25, t3, t26, t25, t3)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H)
     t1 = (N_k*e)
     t2 = (d_v*t0)
@@ -228,18 +228,18 @@ def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t6 = (t0*t5)
     t7 = (t2*t5)
     return ((((16*t6) + (e*(((N_q*t2) + t7))) + (e*t7) + (t1*t2) + (8*N_q*t0) + (d*e*t6) + (d*t0*t1))),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((16*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e))),)
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (N_k*e*t0)
     return ((((8*t1) + (d*t2) + (d_v*t2) + (d_v*e*t1))),)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     return ((((4*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (N_k*t0)
     t2 = (d*t1)
@@ -276,7 +276,7 @@ def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t33 = (d*t32)
     t34 = (d_v*t32)
     return (t2, t3, t13, t14, t12, t12, t16, t17, t17, (((8*t15) + (16*t12) + (e*t13) + (e*t14) + (e*t16) + t18)), 0, (((d*t21) + (d_v*t21))), ((((d*t25) + (d_v*t25)))*t27), (((2*t12) + t20)), 0, 0, (((B_c*B_r) + (B_r*d_v) + t28 + t29 + t30 + t31)), (((16*B_r) + (B_c*t28) + (d_v*t28) + (e*t29) + (e*t30) + (e*t31))), (((N_q*t27) + t2 + t3 + t33 + t34)), (((8*t32) + (e*t33) + (e*t34) + t18)))
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (G*((N_q + ((-1)*N_k))))
@@ -308,7 +308,7 @@ def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t28 = (t1*t6)
     t29 = (((4*t28) + t26))
     return (t7, t7, (((2*t8) + t9)), t9, 0, 0, (((8*t8) + (t11*t12) + (t12*t13) + (t15*t7) + (t16*t8))), 0, t6, t7, 1, 0, (((16*B_r) + (B_c*t17) + (d_v*t17) + t11 + t13 + t15)), t19, t19, t6, t20, t20, t6, (t14*t21), (t14*t23), t22, (e*t24), t25, t22, t26, t27, t22, t26, t27, t22, (e*(((d_v*t28) + t24))), t25, t22, t29, t27, t22, t29, t27, t22)
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     t2 = (d*e)
@@ -320,12 +320,12 @@ def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t8 = (((((-1)*B_r*SumOfFloors(((((-1)*t7) + t4)), B_r, t6, (((t6*t7) + t5)))) + (G*N_q*t4)))*t0)
     t9 = (d_v*t8)
     return ((((8*t1) + (16*t8) + (e*(((d_v*t1) + t9))) + (e*t9) + (t2*t3) + (t2*t8) + (d_v*e*t3))),)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     t2 = (N_k*e*t0)
     return ((((8*t1) + (d*t2) + (d_v*t2) + (d_v*e*t1))),)
-def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_k)
     t1 = ((W_l + N_q))
     t2 = ((t0 + t1))
@@ -379,7 +379,7 @@ def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t50 = (d*t49)
     t51 = (d_v*t49)
     return (t14, t15, t27, t28, t26, t26, t31, t32, t32, (((16*t26) + (e*t14) + (e*t15) + (e*t27) + (e*t28) + (e*t31) + t33)), 0, (((d*t35) + (d_v*t35))), (2*(((d*t43) + (d_v*t43)))*t12), (((2*t26) + t34)), 0, 0, (((B_c*B_r) + (B_r*d_v) + t44 + t45 + t46 + t47)), (((16*B_r) + (B_c*t44) + (d_v*t44) + (e*t45) + (e*t46) + (e*t47))), (((2*t29) + t30 + t48 + t50 + t51)), (((e*t30) + (e*t48) + (e*t50) + (e*t51) + t33)))
-def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -424,7 +424,7 @@ def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t41 = (N_q*t39)
     t42 = ((t40 + t41))
     return (t19, t19, (((2*t20) + t21)), t21, 0, 0, (((8*t20) + (t19*t27) + (t20*t28) + (t23*t24) + (t24*t25))), 0, t18, t19, 1, 0, (((16*B_r) + (B_c*t29) + (d_v*t29) + t23 + t25 + t27)), (t30*t31), (t26*t33), t32, (e*t30*t34), (t28*t33), t32, (t31*t35), (N_q*t31), t18, (e*t36), t38, t18, t40, t41, t18, t40, t41, t18, (e*((t36 + t37))), t38, t18, t42, t41, t18, t42, t41, t18)
-def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H)
     t1 = ((-1)*N_k)
     t2 = ((W_l + N_q))
@@ -448,13 +448,13 @@ def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t20 = (t0*t19)
     t21 = (t13*t19)
     return ((((16*t20) + (e*(((N_q*t13) + t21))) + (e*t21) + (t12*t20) + (8*N_q*t0) + (e*t11*t13) + (t0*t11*t12))),)
-def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
     t3 = (((((-1)*B_c*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c)))) + Minimum(N_k, (B_c*Minimum((-(-(N_k)//(B_c))), (-(-(((W_r + N_k)))//(B_c))))))))*t0)
     return ((((8*t1) + (t1*t2) + (t2*t3) + (d*e*t3))),)
-def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_k)
     t1 = ((W_l + N_q))
     t2 = ((t0 + t1))
@@ -515,7 +515,7 @@ def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t57 = (d*t56)
     t58 = (d_v*t56)
     return (t14, t15, t31, t32, t30, t30, t34, t35, t35, (((8*t33) + (16*t30) + (e*t14) + (e*t15) + (e*t31) + (e*t32) + (e*t34))), 0, (((d*t38) + (d_v*t38))), ((((d*t46) + (d_v*t46)))*t48), (((2*t30) + t37)), 0, 0, (((B_c*B_r) + (B_r*d_v) + t49 + t50 + t51 + t52)), (((16*B_r) + (B_c*t49) + (d_v*t49) + (e*t50) + (e*t51) + (e*t52))), (((N_q*t48) + t54 + t55 + t57 + t58)), (((8*t53) + (e*t54) + (e*t55) + (e*t57) + (e*t58))))
-def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -561,7 +561,7 @@ def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t42 = (t0*t20)
     t43 = (((4*t42) + t40))
     return (t21, t21, (((2*t22) + t23)), t23, 0, 0, (((8*t22) + (t21*t29) + (t22*t30) + (t25*t26) + (t26*t27))), 0, t20, t21, 1, 0, (((16*B_r) + (B_c*t31) + (d_v*t31) + t25 + t27 + t29)), (t32*t33), (N_k*t33), t20, (t32*t34), (N_k*t34), t20, (t28*t35), (t28*t37), t36, (e*t38), t39, t36, t40, t41, t36, t40, t41, t36, (e*(((d_v*t42) + t38))), t39, t36, t43, t41, t36, t43, t41, t36)
-def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -586,12 +586,12 @@ def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t21 = ((((B_r*((((-1)*SumOfFloors(((((-1)*t20) + t11)), B_r, t17, (((t17*t20) + t19)))) + SumOfFloors(((((-1)*t18) + ((-1)*t7))), B_r, t17, (((-1) + B_r + (t17*t7) + t15)))))) + (((t11 + t18))*Minimum(t0, (B_r*Minimum(t13, t14))))))*t1)
     t22 = (d_v*t21)
     return ((((8*t2) + (16*t21) + (e*(((d_v*t2) + t22))) + (e*t22) + (t12*t3) + (t21*t3) + (d_v*e*t12))),)
-def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     t2 = (e*((((-1)*B_c*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c)))) + Minimum(N_k, (B_c*Minimum((-(-(N_k)//(B_c))), (-(-(((W_r + N_k)))//(B_c))))))))*t0)
     return ((((8*t1) + (d*t2) + (d_v*t2) + (d_v*e*t1))),)
-def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_k*d)
     t2 = (t0*t1)
@@ -643,7 +643,7 @@ def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t48 = (t34*t47)
     t49 = ((t24 + t25))
     return (t2, t4, t7, t8, t8, t7, t6, t6, (t10*t12), (t12*t13), t15, t17, t18, (t19*t2), (t19*t4), (((8*t6) + (e*t15) + (e*t17) + (e*t18) + (t12*t23) + (t12*t24) + (t19*t20) + (t19*t21) + (t22*t7) + (t22*t8) + t25)), 0, (((4*N_q*t4) + (6*N_q*t2))), (2*(((N_q*t26) + (3*N_q*t1)))*t0), (N_k*t5), 0, 0, (((B_c*t27) + (d*t27) + (d*t28) + (d_v*t28) + t27 + t29)), (((4*t32) + (B_c*t30) + (d*t31) + (d*t33) + (d_v*t31) + (d_v*t33) + (e*t29) + (e*t32) + t30)), (((((t10 + t40 + t44))*t11) + t43)), (((((t41 + t44))*t11) + t43)), (((((t4 + t42))*t11) + t43)), (((((t23 + t45 + t49))*t11) + t48)), (((((t46 + t49))*t11) + t48)), (((((t21 + t47))*t11) + t48)))
-def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = ((-(-(N_k)//(B_c)))*t0)
     t2 = ((-(-(N_q)//(B_r)))*t1)
@@ -678,9 +678,9 @@ def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t31 = (t16*t28)
     t32 = (t19*t28)
     return (t2, t2, t2, t2, t2, t3, t3, t3, 0, (((t1*t5) + (t1*t7) + (t10*t2) + (t2*t8) + (2*t2*t9))), 0, t0, t2, 1, 0, (((B_c*t11) + (B_c*t12) + (B_c*t8) + (B_r*t11) + t10 + t5 + t7 + t8 + t9)), t14, t16, t15, t18, t19, t15, t21, t23, t0, t24, t25, t0, t24, t25, t0, t21, t23, t0, t26, t27, t0, t26, t27, t0, (e*(((d*t20) + (d*t22)))), t23, t0, (t16*t30), t16, t15, (t19*t30), t19, t15, (t14*t29), t14, t0, (t18*t29), t18, t0, 0, 0, 0, 0, 0, 0, t15, 0, 1, 0, (((t11 + t4))*t28), (G*t31), t14, t0, t31, t16, t15, 0, 0, 0, 0, 0, 0, t15, 0, 1, 0, (((t12 + t6))*t28), (G*t32), t18, t0, t32, t19, t15)
-def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (B_r, B_c, d, B_c, d_v, B_r, B_r, B_c, d_v, B_r, d, B_c, B_c, d, B_r, 1, 1, 1, 1, 1, 1)
-def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_k*e)
     t2 = (t0*t1)
@@ -695,13 +695,13 @@ def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t11 = (2*Minimum(1, (((-1) + G))))
     t12 = (B*H_kv*((2 + ((-1)*t11)))*t1)
     return ((((8*t7) + (d*t12) + (d_v*t12) + (e*((t8 + t9))) + (t10*t9) + (t11*t3) + (t11*t4) + (d_v*t10*t7) + t3 + t4)),)
-def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (8*B_r)
     t1 = (4*B_c)
     t2 = (B_r*d)
     t3 = (B_c*e)
     return ((((4*t2) + (B_c*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (2*B_r*d_v*e) + t0)),)
-def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -709,24 +709,24 @@ def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t4 = (2*Minimum(1, (((-1) + G))))
     t5 = (H_kv*((2 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + (B*H*N_q*d*e) + t2 + t3)),)
-def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return ((Maximum((((4*d) + (d*e))), (((4*d_v) + (d_v*e))))*Minimum(1, (((-1) + G)))),)
-def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (2*B_r)
     t1 = (2*B_c)
     return ((((B_c*t0) + (d*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + t0)),)
-def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return ((Maximum((2*d), (2*d_v))*Minimum(1, (((-1) + G)))),)
-def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_c*e)
     t1 = (2*B_r)
     t2 = (e*t1)
     return ((((d*t2) + (d_v*t2) + (t0*t1) + Maximum((4*B_r*d*n_warps), (((d*t0) + (d_v*t0)))))), 0)
-def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_c)
     t1 = (B_c*e)
     return ((((d*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (8*B_c*B_r))),)
-def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (N_k*d)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -760,7 +760,7 @@ def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t30 = ((t12 + t13 + t27 + t28 + t29))
     t31 = (((e*t12) + (e*t13) + (e*t28) + (e*t29) + (t15*t19)))
     return (t2, t4, t9, t10, t10, t9, t8, t8, 0, 0, t11, t12, t13, 0, 0, (((d*t18) + (d_v*t18) + (e*t11) + (t14*t2) + (t14*t4) + (t15*t16))), 0, (((4*t4*t6) + (6*t2*t6))), (2*(((t17*t3) + (3*N_q*t0)))*t19), (N_k*t7), 0, 0, (((B_c*t20) + (d*t20) + (d*t21) + (d_v*t21) + t20 + t22)), (((4*t25) + (B_c*t23) + (d*t24) + (d*t26) + (d_v*t24) + (d_v*t26) + (e*t22) + (e*t25) + t23)), t30, t30, t30, t31, t31, t31)
-def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -794,7 +794,7 @@ def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t30 = (t16*t29)
     t31 = (t11*t29)
     return (t3, t3, t3, t3, t3, t4, t4, t4, 0, (((t13*t3) + (t2*t6) + (t2*t7) + (t3*t8) + (2*t10*t3))), 0, t1, t3, 1, 0, (((4*t9) + (B_c*t8) + (d*t14) + (d_v*t14) + t10 + t13 + t6 + t7 + t8)), t17, t17, t1, t18, t18, t1, t20, t23, t21, t24, t25, t21, t24, t25, t21, t20, t23, t21, t26, t27, t21, t26, t27, t21, (e*(((t1*t28) + (t2*t28)))), t23, t21, (2*t17), t17, t1, (t12*t15), t18, t1, 0, t30, t21, 0, t31, t21, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, 0, 0, t30, t21, 0, t17, t1, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, 0, 0, t31, t21, 0, t18, t1)
-def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (3*N_k*e)
@@ -806,11 +806,11 @@ def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t8 = (t4*t7)
     t9 = (2*e)
     return ((((e*((t7 + t8))) + (t1*t2) + (t2*t3) + (t8*t9) + (8*t0*t6) + (t3*t6*t9))),)
-def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv*d*e)
     t1 = (3*N_k)
     return ((((t0*t1) + (G*N_q*t0) + (B*H_kv*d_v*e*t1))),)
-def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_k*t0)
     t2 = (d*t1)
@@ -871,7 +871,7 @@ def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t57 = (t44*t56)
     t58 = ((t30 + t32))
     return (t2, t3, t12, t13, t13, t12, t11, t11, (t15*t17), (t17*t18), t21, t23, t24, (t2*t25), t27, (((8*t11) + (e*t21) + (e*t23) + (e*t24) + (e*t27) + (t17*t29) + (t17*t30) + (t25*t28) + (2*e*t12) + (e*t11*t26) + t32)), 0, (((4*d_v*t33) + (6*d*t33))), (2*(((t26*t37) + (3*d*t37)))*t0), t33, 0, 0, (((2*t39) + (B_c*t26) + (B_c*t38) + (d*t38) + t38 + t40)), (((4*t39) + (4*t42) + (4*t43) + (B_c*t41) + (e*t39) + (e*t40) + (e*t42) + (e*t43) + t41)), (((((t15 + t49 + t53))*t16) + t52)), (((((t50 + t53))*t16) + t52)), (((((t3 + t51))*t16) + t52)), (((((t29 + t54 + t58))*t16) + t57)), (((((t55 + t58))*t16) + t57)), (((((t31 + t56))*t16) + t57)))
-def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = Minimum(t0, Maximum(0, (-(-(((B_r + N_k + ((-1)*N_q))))//(B_c)))))
     t2 = SumOfFloors(((((-1)*t1) + t0)), B_r, B_c, ((N_q + ((-1)*N_k) + (B_c*t1))))
@@ -912,7 +912,7 @@ def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t37 = (t19*t34)
     t38 = (t22*t34)
     return (t4, t4, t4, t4, t4, t5, t5, t5, 0, (((t10*t8) + (t11*t4) + (t13*t4) + (t7*t8) + (2*t12*t4))), 0, t3, t4, 1, 0, (((B_c*t11) + (B_c*t14) + (B_c*t15) + (B_r*t14) + t10 + t11 + t12 + t13 + t7)), t17, t19, t18, t21, t22, t18, t25, t26, t3, t28, t29, t3, t28, t29, t3, t25, t26, t3, t31, t32, t3, t31, t32, t3, (e*(((N_q*t33) + (t23*t33)))), t26, t3, (t19*t36), t19, t18, (t22*t36), t22, t18, (t17*t35), t17, t3, (t21*t35), t21, t3, 0, 0, 0, 0, 0, 0, t18, 0, 1, 0, (((t14 + t6))*t34), (G*t37), t17, t3, t37, t19, t18, 0, 0, 0, 0, 0, 0, t18, 0, 1, 0, (((t15 + t9))*t34), (G*t38), t21, t3, t38, t22, t18)
-def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H)
     t1 = (d*t0)
     t2 = (N_k*e)
@@ -928,13 +928,13 @@ def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t12 = (t1*t10)
     t13 = (2*e)
     return ((((8*t11) + (e*(((N_q*t1) + t12))) + (t12*t13) + (t3*t6) + (t4*t7) + (t5*t6) + (d*t2*t7) + (d_v*t11*t13) + t3 + t5)),)
-def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (8*B_r)
     t1 = (4*B_c)
     t2 = (B_r*d)
     t3 = (B_c*e)
     return ((((4*t2) + (B_c*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (2*B_r*d_v*e) + t0)),)
-def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -942,11 +942,11 @@ def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t4 = (2*Minimum(1, (((-1) + G))))
     t5 = (H_kv*((2 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + (B*H*N_q*d*e) + t2 + t3)),)
-def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (2*B_r)
     t1 = (2*B_c)
     return ((((B_c*t0) + (d*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + t0)),)
-def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (N_k*t0)
     t2 = (d*t1)
@@ -988,7 +988,7 @@ def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t38 = ((t16 + t18 + t34 + t35 + t37))
     t39 = (((8*t36) + (e*t16) + (e*t18) + (e*t35) + (e*t37)))
     return (t2, t3, t13, t14, t14, t13, t12, t12, 0, 0, t15, t16, t18, 0, 0, (((8*t12) + (e*t15) + (2*e*t13) + (3*e*t3) + (e*t1*t19) + (e*t12*t17))), 0, (((4*d_v*t21) + (6*d*t21))), ((((t17*t25) + (t19*t25)))*t27), t21, 0, 0, (((2*t29) + (B_c*t17) + (B_c*t28) + (d*t28) + t28 + t30)), (((4*t29) + (4*t32) + (4*t33) + (B_c*t31) + (e*t29) + (e*t30) + (e*t32) + (e*t33) + t31)), t38, t38, t38, t39, t39, t39)
-def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (G*((N_q + ((-1)*N_k))))
@@ -1027,7 +1027,7 @@ def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t35 = (t21*t34)
     t36 = (t16*t34)
     return (t7, t7, t7, t7, t7, t8, t8, t8, 0, (((t10*t11) + (t11*t12) + (t13*t7) + (t18*t7) + (2*t15*t7))), 0, t6, t7, 1, 0, (((4*t14) + (B_c*t13) + (d*t19) + (d_v*t19) + t10 + t12 + t13 + t15 + t18)), t22, t22, t6, t23, t23, t6, t26, t29, t27, t30, t31, t27, t30, t31, t27, t26, t29, t27, t32, t33, t27, t32, t33, t27, (e*(((d*t1*t6) + t25))), t29, t27, (2*t22), t22, t6, (t17*t20), t23, t6, 0, t35, t27, 0, t36, t27, 0, 0, 0, 0, 0, 0, t6, 0, 1, 0, 0, 0, t35, t27, 0, t22, t6, 0, 0, 0, 0, 0, 0, t6, 0, 1, 0, 0, 0, t36, t27, 0, t23, t6)
-def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (3*N_k*e)
@@ -1039,11 +1039,11 @@ def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t8 = (d*t7)
     t9 = (2*e)
     return ((((8*t7) + (e*(((G*N_q*t1) + t8))) + (t1*t2) + (t8*t9) + (d_v*t0*t2) + (d_v*t7*t9))),)
-def f58(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f58(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H_kv*d*e)
     t1 = (3*N_k)
     return ((((t0*t1) + (G*N_q*t0) + (B*H_kv*d_v*e*t1))),)
-def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_k)
     t1 = ((W_l + N_q))
     t2 = ((t0 + t1))
@@ -1126,7 +1126,7 @@ def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t79 = (e*t46)
     t80 = (((e*t44) + t49 + t79))
     return (t15, t16, t28, t29, t29, t28, t27, t27, (t32*t34), (t34*t36), t39, t42, t43, t45, t47, (((8*t27) + (e*t15) + (e*t16) + (e*t39) + (e*t42) + (e*t43) + (e*t45) + (e*t47) + (t34*t48) + (t34*t49) + (2*e*t28) + (e*t27*t50))), 0, (((4*d_v*t51) + (6*d*t51))), (2*(((t50*t59) + (3*d*t59)))*t13), t51, 0, 0, (((2*t61) + (B_c*t50) + (B_c*t60) + (d*t60) + t60 + t62)), (((4*t61) + (4*t64) + (4*t65) + (B_c*t63) + (e*t61) + (e*t62) + (e*t64) + (e*t65) + t63)), (((((t32 + t70 + t74))*t33) + t73)), (((((t71 + t74))*t33) + t73)), (((((t46 + t72))*t33) + t73)), (((((t48 + t75 + t80))*t33) + t78)), (((((t76 + t80))*t33) + t78)), (((((t77 + t79))*t33) + t78)))
-def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -1187,7 +1187,7 @@ def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t57 = (t35*t48)
     t58 = (t36*t48)
     return (t19, t19, t19, t19, t19, t20, t20, t20, 0, (((t19*t26) + (t19*t28) + (t22*t23) + (t23*t25) + (2*t19*t27))), 0, t18, t19, 1, 0, (((B_c*t26) + (B_c*t29) + (B_c*t30) + (B_r*t29) + t22 + t25 + t26 + t27 + t28)), (t21*t32), t35, t33, (t24*t32), t36, t33, t39, t40, t18, t42, t43, t18, t42, t43, t18, t39, t40, t18, t45, t46, t18, t45, t46, t18, (e*(((N_q*t47) + (t37*t47)))), t40, t18, (e*(((t34*t50) + (t50*t51)))), t35, t33, (e*(((t34*t52) + (t51*t52)))), t36, t33, (e*(((N_k*t53) + (t31*t53)))), t54, t18, (e*(((t32*t55) + (N_k*t18*t55)))), t56, t18, 0, 0, 0, 0, 0, 0, t33, 0, 1, 0, (((t21 + t29))*t48), (G*t57), t54, t18, t57, t35, t33, 0, 0, 0, 0, 0, 0, t33, 0, 1, 0, (((t24 + t30))*t48), (G*t58), t56, t18, t58, t36, t33)
-def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = ((-1)*N_k)
     t1 = ((W_l + N_q))
     t2 = ((t0 + t1))
@@ -1218,7 +1218,7 @@ def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t27 = (t12*t25)
     t28 = (2*e)
     return ((((8*t26) + (e*(((N_k*t15) + (t10*t15)))) + (e*(((N_k*t19) + (t10*t19)))) + (e*(((N_q*t12) + t27))) + (e*(((t13*t17) + (t16*t17)))) + (e*(((t13*t18) + (t16*t18)))) + (t27*t28) + (d_v*t26*t28) + (e*t10*t12) + (e*t11*t13))),)
-def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*d)
     t1 = (H*e)
     t2 = (t0*t1)
@@ -1232,7 +1232,7 @@ def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t10 = (H_kv*((1 + ((-1)*t5))))
     t11 = (t10*t3)
     return ((((N_q*t2) + (e*(((t0*t11) + (t10*t7)))) + (e*(((t0*t8) + (t6*t7)))) + (e*(((t10*t9) + (t11*t4)))) + (e*(((t4*t8) + (t6*t9)))) + (t2*t3) + (t1*t3*t4))),)
-def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_k)
     t1 = ((W_l + N_q))
     t2 = ((t0 + t1))
@@ -1299,7 +1299,7 @@ def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t63 = ((t57 + t58 + t60 + t61 + t62))
     t64 = (((8*t59) + (e*t58) + (e*t60) + (e*t61) + (e*t62)))
     return (t14, t15, t31, t32, t32, t31, t30, t30, 0, 0, t33, t36, t37, 0, 0, (((8*t30) + (e*t14) + (e*t15) + (e*t33) + (e*t36) + (e*t37) + (2*e*t31) + (e*t30*t38))), 0, (((4*d_v*t40) + (6*d*t40))), ((((t38*t48) + (3*d*t48)))*t50), t40, 0, 0, (((2*t52) + (B_c*t38) + (B_c*t51) + (d*t51) + t51 + t53)), (((4*t52) + (4*t55) + (4*t56) + (B_c*t54) + (e*t52) + (e*t53) + (e*t55) + (e*t56) + t54)), t63, t63, t63, t64, t64, t64)
-def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -1356,7 +1356,7 @@ def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t53 = (t45*t52)
     t54 = (t30*t52)
     return (t21, t21, t21, t21, t21, t22, t22, t22, 0, (((t21*t27) + (t21*t31) + (t24*t25) + (t25*t26) + (2*t21*t29))), 0, t20, t21, 1, 0, (((4*t28) + (B_c*t27) + (d*t32) + (d_v*t32) + t24 + t26 + t27 + t29 + t31)), (e*t35), t37, t20, (t33*t38), t39, t20, t42, t46, t43, t47, t48, t43, t47, t48, t43, t42, t46, t43, t49, t50, t43, t49, t50, t43, (e*(((t0*t34) + t41))), t46, t43, (e*((t35 + t36))), t37, t20, (e*(((N_k*t51) + (t33*t51)))), t39, t20, 0, t53, t43, 0, t54, t43, 0, 0, 0, 0, 0, 0, t20, 0, 1, 0, 0, 0, t53, t43, 0, t37, t20, 0, 0, 0, 0, 0, 0, t20, 0, 1, 0, 0, 0, t54, t43, 0, t39, t20)
-def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = ((W_l + N_q))
     t1 = ((((-1)*N_k) + t0))
     t2 = ((((-1)*t1))//(B_c))
@@ -1385,7 +1385,7 @@ def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t25 = (t11*t24)
     t26 = (2*e)
     return ((((e*(((N_k*t11) + t12))) + (e*(((N_k*t13) + t14))) + (e*(((t11*t15) + t25))) + (e*t12) + (e*t14) + (t25*t26) + (8*t10*t24) + (t13*t24*t26))),)
-def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = ((((-1)*B_c*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c)))) + Minimum(N_k, (B_c*Minimum((-(-(N_k)//(B_c))), (-(-(((W_r + N_k)))//(B_c))))))))
@@ -1393,7 +1393,7 @@ def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t4 = (d_v*t0)
     t5 = (t2*t4)
     return ((((e*(((N_k*t1) + t3))) + (e*(((N_k*t4) + t5))) + (e*t3) + (e*t5) + (G*N_q*e*t1))),)
-def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (B*H)
     t1 = (2*t0)
     t2 = (N_k*d)
@@ -1464,7 +1464,7 @@ def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t67 = ((t63 + t66))
     t68 = (t49*t67)
     return (t3, t5, t10, t13, t14, t14, t12, t9, (t16*t18), (t18*t19), t21, t22, t22, t24, t26, t27, t28, t29, (((8*t8) + (16*t7) + (e*t10) + (e*t12) + (e*t13) + (e*t21) + (e*t24) + (e*t26) + (e*t27) + (e*t28) + (e*t29) + (e*t3) + (e*t5) + (e*t9) + (t18*t31) + (t18*t32) + t30)), 0, (((6*N_k*t20) + (8*N_k*t23))), ((((3*d_v*t33) + (4*d*t33)))*t1), (((2*t7) + (N_k*t34))), 0, 0, Maximum((((B_c*B_r) + (B_r*d_v) + t35 + t36 + t37 + t38)), (((B_c_bwd*t39) + (d*t39) + (d*t40) + (d_v*t40) + t39 + t41))), Maximum((((16*B_r) + (B_c*t35) + (d_v*t35) + (e*t36) + (e*t37) + (e*t38))), (((4*t44) + (B_c_bwd*t42) + (d*t43) + (d*t45) + (d_v*t43) + (d_v*t45) + (e*t41) + (e*t44) + t42))), ((t23 + t48)), (((((t47 + t53))*t49) + (((t48 + t56))*t17))), (((((t19 + t20 + t51 + t56))*t17) + t58)), (((((t54 + t57))*t17) + t58)), (((e*t23) + t60)), (((((t59 + t63))*t49) + (((t60 + t65))*t17))), (((((t32 + t62 + t65 + t66))*t17) + t68)), (((((t64 + t67))*t17) + t68)))
-def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (B*H)
     t1 = ((-(-(N_k)//(B_c)))*t0)
     t2 = ((-(-(N_q)//(B_r)))*t1)
@@ -1506,9 +1506,9 @@ def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t38 = (t14*t35)
     t39 = (t16*t35)
     return (t2, t2, (((2*t3) + t5)), t5, 0, 0, (((8*t3) + (t2*t7) + (t3*t8))), 0, t1, t2, 1, 0, (((4*t4) + (16*B_r) + (B_c*t6) + (B_c*t8) + (B_r*t9) + t7)), t11, t14, t12, t15, t16, t12, (t17*t6), t19, t0, (t17*t8), t20, t0, t21, t22, t0, t21, t22, t0, (e*(((d_v*t17) + (d_v*t18)))), t20, t0, t23, t22, t0, t23, t22, t0, t25, t25, t25, t25, t25, t26, t26, t26, 0, (((t25*t27) + (t25*t29) + (2*t25*t28))), 0, t24, t25, 1, 0, (((B_c_bwd*t27) + (B_c_bwd*t30) + (B_c_bwd*t6) + (B_c_bwd*t8) + (B_c_bwd*t9) + (B_r_bwd*t30) + t27 + t28 + t29)), t11, t14, t12, t15, t16, t12, t32, t19, t0, t33, t20, t0, t33, t20, t0, t32, t19, t0, t34, t22, t0, t34, t22, t0, (e*(((d*t18) + (d*t31)))), t19, t0, (t14*t37), t14, t12, (t16*t37), t16, t12, (t11*t36), t11, t0, (t15*t36), t15, t0, 0, 0, 0, 0, 0, 0, t13, 0, 1, 0, (((t30 + t6))*t35), (G*t38), t11, t0, t38, t14, t12, 0, 0, 0, 0, 0, 0, t13, 0, 1, 0, (((t8 + t9))*t35), (G*t39), t15, t0, t39, t16, t12)
-def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     return (B_r, B_c, d, B_r, d_v, B_c, B_c, B_r, B_r_bwd, B_c_bwd, d, B_c_bwd, d_v, B_r_bwd, B_r_bwd, B_c_bwd, d_v, B_r_bwd, d, B_c_bwd, B_c_bwd, d, B_r_bwd, B_c_bwd, B_r_bwd, 1, 1, 1, 1)
-def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (B*H)
     t1 = (N_k*e)
     t2 = (t0*t1)
@@ -1523,13 +1523,13 @@ def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd)
     t11 = (2*Minimum(1, (((-1) + G))))
     t12 = (B*H_kv*((2 + ((-1)*t11)))*t1)
     return ((((8*t7) + (d*t12) + (d_v*t12) + (e*((t8 + t9))) + (t10*t9) + (t11*t3) + (t11*t4) + (d_v*t10*t7) + t3 + t4)),)
-def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (8*B_r_bwd)
     t1 = (4*B_c_bwd)
     t2 = (B_r_bwd*d)
     t3 = (B_c_bwd*e)
     return ((((4*t2) + (B_c_bwd*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (2*B_r_bwd*d_v*e) + t0)),)
-def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -1537,11 +1537,11 @@ def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd)
     t4 = (2*Minimum(1, (((-1) + G))))
     t5 = (H_kv*((2 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + (B*H*N_q*d*e) + t2 + t3)),)
-def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (2*B_r_bwd)
     t1 = (2*B_c_bwd)
     return ((((B_c_bwd*t0) + (d*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + t0)),)
-def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (N_k*d)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1592,7 +1592,7 @@ def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t47 = (((e*t3) + (e*t42) + (e*t6)))
     t48 = (((e*t44) + t47))
     return (t3, t6, t12, t15, t16, t16, t14, t11, 0, 0, t18, t19, t19, t20, t3, t6, 0, 0, (((4*t23) + (8*t10) + (16*t9) + (e*t11) + (e*t12) + (e*t14) + (e*t15) + (e*t18) + (e*t20) + (e*t22*t4) + t21)), 0, (((t0*t21) + (6*N_k*t17))), (B*(((t22*t24) + (3*d_v*t24)))*t25), (((2*t9) + (2*N_k*t8))), 0, 0, Maximum((((B_c*B_r) + (B_r*d_v) + t26 + t27 + t28 + t29)), (((B_c_bwd*t30) + (d*t30) + (d*t31) + (d_v*t31) + t30 + t32))), Maximum((((16*B_r) + (B_c*t26) + (d_v*t26) + (e*t27) + (e*t28) + (e*t29))), (((4*t35) + (B_c_bwd*t33) + (d*t34) + (d*t36) + (d_v*t34) + (d_v*t36) + (e*t32) + (e*t35) + t33))), ((t2 + t38 + t41 + t5)), ((t41 + t43)), t45, t45, (((e*t2) + (e*t38) + t23 + t46)), ((t46 + t47)), t48, t48)
-def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -1632,7 +1632,7 @@ def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t36 = (t35*t6)
     t37 = (t35*t8)
     return (t3, t3, (((2*t4) + t5)), t5, 0, 0, (((8*t4) + (t3*t7) + (t4*t8))), 0, t2, t3, 1, 0, (((16*B_r) + (B_c*t9) + (d*t10) + (d_v*t10) + (d_v*t9) + t7)), t12, t12, t1, t13, t13, t1, (t14*t6), t17, t15, (t14*t8), t18, t15, t19, t20, t15, t19, t20, t15, (e*(((d_v*t14) + (d_v*t21)))), t18, t15, t22, t20, t15, t22, t20, t15, t24, t24, t24, t24, t24, t25, t25, t25, 0, (((t24*t26) + (t24*t29) + (2*t24*t27))), 0, t23, t24, 1, 0, (((B_c_bwd*t26) + (B_c_bwd*t6) + (B_c_bwd*t8) + (d*t30) + (d_v*t30) + (4*B_r_bwd*d) + t26 + t27 + t29)), t12, t12, t1, t13, t13, t1, t32, t17, t15, t33, t18, t15, t33, t18, t15, t32, t17, t15, t34, t20, t15, t34, t20, t15, (e*(((d*t21) + (d*t31)))), t17, t15, (2*t12), t12, t1, (t11*t28), t13, t1, 0, t36, t15, 0, t37, t15, 0, 0, 0, 0, 0, 0, t11, 0, 1, 0, 0, 0, t36, t15, 0, t12, t1, 0, 0, 0, 0, 0, 0, t11, 0, 1, 0, 0, 0, t37, t15, 0, t13, t1)
-def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (3*N_k*e)
@@ -1644,11 +1644,11 @@ def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd)
     t8 = (t4*t7)
     t9 = (2*e)
     return ((((e*((t7 + t8))) + (t1*t2) + (t2*t3) + (t8*t9) + (8*t0*t6) + (t3*t6*t9))),)
-def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (B*H_kv*d*e)
     t1 = (3*N_k)
     return ((((t0*t1) + (G*N_q*t0) + (B*H_kv*d_v*e*t1))),)
-def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (B*H)
     t1 = (2*t0)
     t2 = (N_k*d)
@@ -1734,7 +1734,7 @@ def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t82 = ((t78 + t81))
     t83 = (t65*t82)
     return (t3, t5, t19, t22, t23, t23, t21, t18, (t25*t27), (t27*t28), t31, t32, t32, t34, (t25*t35), t36, (t26*t3), t37, (((8*t17) + (16*t13) + (e*t19) + (e*t21) + (e*t22) + (e*t31) + (e*t34) + (e*t36) + (e*t37) + (e*t5) + (t17*t39) + (t26*t41) + (t27*t42) + (t27*t43) + (t35*t42) + t38 + t41)), 0, (((d*t45) + (d_v*t45) + (4*d_v*t46) + (6*d*t46))), ((((t50*t51) + (3*d_v*t50)))*t1), (((2*t13) + t44 + t46)), 0, 0, Maximum((((B_c*B_r) + (B_r*d_v) + t52 + t53 + t54 + t55)), (((B_c_bwd*t56) + (d*t56) + (d*t57) + (d_v*t57) + t56 + t58))), Maximum((((16*B_r) + (B_c*t52) + (d_v*t52) + (e*t53) + (e*t54) + (e*t55))), (((4*t60) + (B_c_bwd*t39) + (B_c_bwd*t51) + (B_c_bwd*t59) + (B_r_bwd*t39) + (B_r_bwd*t51) + (e*t58) + (e*t60) + t59))), ((t33 + t64)), (((((t63 + t69))*t65) + (((t64 + t71))*t26))), (((((t28 + t30 + t67 + t71))*t26) + t73)), (((((t70 + t72))*t26) + t73)), (((t29*t39) + t75)), (((((t74 + t78))*t65) + (((t75 + t80))*t26))), (((((t43 + t77 + t80 + t81))*t26) + t83)), (((((t79 + t82))*t26) + t83)))
-def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((N_k + ((-1)*N_q)))
     t2 = Minimum(t0, Maximum(0, (-(-(((B_r + t1)))//(B_c)))))
@@ -1786,7 +1786,7 @@ def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t48 = (t18*t45)
     t49 = (t20*t45)
     return (t6, t6, (((2*t7) + t9)), t9, 0, 0, (((8*t7) + (t11*t6) + (t12*t7))), 0, (t0*t5), t6, 1, 0, (((4*t8) + (16*B_r) + (B_c*t10) + (B_c*t12) + (B_r*t13) + t11)), t15, t18, t16, t19, t20, t16, (t21*t22), t23, t5, (t21*t24), t25, t5, t27, t28, t5, t27, t28, t5, (e*(((N_q*t29) + (t21*t29)))), t25, t5, t30, t28, t5, t30, t28, t5, t34, t34, t34, t34, t34, t35, t35, t35, 0, (((t34*t36) + (t34*t38) + (2*t34*t37))), 0, (t31*t5), t34, 1, 0, (((B_c_bwd*t10) + (B_c_bwd*t12) + (B_c_bwd*t13) + (B_c_bwd*t36) + (B_c_bwd*t39) + (B_r_bwd*t39) + t36 + t37 + t38)), t15, t18, t16, t19, t20, t16, t41, t23, t5, t42, t25, t5, t42, t25, t5, t41, t23, t5, t43, t28, t5, t43, t28, t5, (e*(((N_q*t44) + (t40*t44)))), t23, t5, (t18*t47), t18, t16, (t20*t47), t20, t16, (t15*t46), t15, t5, (t19*t46), t19, t5, 0, 0, 0, 0, 0, 0, t17, 0, 1, 0, (((t10 + t39))*t45), (G*t48), t15, t5, t48, t18, t16, 0, 0, 0, 0, 0, 0, t17, 0, 1, 0, (((t12 + t13))*t45), (G*t49), t19, t5, t49, t20, t16)
-def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (B*H)
     t1 = (d*t0)
     t2 = (N_k*e)
@@ -1802,13 +1802,13 @@ def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd)
     t12 = (t1*t10)
     t13 = (2*e)
     return ((((8*t11) + (e*(((N_q*t1) + t12))) + (t12*t13) + (t3*t6) + (t4*t7) + (t5*t6) + (d*t2*t7) + (d_v*t11*t13) + t3 + t5)),)
-def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (8*B_r_bwd)
     t1 = (4*B_c_bwd)
     t2 = (B_r_bwd*d)
     t3 = (B_c_bwd*e)
     return ((((4*t2) + (B_c_bwd*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (2*B_r_bwd*d_v*e) + t0)),)
-def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -1816,11 +1816,11 @@ def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd)
     t4 = (2*Minimum(1, (((-1) + G))))
     t5 = (H_kv*((2 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + (B*H*N_q*d*e) + t2 + t3)),)
-def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (2*B_r_bwd)
     t1 = (2*B_c_bwd)
     return ((((B_c_bwd*t0) + (d*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + t0)),)
-def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (B*H_kv)
     t1 = (N_k*t0)
     t2 = (d*t1)
@@ -1888,7 +1888,7 @@ def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t64 = (((2*t62) + (e*t5) + (t33*t56)))
     t65 = (((e*t60) + t64))
     return (t3, t5, t22, t25, t26, t26, t24, t21, 0, 0, t28, t29, t29, t30, t3, t5, 0, 0, (((4*t32) + (8*t20) + (8*t27) + (16*t15) + (e*t22) + (e*t24) + (e*t25) + (e*t28) + (e*t30) + (t20*t33) + (e*t1*t31))), 0, (((d*t38) + (d_v*t38) + (4*d_v*t39) + (6*d*t39))), ((((t31*t43) + (3*d_v*t43)))*t45), (((2*t15) + t37 + t39)), 0, 0, Maximum((((B_c*B_r) + (B_r*d_v) + t46 + t47 + t48 + t49)), (((B_c_bwd*t50) + (d*t50) + (d*t51) + (d_v*t51) + t50 + t52))), Maximum((((16*B_r) + (B_c*t46) + (d_v*t46) + (e*t47) + (e*t48) + (e*t49))), (((4*t54) + (B_c_bwd*t31) + (B_c_bwd*t33) + (B_c_bwd*t53) + (B_r_bwd*t31) + (B_r_bwd*t33) + (e*t52) + (e*t54) + t53))), (((d*t55) + t2 + t4 + t58)), ((t58 + t59)), t61, t61, (((t33*t55) + t32 + t62 + t63)), ((t63 + t64)), t65, t65)
-def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (G*((N_q + ((-1)*N_k))))
@@ -1936,7 +1936,7 @@ def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t44 = (t11*t43)
     t45 = (t13*t43)
     return (t8, t8, (((2*t9) + t10)), t10, 0, 0, (((8*t9) + (t12*t8) + (t13*t9))), 0, (t0*t7), t8, 1, 0, (((16*B_r) + (B_c*t14) + (d*t15) + (d_v*t14) + (d_v*t15) + t12)), t17, t17, t7, t18, t18, t7, (t11*t19), t22, t20, (t13*t19), t23, t20, t24, t25, t20, t24, t25, t20, (e*(((d_v*t19) + (d_v*t26)))), t23, t20, t27, t25, t20, t27, t25, t20, t32, t32, t32, t32, t32, t33, t33, t33, 0, (((t32*t34) + (t32*t37) + (2*t32*t35))), 0, (t28*t7), t32, 1, 0, (((B_c_bwd*t11) + (B_c_bwd*t13) + (B_c_bwd*t34) + (d*t38) + (d_v*t38) + (4*B_r_bwd*d) + t34 + t35 + t37)), t17, t17, t7, t18, t18, t7, t40, t22, t20, t41, t23, t20, t41, t23, t20, t40, t22, t20, t42, t25, t20, t42, t25, t20, (e*(((d*t26) + (d*t39)))), t22, t20, (2*t17), t17, t7, (t16*t36), t18, t7, 0, t44, t20, 0, t45, t20, 0, 0, 0, 0, 0, 0, t16, 0, 1, 0, 0, 0, t44, t20, 0, t17, t7, 0, 0, 0, 0, 0, 0, t16, 0, 1, 0, 0, 0, t45, t20, 0, t18, t7)
-def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (3*N_k*e)
@@ -1948,11 +1948,11 @@ def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd)
     t8 = (d*t7)
     t9 = (2*e)
     return ((((8*t7) + (e*(((G*N_q*t1) + t8))) + (t1*t2) + (t8*t9) + (d_v*t0*t2) + (d_v*t7*t9))),)
-def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (B*H_kv*d*e)
     t1 = (3*N_k)
     return ((((t0*t1) + (G*N_q*t0) + (B*H_kv*d_v*e*t1))),)
-def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_k)
     t1 = ((W_l + N_q))
     t2 = ((t0 + t1))
@@ -2076,7 +2076,7 @@ def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t120 = ((t116 + t119))
     t121 = (t120*t68)
     return (t26, t29, t51, t54, t55, t55, t53, t50, (t58*t60), (t60*t61), t64, t65, t65, t67, t70, t71, t73, t75, (((8*t49) + (16*t41) + (e*t26) + (e*t29) + (e*t51) + (e*t53) + (e*t54) + (e*t64) + (e*t67) + (e*t70) + (e*t71) + (e*t73) + (e*t75) + (t49*t77) + (t60*t78) + (t60*t79) + t76)), 0, (((d*t81) + (d_v*t81) + (4*d_v*t82) + (6*d*t82))), (2*(((t90*t91) + (3*d_v*t90)))*t14), (((2*t41) + t80 + t82)), 0, 0, Maximum((((B_c*B_r) + (B_r*d_v) + t92 + t93 + t94 + t95)), (((B_c_bwd*t96) + (d*t96) + (d*t97) + (d_v*t97) + t96 + t98))), Maximum((((16*B_r) + (B_c*t92) + (d_v*t92) + (e*t93) + (e*t94) + (e*t95))), (((4*t100) + (B_c_bwd*t77) + (B_c_bwd*t91) + (B_c_bwd*t99) + (B_r_bwd*t77) + (B_r_bwd*t91) + (e*t100) + (e*t98) + t99))), ((t104 + t66)), (((((t103 + t108))*t68) + (((t104 + t109))*t59))), (((((t106 + t109 + t61 + t63))*t59) + t111)), (((((t110 + t74))*t59) + t111)), (((t62*t77) + t113)), (((((t112 + t116))*t68) + (((t113 + t118))*t59))), (((((t115 + t118 + t119 + t79))*t59) + t121)), (((((t117 + t120))*t59) + t121)))
-def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -2161,7 +2161,7 @@ def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t81 = (t34*t72)
     t82 = (t35*t72)
     return (t23, t23, (((2*t24) + t26)), t26, 0, 0, (((8*t24) + (t23*t28) + (t24*t29))), 0, (t22*t4), t23, 1, 0, (((4*t25) + (16*B_r) + (B_c*t27) + (B_c*t29) + (B_r*t30) + t28)), (t27*t31), t34, t32, (t29*t31), t35, t32, (t36*t37), t38, t22, (t36*t39), t40, t22, t42, t43, t22, t42, t43, t22, (e*(((N_q*t44) + (t36*t44)))), t40, t22, t45, t43, t22, t45, t43, t22, t60, t60, t60, t60, t60, t61, t61, t61, 0, (((t60*t62) + (t60*t64) + (2*t60*t63))), 0, (t22*t49), t60, 1, 0, (((B_c_bwd*t27) + (B_c_bwd*t29) + (B_c_bwd*t30) + (B_c_bwd*t62) + (B_c_bwd*t65) + (B_r_bwd*t65) + t62 + t63 + t64)), (t37*t66), t34, t32, (t39*t66), t35, t32, t68, t38, t22, t69, t40, t22, t69, t40, t22, t68, t38, t22, t70, t43, t22, t70, t43, t22, (e*(((N_q*t71) + (t67*t71)))), t38, t22, (e*(((t33*t74) + (t74*t75)))), t34, t32, (e*(((t33*t76) + (t75*t76)))), t35, t32, (e*(((N_k*t77) + (t66*t77)))), t78, t22, (e*(((N_k*t79) + (t66*t79)))), t80, t22, 0, 0, 0, 0, 0, 0, t33, 0, 1, 0, (((t27 + t65))*t72), (G*t81), t78, t22, t81, t34, t32, 0, 0, 0, 0, 0, 0, t33, 0, 1, 0, (((t29 + t30))*t72), (G*t82), t80, t22, t82, t35, t32)
-def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = ((-1)*N_k)
     t1 = ((W_l + N_q))
     t2 = ((t0 + t1))
@@ -2192,7 +2192,7 @@ def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd)
     t27 = (t12*t25)
     t28 = (2*e)
     return ((((8*t26) + (e*(((N_k*t15) + (t10*t15)))) + (e*(((N_k*t19) + (t10*t19)))) + (e*(((N_q*t12) + t27))) + (e*(((t13*t17) + (t16*t17)))) + (e*(((t13*t18) + (t16*t18)))) + (t27*t28) + (d_v*t26*t28) + (e*t10*t12) + (e*t11*t13))),)
-def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (B*d)
     t1 = (H*e)
     t2 = (t0*t1)
@@ -2206,7 +2206,7 @@ def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd)
     t10 = (H_kv*((1 + ((-1)*t5))))
     t11 = (t10*t3)
     return ((((N_q*t2) + (e*(((t0*t11) + (t10*t7)))) + (e*(((t0*t8) + (t6*t7)))) + (e*(((t10*t9) + (t11*t4)))) + (e*(((t4*t8) + (t6*t9)))) + (t2*t3) + (t1*t3*t4))),)
-def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_k)
     t1 = ((W_l + N_q))
     t2 = ((t0 + t1))
@@ -2316,7 +2316,7 @@ def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t106 = (((2*t104) + (e*t100) + (t71*t97)))
     t107 = (((e*t102) + t106))
     return (t26, t29, t58, t61, t62, t62, t60, t57, 0, 0, t63, t65, t65, t66, t68, t70, 0, 0, (((8*t56) + (8*t64) + (16*t46) + (e*t26) + (e*t29) + (e*t58) + (e*t60) + (e*t61) + (e*t63) + (e*t66) + (e*t68) + (e*t70) + (t56*t71))), 0, (((d*t74) + (d_v*t74) + (4*d_v*t75) + (6*d*t75))), ((((t83*t84) + (3*d_v*t83)))*t86), (((2*t46) + t73 + t75)), 0, 0, Maximum((((B_c*B_r) + (B_r*d_v) + t87 + t88 + t89 + t90)), (((B_c_bwd*t91) + (d*t91) + (d*t92) + (d_v*t92) + t91 + t93))), Maximum((((16*B_r) + (B_c*t87) + (d_v*t87) + (e*t88) + (e*t89) + (e*t90))), (((4*t95) + (B_c_bwd*t71) + (B_c_bwd*t84) + (B_c_bwd*t94) + (B_r_bwd*t71) + (B_r_bwd*t84) + (e*t93) + (e*t95) + t94))), (((d*t96) + t67 + t69 + t99)), ((t101 + t99)), t103, t103, (((e*t69) + (t71*t96) + t104 + t105)), ((t105 + t106)), t107, t107)
-def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -2392,7 +2392,7 @@ def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t72 = (t27*t71)
     t73 = (t29*t71)
     return (t24, t24, (((2*t25) + t26)), t26, 0, 0, (((8*t25) + (t24*t28) + (t25*t29))), 0, (t23*t6), t24, 1, 0, (((16*B_r) + (B_c*t30) + (d*t31) + (d_v*t30) + (d_v*t31) + t28)), (t27*t32), t34, t23, (t29*t32), t35, t23, (t27*t36), t39, t37, (t29*t36), t40, t37, t41, t42, t37, t41, t42, t37, (e*(((d_v*t36) + (d_v*t43)))), t40, t37, t44, t42, t37, t44, t42, t37, t60, t60, t60, t60, t60, t61, t61, t61, 0, (((t60*t62) + (t60*t64) + (2*t60*t63))), 0, (t23*t48), t60, 1, 0, (((B_c_bwd*t27) + (B_c_bwd*t29) + (B_c_bwd*t62) + (d*t65) + (d_v*t65) + (4*B_r_bwd*d) + t62 + t63 + t64)), (t27*t66), t34, t23, (t29*t66), t35, t23, t68, t39, t37, t69, t40, t37, t69, t40, t37, t68, t39, t37, t70, t42, t37, t70, t42, t37, (e*(((d*t43) + (d*t67)))), t39, t37, (e*(((d*t33) + (d*t66)))), t34, t23, (e*(((d_v*t33) + (d_v*t66)))), t35, t23, 0, t72, t37, 0, t73, t37, 0, 0, 0, 0, 0, 0, t33, 0, 1, 0, 0, 0, t72, t37, 0, t34, t23, 0, 0, 0, 0, 0, 0, t33, 0, 1, 0, 0, 0, t73, t37, 0, t35, t23)
-def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = ((W_l + N_q))
     t1 = ((((-1)*N_k) + t0))
     t2 = ((((-1)*t1))//(B_c_bwd))
@@ -2421,7 +2421,7 @@ def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd)
     t25 = (t11*t24)
     t26 = (2*e)
     return ((((e*(((N_k*t11) + t12))) + (e*(((N_k*t13) + t14))) + (e*(((t11*t15) + t25))) + (e*t12) + (e*t14) + (t25*t26) + (8*t10*t24) + (t13*t24*t26))),)
-def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = ((((-1)*B_c_bwd*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c_bwd)))) + Minimum(N_k, (B_c_bwd*Minimum((-(-(N_k)//(B_c_bwd))), (-(-(((W_r + N_k)))//(B_c_bwd))))))))

@@ -1,5 +1,5 @@
 """Compiled formulas of flash3; written by `python -m tests.support.shipped_formulas`."""
-def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -22,7 +22,7 @@ def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t19 = (t18*t3)
     t20 = (t18*t6)
     return (t2, t5, t7, t8, t1, (((e*t5) + (e*t7) + t9)), 0, (((t10*t2) + (t10*t8))), (2*(((d*t11) + (d_v*t11)))*t0), (((N_k*t1) + ((-(-(N_k)//(B_c)))*t1))), 0, 0, (((B_c*t12) + t12 + t13 + t14 + t15 + t16)), (((4*t16) + (B_c*t17) + (e*t13) + (e*t14) + (e*t15) + t17)), ((t1 + t19 + t2 + t20 + t8)), (((e*t19) + (e*t20) + t9)))
-def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -42,59 +42,59 @@ def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t16 = (t10*t15)
     t17 = (4*t10)
     return (t2, t2, ((t3 + t4)), t4, 0, 0, (((t2*t6) + (t2*t7))), 0, t1, t2, 1, 0, (((B_c*t8) + (B_r*t9) + (4*B_r*d_v) + t6 + t7 + t8)), t11, t11, t0, (t12*t9), (t14*t9), t13, (t12*t15), (t14*t15), t13, t16, t16, t0, t17, t17, t0)
-def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (B_r, B_c, d, B_r, d_v, B_c, B_r, B_c)
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (e*t1)
     t3 = (N_k*e*(-(-(N_q)//(B_r)))*t0)
     return ((((4*t1) + (d*t2) + (d*t3) + (d_v*t2) + (d_v*t3))),)
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (8*B_r)
     t1 = (B_c*e)
     return ((((B_c*t0) + (d*t1) + (d_v*t1) + (4*B_r*d_v) + (B_r*d*e) + t0)),)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*N_q)
     t1 = (e*t0)
     return ((((4*t0) + (d*t1) + (d_v*t1))),)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (0,)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (2*B_r)
     return ((((B_c*d) + (B_c*d_v) + (B_c*t0) + (B_r*d) + (B_r*d_v) + t0)),)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     t1 = (B_c*e*n_stages)
     return ((((d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_r)
     return ((((B_c*t0) + (d_v*t0) + (B_c*B_r*e))),)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     t1 = (B_c*e*n_stages)
     return ((((B_c*t0) + (d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_r)
     return ((((B_c*t0) + (d_v*t0))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     t1 = (B_c*e*n_stages)
     return ((((d*t0) + (d*t1) + Maximum((d_v*t0), (2*d_v*t1)))), 0)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     t1 = (B_c*e*n_stages)
     return ((((8*B_r) + (B_c*t0) + (d*t0) + (d*t1) + Maximum((d_v*t0), (d_v*t1)))), 0)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     return ((((4*B_r*d_v) + (8*B_c*B_r))),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     return ((((8*B_r) + (B_c*t0) + (d*t0) + (B_c*d*e*n_stages))), 0)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     t1 = (B_c*e*n_stages)
     return ((((d*t0) + Maximum((d_v*t0), (((d*t1) + (d_v*t1)))))), 0)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*e)
     t1 = (d_v*t0)
     t2 = (d*t0)
@@ -102,10 +102,10 @@ def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stage
     t4 = (d*t3)
     t5 = (d_v*t3)
     return (Maximum(t1, ((t2 + t4)), ((t4 + t5)), ((((-1)*t5) + t1 + t2))), 0)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_r)
     return ((((B_c*t0) + (d_v*t0) + (B_r*d*e))),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -130,7 +130,7 @@ def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t21 = (d*t20)
     t22 = (d_v*t20)
     return (t3, t7, t9, t10, t2, (((4*t2) + (e*t10) + (e*t3) + (e*t7) + (e*t9))), 0, (((t10*t11) + (t11*t3))), (2*(((d*t12) + (d_v*t12)))*t13), (((N_k*t2) + ((-(-(N_k)//(B_c)))*t2))), 0, 0, (((B_c*t14) + t14 + t15 + t16 + t17 + t18)), (((4*t18) + (B_c*t19) + (e*t15) + (e*t16) + (e*t17) + t19)), ((t20 + t21 + t22 + t6 + t8)), (((4*t20) + (e*t21) + (e*t22) + (e*t6) + (e*t8))))
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(t0)//(B_r)))*t1)
@@ -149,18 +149,18 @@ def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t15 = (N_k*t1)
     t16 = (d_v*e)
     return (t3, t3, ((t4 + t5)), t5, 0, 0, (((t3*t7) + (t3*t8))), 0, t2, t3, 1, 0, (((B_c*t9) + (B_r*t10) + (4*B_r*d_v) + t7 + t8 + t9)), (t10*t11), (t10*t13), t12, (t10*t14), (t10*t15), t1, (t14*t16), (t15*t16), t1, (t11*t16), (t13*t16), t12, (4*t11), (4*t13), t12)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
     t3 = (e*t2)
     t4 = (N_k*e*(-(-(t0)//(B_r)))*t1)
     return ((((4*t2) + (d*t3) + (d*t4) + (d_v*t3) + (d_v*t4))),)
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*G*H_kv*N_q)
     t1 = (e*t0)
     return ((((4*t0) + (d*t1) + (d_v*t1))),)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -199,7 +199,7 @@ def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t35 = (d*t34)
     t36 = (d_v*t34)
     return (t8, t15, t16, t18, t17, (((e*t15) + (e*t16) + (e*t8) + t19)), 0, (((d*t22) + (d_v*t22))), (2*(((d*t26) + (d_v*t26)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t20)))*t6) + t21)), 0, 0, (((B_c*t27) + t27 + t28 + t29 + t30 + t31)), (((4*t31) + (B_c*t32) + (e*t28) + (e*t29) + (e*t30) + t32)), ((t17 + t18 + t33 + t35 + t36)), (((e*t33) + (e*t35) + (e*t36) + t19)))
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -228,7 +228,7 @@ def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t25 = (t20*t24)
     t26 = (4*t20)
     return (t11, t11, ((t12 + t13)), t13, 0, 0, (((t11*t15) + (t11*t16))), 0, (t1*t10), t11, 1, 0, (((B_c*t17) + (B_r*t18) + (4*B_r*d_v) + t15 + t16 + t17)), (((((-1)*t2) + ((-1)*t8)))*t19), (t18*t20), t10, (t19*t21), (t18*t23), t22, (t10*t21*t24), (t23*t24), t22, t25, t25, t10, t26, t26, t10)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -242,12 +242,12 @@ def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t10 = ((-1)*Minimum(t9, Maximum(0, t5, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t11 = (((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t6))), B_c, B_r, (((-1) + B_c + B_r + t4 + t7)))) + (N_k*((t10 + t9)))))
     return ((((4*t1) + (((((-1)*t3) + ((-1)*t7)))*t8) + (t1*t2) + (t11*t8) + (t0*t11*t2))),)
-def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = ((-1)*N_q)
     return ((((4*t1) + (d_v*e*t1) + (d*e*((((-1)*t2) + ((-1)*B_r*Maximum(0, ((((((-1)*N_k) + ((-1)*t2))))//(B_r))))))*t0))),)
-def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -292,7 +292,7 @@ def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t41 = (N_k*t9)
     t42 = (N_k*t20)
     return (t10, t19, t21, t22, t23, (((4*t23) + (e*t10) + (e*t19) + (e*t21) + (e*t22))), 0, (((d*t26) + (d_v*t26))), (2*(((d*t30) + (d_v*t30)))*t31), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t24)))*t8) + t25)), 0, 0, (((B_c*t32) + t32 + t33 + t34 + t35 + t36)), (((4*t36) + (B_c*t37) + (e*t33) + (e*t34) + (e*t35) + t37)), ((t38 + t39 + t40 + t41 + t42)), (((4*t38) + (e*t39) + (e*t40) + (e*t41) + (e*t42))))
-def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -321,7 +321,7 @@ def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t25 = (d_v*e)
     t26 = (t12*t25)
     return (t13, t13, ((t14 + t15)), t15, 0, 0, (((t13*t17) + (t13*t18))), 0, (t12*t2), t13, 1, 0, (((B_c*t19) + (B_r*t20) + (4*B_r*d_v) + t17 + t18 + t19)), (((((-1)*t10) + (G*N_q)))*t21), (t20*t23), t22, (t21*t24), (N_k*t21), t12, (t24*t26), (N_k*t26), t12, (t1*t26), (t23*t25), t22, (4*t1*t12), (4*t23), t22)
-def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -337,11 +337,11 @@ def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t12 = ((-1)*Minimum(t9, Maximum(0, t5, (-(-(((((-1)*t11) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t13 = (((B_c*SumOfFloors(((((-1)*t12) + ((-1)*t6))), t10, B_r, ((t11 + t7)))) + (N_k*((t12 + t9)))))
     return ((((4*t2) + (((((-1)*t7) + (G*N_q)))*t8) + (t13*t8) + (t2*t3) + (t1*t13*t3))),)
-def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     return ((((4*t1) + (d_v*e*t1) + (d*e*(((G*N_q) + ((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*N_k)))))//(B_r))))))*t0))),)
-def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -398,7 +398,7 @@ def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t53 = (d*t52)
     t54 = (d_v*t52)
     return (t15, t28, t29, t31, t30, (((e*t15) + (e*t28) + (e*t29) + t32)), 0, (((d*t36) + (d_v*t36))), (2*(((d*t44) + (d_v*t44)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t34) + t18))*t33)))*t13) + t35)), 0, 0, (((B_c*t45) + t45 + t46 + t47 + t48 + t49)), (((4*t49) + (B_c*t50) + (e*t46) + (e*t47) + (e*t48) + t50)), ((t30 + t31 + t51 + t53 + t54)), (((e*t51) + (e*t53) + (e*t54) + t32)))
-def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -435,7 +435,7 @@ def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t33 = (t28*t32)
     t34 = (4*t28)
     return (t19, t19, ((t20 + t21)), t21, 0, 0, (((t19*t23) + (t19*t24))), 0, (t18*t4), t19, 1, 0, (((B_c*t25) + (B_r*t26) + (4*B_r*d_v) + t23 + t24 + t25)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t27), (t26*t28), t18, (t27*t29), (t26*t31), t30, (t18*t29*t32), (t31*t32), t30, t33, t33, t18, t34, t34, t18)
-def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -457,11 +457,11 @@ def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t18 = Minimum(t9, t11, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t10)))//(B_r))), t6))
     t19 = ((((B_c*((((-1)*SumOfFloors(((((-1)*t18) + t12)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t18) + t3)))) + SumOfFloors(((((-1)*t17) + ((-1)*t7))), B_c, B_r, ((t16 + t8)))))) + (((t12 + t17))*Minimum(N_k, (B_c*Minimum(t14, t15))))))*t0)
     return ((((4*t1) + (t1*t2) + (t13*t19) + (t19*t2) + (((((-1)*t8) + Minimum(N_q, (B_r*t12))))*t0*t13))),)
-def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     return ((((4*t1) + (d_v*e*t1) + (d*e*((((-1)*B_r*Maximum(0, ((((N_q + ((-1)*W_r) + ((-1)*N_k))))//(B_r)))) + Minimum(N_q, (B_r*Minimum((-(-(N_q)//(B_r))), (-(-(((W_l + N_q)))//(B_r))))))))*t0))),)
-def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -522,7 +522,7 @@ def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t57 = (N_k*t15)
     t58 = (N_k*t31)
     return (t16, t30, t32, t33, t34, (((4*t34) + (e*t16) + (e*t30) + (e*t32) + (e*t33))), 0, (((d*t38) + (d_v*t38))), (2*(((d*t46) + (d_v*t46)))*t47), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t36) + t19))*t35)))*t14) + t37)), 0, 0, (((B_c*t48) + t48 + t49 + t50 + t51 + t52)), (((4*t52) + (B_c*t53) + (e*t49) + (e*t50) + (e*t51) + t53)), ((t54 + t55 + t56 + t57 + t58)), (((4*t54) + (e*t55) + (e*t56) + (e*t57) + (e*t58))))
-def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -559,7 +559,7 @@ def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t33 = (d_v*e)
     t34 = (t20*t33)
     return (t21, t21, ((t22 + t23)), t23, 0, 0, (((t21*t25) + (t21*t26))), 0, (t20*t5), t21, 1, 0, (((B_c*t27) + (B_r*t28) + (4*B_r*d_v) + t25 + t26 + t27)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t29), (t28*t31), t30, (t29*t32), (N_k*t29), t20, (t32*t34), (N_k*t34), t20, (t34*t4), (t31*t33), t30, (4*t20*t4), (4*t31), t30)
-def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -583,12 +583,12 @@ def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t20 = Minimum(t9, t11, Maximum(0, t6, (-(-((G*((B_c + t19))))//(B_r)))))
     t21 = (((B_c*((((-1)*SumOfFloors(((((-1)*t20) + t12)), t16, B_r, (((B_r*t20) + ((-1)*G*t19))))) + SumOfFloors(((((-1)*t18) + ((-1)*t7))), t16, B_r, ((t17 + t8)))))) + (((t12 + t18))*Minimum(N_k, (B_c*Minimum(t14, t15))))))
     return ((((4*t2) + (((((-1)*t8) + Minimum(t0, (B_r*t12))))*t13) + (t13*t21) + (t2*t3) + (t1*t21*t3))),)
-def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
     return ((((4*t2) + (d_v*e*t2) + (d*e*((((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*W_r) + ((-1)*N_k)))))//(B_r)))) + Minimum(t0, (B_r*Minimum((-(-(t0)//(B_r))), (-(-((G*((W_l + N_q))))//(B_r))))))))*t1))),)
-def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -658,7 +658,7 @@ def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t66 = ((t54 + t57 + t64))
     t67 = (t44*t65)
     return (t2, t4, t1, t6, t7, t9, t8, t8, t11, t18, t23, t18, t23, t1, t1, t11, t16, t21, t10, (((8*t10) + (8*t13) + (8*t17) + (8*t19) + (8*t22) + (8*t8) + (8*t9) + (e*t4) + (e*t6) + (e*t7) + (e*t9) + t24 + t25 + t30)), ((t13 + t19 + t9)), (((4*N_k*t2) + (6*N_k*t10))), (2*(((2*N_q*t20) + (3*N_q*t14)))*t0), (N_k*t1), 0, 0, (((B_c*t31) + (d*t31) + (d*t33) + (d_v*t33) + t31 + t32)), (((4*t36) + (B_c*t34) + (d*t35) + (d*t37) + (d_v*t35) + (d_v*t37) + (e*t32) + (e*t36) + t34)), (((((t40 + t43))*t12) + (((t40 + t45))*t44))), (((((t45 + t47))*t44) + (t12*t48))), t48, (((3*t10) + t49)), ((((((3*t16) + t42 + t50))*t12) + t51)), ((((((3*t21) + t41 + t50))*t12) + t51)), (((((t55 + t57))*t12) + (t44*t55))), (((t44*t60) + t61)), (((((t27 + t59 + t63))*t44) + t61)), (((((t58 + t65))*t44) + (((t28 + t58 + t66))*t12))), (((((t62 + t66))*t12) + t67)), (((((t56 + t65))*t12) + t67)))
-def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (N_k*t0)
     t2 = Minimum(1, (((-1) + G)))
@@ -694,9 +694,9 @@ def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t32 = (t15*t17)
     t33 = ((1 + ((-1)*t2)))
     return (0, 0, 0, 0, 0, 0, t0, 0, 1, 0, 0, t5, t6, t0, t9, t10, t0, 0, 0, 0, 0, 0, 0, t12, 0, 1, 0, ((8 + (2*t13))), t14, t14, t11, t14, t14, t11, t15, t15, t11, t15, t15, t11, t15, t15, t11, t16, t16, t11, t19, t19, t19, t19, t19, t20, t20, t20, 0, (((t19*t21) + (t19*t23) + (t19*t24))), ((t25 + t27 + t28)), t18, t19, 1, 0, (((B_c*t13) + (B_c*t21) + (B_c*t22) + (B_c*t3) + (B_c*t7) + (B_r*t3) + t21 + t23 + t24)), (t22*t26), t29, t0, (t13*t26), t30, t0, (t17*t31), t31, t11, t32, t15, t11, (t14*t17), t14, t11, t32, t15, t11, t25, t16, t11, t27, t6, t0, t28, t10, t0, t25, t16, t11, t27, t6, t0, t28, t10, t0, (t29*t33), t29, t0, (t30*t33), t30, t0, 0, 0, 0, 0, 0, 0, t12, 0, 1, 0, t3, t16, t16, t11, t31, t31, t11, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t4, t5, t6, t0, (t2*t29), t29, t0, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t8, t9, t10, t0, (t2*t30), t30, t0)
-def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (1, 1, 1, 1, B_r, B_c, d, B_r, B_c, d_v, B_c, d_v, B_r, B_r, d, B_c, B_c, d, B_r, B_c, B_r, 1, 1, 1, 1, 1, 1)
-def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (N_k*d)
     t1 = (B*H)
     t2 = (e*t1)
@@ -709,63 +709,63 @@ def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t9 = (t4*t8)
     t10 = (B*H_kv*e*((1 + ((-1)*t8))))
     return ((((d*t6) + (d*t7) + (d_v*t7) + (t0*t10) + (t0*t2) + (t0*t9) + (t10*t3) + (t2*t3) + (t3*t9) + t6)),)
-def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (8*B_r)
     t1 = (4*B_c)
     t2 = (B_r*d)
     t3 = (B_c*e)
     return ((((4*t2) + (B_c*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r*d_v*e) + t0)),)
-def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*N_k)
     t1 = (e*t0)
     t2 = Minimum(1, (((-1) + G)))
     t3 = (8*t0*t2)
     t4 = (B*H_kv*N_k*e*((1 + ((-1)*t2))))
     return ((((d*t1) + (d*t3) + (d*t4) + (d_v*t1) + (d_v*t3) + (d_v*t4))),)
-def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = Minimum(1, (((-1) + G)))
     t1 = (4*d)
     t2 = ((8 + (2*d_v*e)))
     return ((((((1 + ((-1)*t0)))*Maximum(t1, t2)) + (t0*Maximum(t1, (4*d_v), t2)))),)
-def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (2*B_r)
     t1 = (2*B_c)
     return ((((B_c*t0) + (B_r*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (Maximum(d, ((2 + (2*d_v)))),)
-def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*d)
     t1 = (B_c*e)
     t2 = (B_r*n_stages)
     return ((((4*t0) + (16*B_r) + (d*t1) + (d_v*t1) + (t1*t2) + (2*e*t0) + (d_v*e*t2))), 0)
-def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_c*B_r)
     t1 = (4*B_c)
     t2 = (((d*t1) + (d_v*t1)))
     return (Maximum((((8*t0) + t2)), (((2*e*t0) + (4*B_r*d) + t2))),)
-def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_c*B_r)
     t1 = (4*B_c)
     t2 = (((d*t1) + (d_v*t1) + (B_c*d_v*e)))
     return (Maximum((((8*t0) + t2)), (((2*e*t0) + (4*B_r*d) + t2))),)
-def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_r*d)
     t1 = (B_c*e)
     t2 = (B_r*n_stages)
     return ((((4*t0) + (16*B_r) + (d*t1) + (d_v*t1) + (2*e*t0) + (2*t1*t2) + (d_v*e*t2))), 0)
-def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_c)
     t1 = (((d*t0) + (d_v*t0)))
     return (Maximum((((8*B_c*B_r) + t1)), (((4*B_r*d) + t1))),)
-def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (B_c*e)
     t1 = (B_r*e)
     return ((((16*B_r) + (d*t0) + (d_v*t0) + (2*d*t1) + (d_v*n_stages*t1) + (2*B_r*n_stages*t0))), 0)
-def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_c)
     t1 = (((d*t0) + (d_v*t0)))
     return (Maximum((((8*B_c*B_r) + t1)), (((2*B_r*d) + t1))),)
-def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*N_q)
     t1 = (G*H_kv*t0)
     t2 = (d_v*t1)
@@ -808,7 +808,7 @@ def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t39 = (((12*t24) + t34 + t38))
     t40 = (((e*t29) + t16 + t35))
     return (t2, t4, t1, t7, t9, t11, t10, t10, t13, 0, 0, 0, 0, t1, t1, t13, t7, t9, t12, (((8*t10) + (8*t11) + (8*t12) + (12*t1) + (e*t11) + (e*t12) + (e*t2) + (e*t4) + t16)), t11, (((4*t1*t8) + (6*t1*t5))), (2*B*H*(((2*N_q*t8) + (3*N_q*t5)))), (N_k*t1), 0, 0, (((B_c*t17) + (d*t17) + (d*t19) + (d_v*t19) + t17 + t18)), (((4*t22) + (B_c*t20) + (d*t21) + (d*t23) + (d_v*t21) + (d_v*t23) + (e*t18) + (e*t22) + t20)), ((t25 + t27 + t28)), ((t28 + t30)), ((t30 + t31)), (((3*t25) + t32)), t33, t33, ((t35 + t37)), ((t37 + t39)), ((t16 + t36 + t39)), ((t38 + t40)), t40, t40)
-def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (4*d)
     t2 = (N_k*t0)
@@ -840,7 +840,7 @@ def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t28 = (t11*t21)
     t29 = (4*t24)
     return (0, 0, 0, 0, 0, 0, t0, 0, 1, 0, 0, 0, t3, t0, 0, t5, t0, 0, 0, 0, 0, 0, 0, t7, 0, 1, 0, ((8 + (2*t8))), t9, t12, t10, t9, t12, t10, t13, t14, t10, t13, t14, t10, t13, t14, t10, t15, t16, t10, t18, t18, t18, t18, t18, t19, t19, t19, 0, (((t18*t20) + (t18*t22) + (t18*t23))), t25, t17, t18, 1, 0, (((B_c*t1) + (B_c*t20) + (B_c*t21) + (B_c*t4) + (B_c*t8) + (B_r*t1) + t20 + t22 + t23)), t26, t26, t0, t27, t27, t0, (t21*t24), t28, t10, t29, t14, t10, (t24*t8), t12, t10, t29, t14, t10, t25, t16, t10, 0, t3, t0, 0, t5, t0, t25, t16, t10, 0, t3, t0, 0, t5, t0, t26, t26, t0, t27, t27, t0, 0, 0, 0, 0, 0, 0, t7, 0, 1, 0, t1, t15, t16, t10, (t21*t7), t28, t10, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, 0, 0, t3, t0, 0, t26, t0, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, 0, 0, t5, t0, 0, t27, t0)
-def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (e*t1)
@@ -849,12 +849,12 @@ def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t5 = (G*N_q*(-(-(N_k)//(B_c))))
     t6 = (8*t5)
     return ((((t0*t6) + (t1*t6) + (t2*t3) + (t2*t5) + (t3*t4) + (t4*t5))),)
-def f58(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f58(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (Maximum((4*d), ((8 + (2*d_v*e)))),)
-def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -933,7 +933,7 @@ def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t75 = ((t63 + t66 + t73))
     t76 = (t53*t74)
     return (t2, t11, t1, t13, t14, t15, t10, t10, t17, t23, t27, t23, t27, t1, t1, t17, t21, t25, t16, (((8*t10) + (8*t15) + (8*t16) + (8*t19) + (8*t22) + (8*t24) + (8*t26) + (e*t11) + (e*t13) + (e*t14) + (e*t15) + (e*t2) + t28 + t33)), ((t15 + t19 + t24)), (((4*d_v*t34) + (6*d*t34))), (2*(((t38*t39) + (t38*t40)))*t0), t34, 0, 0, (((2*t43) + (B_c*t40) + (B_c*t41) + (d*t41) + t41 + t42)), (((4*t43) + (4*t45) + (4*t46) + (B_c*t44) + (e*t42) + (e*t43) + (e*t45) + (e*t46) + t44)), (((((t49 + t52))*t18) + (((t49 + t54))*t53))), (((((t54 + t56))*t53) + (t18*t57))), t57, (((t1*t39) + t58)), ((((((t20*t39) + t51 + t59))*t18) + t60)), ((((((3*t25) + t50 + t59))*t18) + t60)), (((((t64 + t66))*t18) + (t53*t64))), (((t53*t69) + t70)), (((((t30 + t68 + t72))*t53) + t70)), (((((t67 + t74))*t53) + (((t31 + t67 + t75))*t18))), (((((t71 + t75))*t18) + t76)), (((((t65 + t74))*t18) + t76)))
-def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (N_k*t0)
     t2 = Minimum(1, (((-1) + G)))
@@ -971,7 +971,7 @@ def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t34 = (4*t29)
     t35 = ((1 + ((-1)*t2)))
     return (0, 0, 0, 0, 0, 0, t0, 0, 1, 0, 0, t5, t6, t0, t9, t10, t0, 0, 0, 0, 0, 0, 0, t12, 0, 1, 0, ((8 + (2*t13))), t14, t14, t11, t14, t14, t11, t15, t15, t11, t15, t15, t11, t15, t15, t11, t16, t16, t11, t20, t20, t20, t20, t20, t21, t21, t21, 0, (((t20*t22) + (t20*t24) + (t20*t25))), ((t27 + t28 + t30)), (t11*t17), t20, 1, 0, (((B_c*t13) + (B_c*t22) + (B_c*t23) + (B_c*t3) + (B_c*t7) + (B_r*t3) + t22 + t24 + t25)), (t23*t26), t31, t0, (t13*t26), t32, t0, (t23*t29), t33, t11, t34, t15, t11, (t13*t29), t14, t11, t34, t15, t11, t30, t16, t11, t27, t6, t0, t28, t10, t0, t30, t16, t11, t27, t6, t0, t28, t10, t0, (t31*t35), t31, t0, (t32*t35), t32, t0, 0, 0, 0, 0, 0, 0, t12, 0, 1, 0, t3, t16, t16, t11, t33, t33, t11, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t4, t5, t6, t0, (t2*t31), t31, t0, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t8, t9, t10, t0, (t2*t32), t32, t0)
-def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -984,24 +984,24 @@ def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t9 = ((((N_q*t7) + ((-1)*B_r*SumOfFloors(((((-1)*t8) + t7)), B_r, B_c, ((N_q + ((-1)*N_k) + (B_c*t8)))))))*t1)
     t10 = (8*t9)
     return ((((d*t10) + (d*t5) + (d_v*t5) + (t0*t2) + (t0*t6) + (t0*t9) + (t2*t3) + (t3*t6) + (t3*t9) + t10)),)
-def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (8*B_r)
     t1 = (4*B_c)
     t2 = (B_r*d)
     t3 = (B_c*e)
     return ((((4*t2) + (B_c*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r*d_v*e) + t0)),)
-def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H*N_k)
     t1 = (e*t0)
     t2 = Minimum(1, (((-1) + G)))
     t3 = (8*t0*t2)
     t4 = (B*H_kv*N_k*e*((1 + ((-1)*t2))))
     return ((((d*t1) + (d*t3) + (d*t4) + (d_v*t1) + (d_v*t3) + (d_v*t4))),)
-def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (2*B_r)
     t1 = (2*B_c)
     return ((((B_c*t0) + (B_r*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     t2 = (d_v*t1)
@@ -1057,7 +1057,7 @@ def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t52 = (((12*t37) + t47 + t51))
     t53 = (((e*t42) + t22 + t48))
     return (t2, t12, t1, t14, t15, t16, t11, t11, t18, 0, 0, 0, 0, t1, t1, t18, t14, t15, t17, (((8*t11) + (8*t16) + (8*t17) + (12*t1) + (e*t12) + (e*t16) + (e*t17) + (e*t2) + t22)), t16, (((4*d_v*t24) + (6*d*t24))), (2*(((t20*t28) + (t28*t29)))*t30), t24, 0, 0, (((2*t33) + (B_c*t20) + (B_c*t31) + (d*t31) + t31 + t32)), (((4*t33) + (4*t35) + (4*t36) + (B_c*t34) + (e*t32) + (e*t33) + (e*t35) + (e*t36) + t34)), ((t38 + t40 + t41)), ((t41 + t43)), ((t43 + t44)), (((t29*t37) + t45)), t46, t46, ((t48 + t50)), ((t50 + t52)), ((t22 + t49 + t52)), ((t51 + t53)), t53, t53)
-def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (4*d)
     t2 = (N_k*t0)
@@ -1093,7 +1093,7 @@ def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t32 = (t11*t25)
     t33 = (4*t28)
     return (0, 0, 0, 0, 0, 0, t0, 0, 1, 0, 0, 0, t3, t0, 0, t5, t0, 0, 0, 0, 0, 0, 0, t7, 0, 1, 0, ((8 + (2*t8))), t9, t12, t10, t9, t12, t10, t13, t14, t10, t13, t14, t10, t13, t14, t10, t15, t16, t10, t22, t22, t22, t22, t22, t23, t23, t23, 0, (((t22*t24) + (t22*t26) + (t22*t27))), t29, (t0*t17), t22, 1, 0, (((B_c*t1) + (B_c*t24) + (B_c*t25) + (B_c*t4) + (B_c*t8) + (B_r*t1) + t24 + t26 + t27)), t30, t30, t0, t31, t31, t0, (t25*t28), t32, t10, t33, t14, t10, (t28*t8), t12, t10, t33, t14, t10, t29, t16, t10, 0, t3, t0, 0, t5, t0, t29, t16, t10, 0, t3, t0, 0, t5, t0, t30, t30, t0, t31, t31, t0, 0, 0, 0, 0, 0, 0, t7, 0, 1, 0, t1, t15, t16, t10, (t25*t7), t32, t10, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, 0, 0, t3, t0, 0, t30, t0, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, 0, 0, t5, t0, 0, t31, t0)
-def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H_kv)
     t1 = (2*N_k*e*t0)
     t2 = (-(-(N_k)//(B_c)))
@@ -1104,10 +1104,10 @@ def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t7 = (8*t6)
     t8 = (e*t6)
     return ((((d*t1) + (d*t7) + (d*t8) + (d_v*t1) + (d_v*t8) + t7)),)
-def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -1205,7 +1205,7 @@ def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t94 = ((t82 + t85 + t92))
     t95 = (t72*t93)
     return (t2, t24, t1, t28, t29, t30, t23, t23, t32, t38, t42, t38, t42, t1, t1, t32, t35, t39, t31, (((8*t23) + (8*t30) + (8*t31) + (8*t36) + (8*t37) + (8*t40) + (8*t41) + (e*t2) + (e*t24) + (e*t28) + (e*t29) + (e*t30) + t43 + t48)), ((t30 + t37 + t41)), (((4*d_v*t49) + (6*d*t49))), (2*(((t57*t58) + (t57*t59)))*t0), t49, 0, 0, (((2*t62) + (B_c*t59) + (B_c*t60) + (d*t60) + t60 + t61)), (((4*t62) + (4*t64) + (4*t65) + (B_c*t63) + (e*t61) + (e*t62) + (e*t64) + (e*t65) + t63)), (((((t68 + t71))*t33) + (((t68 + t73))*t72))), (((((t73 + t75))*t72) + (t33*t76))), t76, (((t1*t58) + t77)), ((((((t34*t58) + t70 + t78))*t33) + t79)), ((((((3*t39) + t69 + t78))*t33) + t79)), (((((t83 + t85))*t33) + (t72*t83))), (((t72*t88) + t89)), (((((t45 + t87 + t91))*t72) + t89)), (((((t86 + t93))*t72) + (((t46 + t86 + t94))*t33))), (((((t90 + t94))*t33) + t95)), (((((t84 + t93))*t33) + t95)))
-def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (N_k*t0)
     t2 = Minimum(1, (((-1) + G)))
@@ -1258,7 +1258,7 @@ def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t49 = (4*t44)
     t50 = ((1 + ((-1)*t2)))
     return (0, 0, 0, 0, 0, 0, t0, 0, 1, 0, 0, t5, t6, t0, t9, t10, t0, 0, 0, 0, 0, 0, 0, t12, 0, 1, 0, ((8 + (2*t13))), t14, t14, t11, t14, t14, t11, t15, t15, t11, t15, t15, t11, t15, t15, t11, t16, t16, t11, t35, t35, t35, t35, t35, t36, t36, t36, 0, (((t35*t37) + (t35*t39) + (t35*t40))), ((t42 + t43 + t45)), (t11*t21), t35, 1, 0, (((B_c*t13) + (B_c*t3) + (B_c*t37) + (B_c*t38) + (B_c*t7) + (B_r*t3) + t37 + t39 + t40)), (t38*t41), t46, t0, (t13*t41), t47, t0, (t38*t44), t48, t11, t49, t15, t11, (t13*t44), t14, t11, t49, t15, t11, t45, t16, t11, t42, t6, t0, t43, t10, t0, t45, t16, t11, t42, t6, t0, t43, t10, t0, (t46*t50), t46, t0, (t47*t50), t47, t0, 0, 0, 0, 0, 0, 0, t12, 0, 1, 0, t3, t16, t16, t11, t48, t48, t11, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t4, t5, t6, t0, (t2*t46), t46, t0, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t8, t9, t10, t0, (t2*t47), t47, t0)
-def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (d*e)
     t1 = Minimum(1, (((-1) + G)))
     t2 = (B*H_kv*N_k*((1 + ((-1)*t1))))
@@ -1284,7 +1284,7 @@ def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t22 = ((((B_r*((((-1)*SumOfFloors(((((-1)*t21) + t13)), B_r, B_c, ((N_q + ((-1)*W_r) + (B_c*t21) + t4)))) + SumOfFloors(((((-1)*t20) + ((-1)*t8))), B_r, B_c, ((t19 + t9)))))) + (((t13 + t20))*Minimum(N_q, (B_r*Minimum(t17, t18))))))*t14)
     t23 = (8*t22)
     return ((((d*t16) + (d*t23) + (d_v*t16) + (t0*t15) + (t0*t2) + (t0*t22) + (t15*t3) + (t2*t3) + (t22*t3) + t23)),)
-def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*e)
     t1 = (d*t0)
     t2 = Minimum(1, (((-1) + G)))
@@ -1293,7 +1293,7 @@ def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t5 = (d_v*t4)
     t6 = (8*B*t2)
     return ((((t0*t5) + (t1*t3) + (t1*t4) + (t5*t6) + (d*t4*t6) + (d_v*t0*t3))),)
-def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1374,7 +1374,7 @@ def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t77 = (((2*t39) + (e*t67)))
     t78 = (((e*t65) + t72 + t77))
     return (t3, t27, t2, t31, t32, t33, t26, t26, t35, 0, 0, 0, 0, t2, t2, t35, t37, t38, t34, (((8*t26) + (8*t33) + (8*t34) + (12*t2) + (e*t27) + (e*t3) + (e*t31) + (e*t32) + (e*t33) + (e*t34) + t40)), t33, (((4*d_v*t42) + (6*d*t42))), (2*(((t50*t51) + (t50*t52)))*t53), t42, 0, 0, (((2*t56) + (B_c*t52) + (B_c*t54) + (d*t54) + t54 + t55)), (((4*t56) + (4*t58) + (4*t59) + (B_c*t57) + (e*t55) + (e*t56) + (e*t58) + (e*t59) + t57)), ((t61 + t63 + t64)), ((t64 + t66)), ((t66 + t68)), (((t51*t60) + t69)), t70, t70, ((t72 + t74)), ((t74 + t76)), ((t73 + t76 + t77)), ((t75 + t78)), t78, t78)
-def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (4*d)
     t2 = (N_k*t0)
@@ -1425,7 +1425,7 @@ def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t47 = (t11*t39)
     t48 = (4*t42)
     return (0, 0, 0, 0, 0, 0, t0, 0, 1, 0, 0, 0, t3, t0, 0, t5, t0, 0, 0, 0, 0, 0, 0, t7, 0, 1, 0, ((8 + (2*t8))), t9, t12, t10, t9, t12, t10, t13, t14, t10, t13, t14, t10, t13, t14, t10, t15, t16, t10, t36, t36, t36, t36, t36, t37, t37, t37, 0, (((t36*t38) + (t36*t40) + (t36*t41))), t43, (t0*t21), t36, 1, 0, (((B_c*t1) + (B_c*t38) + (B_c*t39) + (B_c*t4) + (B_c*t8) + (B_r*t1) + t38 + t40 + t41)), (t39*t44), t45, t0, (t44*t8), t46, t0, (t39*t42), t47, t10, t48, t14, t10, (t42*t8), t12, t10, t48, t14, t10, t43, t16, t10, 0, t3, t0, 0, t5, t0, t43, t16, t10, 0, t3, t0, 0, t5, t0, t45, t45, t0, t46, t46, t0, 0, 0, 0, 0, 0, 0, t7, 0, 1, 0, t1, t15, t16, t10, (t39*t7), t47, t10, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, 0, 0, t3, t0, 0, t45, t0, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, 0, 0, t5, t0, 0, t46, t0)
-def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (d*e)
     t1 = (B*H_kv)
     t2 = (N_k*t1)
@@ -1451,12 +1451,12 @@ def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t22 = ((((B_r*((((-1)*SumOfFloors(((((-1)*t21) + t11)), B_r, t18, (((t18*t21) + t20)))) + SumOfFloors(((((-1)*t19) + ((-1)*t7))), B_r, t18, (((-1) + B_r + (t18*t7) + t16)))))) + (((t11 + t19))*Minimum(t13, (B_r*Minimum(t14, t15))))))*t1)
     t23 = (8*t22)
     return ((((d*t23) + (t0*t12) + (t0*t2) + (t0*t22) + (t12*t3) + (t2*t3) + (t22*t3) + t23)),)
-def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H_kv*e)
     t1 = (N_k*t0)
     t2 = (((((-1)*B_c*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c)))) + Minimum(N_k, (B_c*Minimum((-(-(N_k)//(B_c))), (-(-(((W_r + N_k)))//(B_c))))))))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2))),)
-def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -1533,7 +1533,7 @@ def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t73 = ((t64 + t71))
     t74 = (t54*t72)
     return (t5, t9, t11, t12, t13, t1, t14, t14, t5, t21, t26, t12, t1, t21, t26, t1, t1, t5, t19, t24, t2, (((8*t14) + (8*t16) + (8*t20) + (8*t22) + (8*t25) + (8*t4) + (16*t1) + (e*t11) + (e*t13) + (e*t5) + (e*t9) + t27 + t34)), ((t16 + t22 + t4)), (((N_k*t27) + (6*N_k*t12))), (2*(((3*N_q*t23) + (4*N_q*t17)))*t0), (((N_k*t35) + ((-(-(N_k)//(B_c)))*t1))), 0, 0, Maximum((((B_c*t36) + t36 + t37 + t38 + t39 + t40)), (((B_c_bwd*t41) + (d*t41) + (d*t43) + (d_v*t43) + t41 + t42))), Maximum((((4*t40) + (B_c*t44) + (e*t37) + (e*t38) + (e*t39) + t44)), (((4*t47) + (B_c_bwd*t45) + (d*t46) + (d*t48) + (d_v*t46) + (d_v*t48) + (e*t42) + (e*t47) + t45))), t51, (((((t49 + t52 + t53))*t15) + (t51*t54))), (((((t50 + t55 + t57))*t54) + (((t53 + t56 + t57))*t15))), ((t35 + t60)), (((3*t2) + t59)), ((((((3*t19) + t55 + t58))*t15) + t61)), ((((((3*t24) + t12 + t56))*t15) + t61)), t62, (((((t62 + t64))*t15) + (t54*t62))), (((((t64 + t66))*t15) + (t54*t66))), (((((t29 + t68 + t70))*t54) + (((t33 + t64 + t70))*t15))), (((((t65 + t72))*t54) + (((t32 + t65 + t73))*t15))), (((((t31 + t67 + t73))*t15) + t74)), (((((t63 + t72))*t15) + t74)))
-def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -1578,9 +1578,9 @@ def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t41 = (t20*t30)
     t42 = ((1 + ((-1)*t21)))
     return (t2, t2, ((t3 + t4)), t4, 0, 0, (((t2*t6) + (t2*t7))), 0, t1, t2, 1, 0, (((B_c*t8) + (B_r*t10) + (B_r*t9) + t6 + t7 + t8)), t12, t12, t0, (t10*t13), t16, t14, (t13*t17), t18, t14, t19, t19, t0, t20, t20, t0, 0, 0, 0, 0, 0, 0, t14, 0, 1, 0, 0, t24, t25, t14, t27, t28, t14, 0, 0, 0, 0, 0, 0, t11, 0, 1, 0, ((8 + (2*t17))), t19, t19, t0, t19, t19, t0, t20, t20, t0, t20, t20, t0, t20, t20, t0, t29, t29, t0, t32, t32, t32, t32, t32, t33, t33, t33, 0, (((t32*t34) + (t32*t35) + (t32*t36))), ((t37 + t39 + t40)), t31, t32, 1, 0, (((B_c_bwd*t10) + (B_c_bwd*t17) + (B_c_bwd*t22) + (B_c_bwd*t34) + (B_c_bwd*t9) + (B_r_bwd*t22) + t34 + t35 + t36)), (t10*t38), t16, t14, (t17*t38), t18, t14, (t12*t30), t12, t0, t41, t20, t0, (t19*t30), t19, t0, t41, t20, t0, t37, t29, t0, t39, t25, t14, t40, t28, t14, t37, t29, t0, t39, t25, t14, t40, t28, t14, (t16*t42), t16, t14, (t18*t42), t18, t14, 0, 0, 0, 0, 0, 0, t11, 0, 1, 0, t22, t29, t29, t0, t12, t12, t0, 0, 0, 0, 0, 0, 0, t15, 0, 1, 0, t23, t24, t25, t14, (t16*t21), t16, t14, 0, 0, 0, 0, 0, 0, t15, 0, 1, 0, t26, t27, t28, t14, (t18*t21), t18, t14)
-def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     return (B_r, B_c, d, B_r, d_v, B_c, B_r, B_c, 1, 1, 1, 1, B_r_bwd, B_c_bwd, d, B_r_bwd, B_c_bwd, d_v, B_c_bwd, d_v, B_r_bwd, B_r_bwd, d, B_c_bwd, B_c_bwd, d, B_r_bwd, B_c_bwd, B_r_bwd, 1, 1, 1, 1, 1, 1)
-def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (N_k*d)
     t1 = (B*H)
     t2 = (e*t1)
@@ -1593,24 +1593,24 @@ def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd)
     t9 = (t4*t8)
     t10 = (B*H_kv*e*((1 + ((-1)*t8))))
     return ((((d*t6) + (d*t7) + (d_v*t7) + (t0*t10) + (t0*t2) + (t0*t9) + (t10*t3) + (t2*t3) + (t3*t9) + t6)),)
-def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (8*B_r_bwd)
     t1 = (4*B_c_bwd)
     t2 = (B_r_bwd*d)
     t3 = (B_c_bwd*e)
     return ((((4*t2) + (B_c_bwd*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r_bwd*d_v*e) + t0)),)
-def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (B*H*N_k)
     t1 = (e*t0)
     t2 = Minimum(1, (((-1) + G)))
     t3 = (8*t0*t2)
     t4 = (B*H_kv*N_k*e*((1 + ((-1)*t2))))
     return ((((d*t1) + (d*t3) + (d*t4) + (d_v*t1) + (d_v*t3) + (d_v*t4))),)
-def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (2*B_r_bwd)
     t1 = (2*B_c_bwd)
     return ((((B_c_bwd*t0) + (B_r_bwd*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1662,7 +1662,7 @@ def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t48 = (((2*t17) + (2*t18) + (e*t41)))
     t49 = (((e*t40) + t48))
     return (t6, t10, t13, t14, t15, t2, t16, t16, t6, 0, 0, t14, t2, 0, 0, t2, t2, t6, t8, t12, t3, (((8*t16) + (8*t3) + (8*t5) + (16*t2) + (e*t10) + (e*t13) + (e*t15) + (e*t3) + (e*t6) + (2*e*t14) + t19)), t5, (((6*t0*t12) + (8*t0*t8))), (2*(((3*N_q*t11) + (4*N_q*t7)))*t20), ((((-(-(N_k)//(B_c)))*t2) + (2*N_k*t2))), 0, 0, Maximum((((B_c*t21) + t21 + t22 + t23 + t24 + t25)), (((B_c_bwd*t26) + (d*t26) + (d*t28) + (d_v*t28) + t26 + t27))), Maximum((((4*t25) + (B_c*t29) + (e*t22) + (e*t23) + (e*t24) + t29)), (((4*t32) + (B_c_bwd*t30) + (d*t31) + (d*t33) + (d_v*t31) + (d_v*t33) + (e*t27) + (e*t32) + t30))), t39, t39, (((3*t34) + t38 + t40)), ((t36 + t43)), (((3*t35) + t42)), t43, t43, t46, t46, (((12*t34) + t45 + t47)), (((8*t34) + t44 + t47 + t48)), ((t47 + t49)), t49, t49)
-def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(t0)//(B_r)))*t1)
@@ -1704,7 +1704,7 @@ def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t38 = (t26*t37)
     t39 = (4*t37)
     return (t3, t3, ((t4 + t5)), t5, 0, 0, (((t3*t7) + (t3*t8))), 0, t2, t3, 1, 0, (((B_c*t9) + (B_r*t10) + (B_r*t11) + t7 + t8 + t9)), t13, t16, t14, (t11*t17), t19, t1, (t17*t20), t21, t1, t22, t23, t14, t24, t25, t14, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, 0, 0, t27, t1, 0, t28, t1, 0, 0, 0, 0, 0, 0, t12, 0, 1, 0, ((8 + (2*t20))), t22, t23, t14, t22, t23, t14, t24, t25, t14, t24, t25, t14, t24, t25, t14, t29, t30, t14, t32, t32, t32, t32, t32, t33, t33, t33, 0, (((t32*t34) + (t32*t35) + (t32*t36))), t38, t31, t32, 1, 0, (((B_c_bwd*t10) + (B_c_bwd*t11) + (B_c_bwd*t20) + (B_c_bwd*t26) + (B_c_bwd*t34) + (B_r_bwd*t26) + t34 + t35 + t36)), t19, t19, t1, t21, t21, t1, (t11*t37), t16, t14, t39, t25, t14, (t20*t37), t23, t14, t39, t25, t14, t38, t30, t14, 0, t27, t1, 0, t28, t1, t38, t30, t14, 0, t27, t1, 0, t28, t1, t19, t19, t1, t21, t21, t1, 0, 0, 0, 0, 0, 0, t12, 0, 1, 0, t26, t29, t30, t14, t13, t16, t14, 0, 0, 0, 0, 0, 0, t18, 0, 1, 0, 0, 0, t27, t1, 0, t19, t1, 0, 0, 0, 0, 0, 0, t18, 0, 1, 0, 0, 0, t28, t1, 0, t21, t1)
-def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (e*t1)
@@ -1713,10 +1713,10 @@ def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd)
     t5 = (G*N_q*(-(-(N_k)//(B_c_bwd))))
     t6 = (8*t5)
     return ((((t0*t6) + (t1*t6) + (t2*t3) + (t2*t5) + (t3*t4) + (t4*t5))),)
-def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
+def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_bwd, B_c_bwd):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -1816,7 +1816,7 @@ def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t96 = ((t87 + t94))
     t97 = (t76*t95)
     return (t15, t23, t26, t28, t29, t27, t13, t13, t31, t37, t41, t28, t27, t37, t41, t27, t27, t31, t35, t39, t30, (((8*t13) + (8*t14) + (8*t30) + (8*t33) + (8*t36) + (8*t38) + (8*t40) + (16*t27) + (e*t15) + (e*t23) + (e*t26) + (e*t29) + t49)), ((t14 + t33 + t38)), (((d*t53) + (d_v*t53) + (4*d_v*t50) + (6*d*t50))), (2*(((t57*t58) + (t57*t59)))*t6), ((((((B_r*(((t18*t20) + t21))) + ((-1)*t18*t51)))*t6) + t50 + t52)), 0, 0, Maximum((((B_c*t60) + t60 + t61 + t62 + t63 + t64)), (((B_c_bwd*t65) + (d*t65) + (d*t67) + (d_v*t67) + t65 + t66))), Maximum((((4*t64) + (B_c*t68) + (e*t61) + (e*t62) + (e*t63) + t68)), (((4*t70) + (B_c_bwd*t43) + (B_c_bwd*t58) + (B_c_bwd*t69) + (B_r_bwd*t43) + (B_r_bwd*t58) + (e*t66) + (e*t70) + t69))), t73, (((((t71 + t74 + t75))*t32) + (t73*t76))), (((((t72 + t77 + t79))*t76) + (((t75 + t78 + t79))*t32))), ((t80 + t83)), (((3*t30) + t82)), ((((((3*t35) + t77 + t81))*t32) + t84)), ((((((t34*t59) + t28 + t78))*t32) + t84)), t85, (((((t85 + t87))*t32) + (t76*t85))), (((((t87 + t89))*t32) + (t76*t89))), (((((t44 + t91 + t93))*t76) + (((t48 + t87 + t93))*t32))), (((((t88 + t95))*t76) + (((t47 + t88 + t96))*t32))), (((((t46 + t90 + t96))*t32) + t97)), (((((t86 + t95))*t32) + t97)))
-def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -1875,7 +1875,7 @@ def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t55 = (4*t53)
     t56 = ((1 + ((-1)*t33)))
     return (t12, t12, ((t13 + t14)), t14, 0, 0, (((t12*t16) + (t12*t17))), 0, (t1*t11), t12, 1, 0, (((B_c*t18) + (B_r*t19) + (B_r*t20) + t16 + t17 + t18)), (((((-1)*t2) + ((-1)*t9)))*t21), t23, t11, (t21*t24), t27, t25, (t24*t29), t30, t25, t31, t31, t11, t32, t32, t11, 0, 0, 0, 0, 0, 0, t25, 0, 1, 0, 0, t36, t37, t25, t39, t40, t25, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, ((8 + (2*t28))), t31, t31, t11, t31, t31, t11, t32, t32, t11, t32, t32, t11, t32, t32, t11, t41, t41, t11, t45, t45, t45, t45, t45, t46, t46, t46, 0, (((t45*t47) + (t45*t48) + (t45*t49))), ((t51 + t52 + t54)), (t11*t42), t45, 1, 0, (((B_c_bwd*t19) + (B_c_bwd*t20) + (B_c_bwd*t28) + (B_c_bwd*t34) + (B_c_bwd*t47) + (B_r_bwd*t34) + t47 + t48 + t49)), (N_k*t21), t27, t25, (N_k*t29), t30, t25, (t20*t53), t23, t11, t55, t32, t11, (t28*t53), t31, t11, t55, t32, t11, t54, t41, t11, t51, t37, t25, t52, t40, t25, t54, t41, t11, t51, t37, t25, t52, t40, t25, (t27*t56), t27, t25, (t30*t56), t30, t25, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, t34, t41, t41, t11, t23, t23, t11, 0, 0, 0, 0, 0, 0, t26, 0, 1, 0, t35, t36, t37, t25, (t27*t33), t27, t25, 0, 0, 0, 0, 0, 0, t26, 0, 1, 0, t38, t39, t40, t25, (t30*t33), t30, t25)
-def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -1888,24 +1888,24 @@ def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd)
     t9 = ((((N_q*t7) + ((-1)*B_r_bwd*SumOfFloors(((((-1)*t8) + t7)), B_r_bwd, B_c_bwd, ((N_q + ((-1)*N_k) + (B_c_bwd*t8)))))))*t1)
     t10 = (8*t9)
     return ((((d*t10) + (d*t5) + (d_v*t5) + (t0*t2) + (t0*t6) + (t0*t9) + (t2*t3) + (t3*t6) + (t3*t9) + t10)),)
-def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (8*B_r_bwd)
     t1 = (4*B_c_bwd)
     t2 = (B_r_bwd*d)
     t3 = (B_c_bwd*e)
     return ((((4*t2) + (B_c_bwd*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r_bwd*d_v*e) + t0)),)
-def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (B*H*N_k)
     t1 = (e*t0)
     t2 = Minimum(1, (((-1) + G)))
     t3 = (8*t0*t2)
     t4 = (B*H_kv*N_k*e*((1 + ((-1)*t2))))
     return ((((d*t1) + (d*t3) + (d*t4) + (d_v*t1) + (d_v*t3) + (d_v*t4))),)
-def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (2*B_r_bwd)
     t1 = (2*B_c_bwd)
     return ((((B_c_bwd*t0) + (B_r_bwd*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -1985,7 +1985,7 @@ def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t76 = (((2*t37) + (2*t38) + (e*t69)))
     t77 = (((t36*t64) + t76))
     return (t17, t27, t30, t31, t32, t33, t15, t15, t35, 0, 0, t31, t33, 0, 0, t33, t33, t35, t18, t29, t34, (((8*t15) + (8*t16) + (8*t34) + (16*t33) + (e*t17) + (e*t27) + (e*t30) + (e*t32) + (t33*t36) + (2*e*t31) + t39)), t16, (((d*t44) + (d_v*t44) + (4*d_v*t41) + (6*d*t41))), (2*(((t48*t49) + (3*d_v*t48)))*t50), ((((((B_r*(((t20*t24) + t25))) + ((-1)*t20*t42)))*t9) + t41 + t43)), 0, 0, Maximum((((B_c*t51) + t51 + t52 + t53 + t54 + t55)), (((B_c_bwd*t56) + (d*t56) + (d*t58) + (d_v*t58) + t56 + t57))), Maximum((((4*t55) + (B_c*t59) + (e*t52) + (e*t53) + (e*t54) + t59)), (((4*t61) + (B_c_bwd*t36) + (B_c_bwd*t49) + (B_c_bwd*t60) + (B_r_bwd*t36) + (B_r_bwd*t49) + (e*t57) + (e*t61) + t60))), t67, t67, (((3*t62) + t66 + t68)), ((t64 + t71)), (((3*t63) + t70)), t71, t71, t74, t74, (((12*t62) + t73 + t75)), (((8*t62) + t72 + t75 + t76)), ((t75 + t77)), t77, t77)
-def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2041,7 +2041,7 @@ def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t52 = (t37*t51)
     t53 = (4*t51)
     return (t14, t14, ((t15 + t16)), t16, 0, 0, (((t14*t18) + (t14*t19))), 0, (t13*t2), t14, 1, 0, (((B_c*t20) + (B_r*t21) + (B_r*t22) + t18 + t19 + t20)), (((((-1)*t11) + (G*N_q)))*t23), t26, t24, (t23*t27), t29, t13, (t13*t27*t30), t31, t13, t33, t34, t24, t35, t36, t24, 0, 0, 0, 0, 0, 0, t13, 0, 1, 0, 0, 0, t38, t13, 0, t39, t13, 0, 0, 0, 0, 0, 0, t32, 0, 1, 0, ((8 + (2*t30))), t33, t34, t24, t33, t34, t24, t35, t36, t24, t35, t36, t24, t35, t36, t24, t40, t41, t24, t46, t46, t46, t46, t46, t47, t47, t47, 0, (((t46*t48) + (t46*t49) + (t46*t50))), t52, (t13*t42), t46, 1, 0, (((B_c_bwd*t21) + (B_c_bwd*t22) + (B_c_bwd*t30) + (B_c_bwd*t37) + (B_c_bwd*t48) + (B_r_bwd*t37) + t48 + t49 + t50)), t29, t29, t13, t31, t31, t13, (t22*t51), t26, t24, t53, t36, t24, (t30*t51), t34, t24, t53, t36, t24, t52, t41, t24, 0, t38, t13, 0, t39, t13, t52, t41, t24, 0, t38, t13, 0, t39, t13, t29, t29, t13, t31, t31, t13, 0, 0, 0, 0, 0, 0, t32, 0, 1, 0, t37, t40, t41, t24, (t22*t32), t26, t24, 0, 0, 0, 0, 0, 0, t28, 0, 1, 0, 0, 0, t38, t13, 0, t29, t13, 0, 0, 0, 0, 0, 0, t28, 0, 1, 0, 0, 0, t39, t13, 0, t31, t13)
-def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (B*H_kv)
     t1 = (2*N_k*e*t0)
     t2 = (-(-(N_k)//(B_c_bwd)))
@@ -2052,10 +2052,10 @@ def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd)
     t7 = (8*t6)
     t8 = (e*t6)
     return ((((d*t1) + (d*t7) + (d*t8) + (d_v*t1) + (d_v*t8) + t7)),)
-def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -2186,7 +2186,7 @@ def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd
     t127 = ((t118 + t125))
     t128 = (t107*t126)
     return (t33, t49, t52, t54, t55, t53, t31, t31, t57, t63, t67, t54, t53, t63, t67, t53, t53, t57, t60, t64, t56, (((8*t31) + (8*t32) + (8*t56) + (8*t61) + (8*t62) + (8*t65) + (8*t66) + (16*t53) + (e*t33) + (e*t49) + (e*t52) + (e*t55) + t75)), ((t32 + t62 + t66)), (((d*t80) + (d_v*t80) + (4*d_v*t76) + (6*d*t76))), (2*(((t88*t89) + (t88*t90)))*t13), ((((((B_r*(((t40*t44) + t47))) + ((-1)*((((-1)*t78) + t40))*t77)))*t13) + t76 + t79)), 0, 0, Maximum((((B_c*t91) + t91 + t92 + t93 + t94 + t95)), (((B_c_bwd*t96) + (d*t96) + (d*t98) + (d_v*t98) + t96 + t97))), Maximum((((4*t95) + (B_c*t99) + (e*t92) + (e*t93) + (e*t94) + t99)), (((4*t101) + (B_c_bwd*t100) + (B_c_bwd*t69) + (B_c_bwd*t89) + (B_r_bwd*t69) + (B_r_bwd*t89) + (e*t101) + (e*t97) + t100))), t104, (((((t102 + t105 + t106))*t58) + (t104*t107))), (((((t103 + t108 + t110))*t107) + (((t106 + t109 + t110))*t58))), ((t111 + t114)), (((3*t56) + t113)), ((((((3*t60) + t108 + t112))*t58) + t115)), ((((((t59*t90) + t109 + t54))*t58) + t115)), t116, (((((t116 + t118))*t58) + (t107*t116))), (((((t118 + t120))*t58) + (t107*t120))), (((((t118 + t124 + t74))*t58) + (((t122 + t124 + t70))*t107))), (((((t119 + t126))*t107) + (((t119 + t127 + t73))*t58))), (((((t121 + t127 + t72))*t58) + t128)), (((((t117 + t126))*t58) + t128)))
-def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -2266,7 +2266,7 @@ def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bw
     t76 = (4*t74)
     t77 = ((1 + ((-1)*t42)))
     return (t21, t21, ((t22 + t23)), t23, 0, 0, (((t21*t25) + (t21*t26))), 0, (t20*t4), t21, 1, 0, (((B_c*t27) + (B_r*t28) + (B_r*t29) + t25 + t26 + t27)), (((((-1)*t18) + Minimum(N_q, (B_r*t7))))*t30), t32, t20, (t30*t33), t36, t34, (t33*t38), t39, t34, t40, t40, t20, t41, t41, t20, 0, 0, 0, 0, 0, 0, t34, 0, 1, 0, 0, t45, t46, t34, t48, t49, t34, 0, 0, 0, 0, 0, 0, t31, 0, 1, 0, ((8 + (2*t37))), t40, t40, t20, t40, t40, t20, t41, t41, t20, t41, t41, t20, t41, t41, t20, t50, t50, t20, t65, t65, t65, t65, t65, t66, t66, t66, 0, (((t65*t67) + (t65*t68) + (t65*t69))), ((t72 + t73 + t75)), (t20*t54), t65, 1, 0, (((B_c_bwd*t28) + (B_c_bwd*t29) + (B_c_bwd*t37) + (B_c_bwd*t43) + (B_c_bwd*t67) + (B_r_bwd*t43) + t67 + t68 + t69)), (t30*t70), t36, t34, (t38*t70), t39, t34, (t29*t74), t32, t20, t76, t41, t20, (t37*t74), t40, t20, t76, t41, t20, t75, t50, t20, t72, t46, t34, t73, t49, t34, t75, t50, t20, t72, t46, t34, t73, t49, t34, (t36*t77), t36, t34, (t39*t77), t39, t34, 0, 0, 0, 0, 0, 0, t31, 0, 1, 0, t43, t50, t50, t20, t32, t32, t20, 0, 0, 0, 0, 0, 0, t35, 0, 1, 0, t44, t45, t46, t34, (t36*t42), t36, t34, 0, 0, 0, 0, 0, 0, t35, 0, 1, 0, t47, t48, t49, t34, (t39*t42), t39, t34)
-def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (d*e)
     t1 = Minimum(1, (((-1) + G)))
     t2 = (B*H_kv*N_k*((1 + ((-1)*t1))))
@@ -2292,7 +2292,7 @@ def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd
     t22 = ((((B_r_bwd*((((-1)*SumOfFloors(((((-1)*t21) + t13)), B_r_bwd, B_c_bwd, ((N_q + ((-1)*W_r) + (B_c_bwd*t21) + t4)))) + SumOfFloors(((((-1)*t20) + ((-1)*t8))), B_r_bwd, B_c_bwd, ((t19 + t9)))))) + (((t13 + t20))*Minimum(N_q, (B_r_bwd*Minimum(t17, t18))))))*t14)
     t23 = (8*t22)
     return ((((d*t16) + (d*t23) + (d_v*t16) + (t0*t15) + (t0*t2) + (t0*t22) + (t15*t3) + (t2*t3) + (t22*t3) + t23)),)
-def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (B*e)
     t1 = (d*t0)
     t2 = Minimum(1, (((-1) + G)))
@@ -2301,7 +2301,7 @@ def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd
     t5 = (d_v*t4)
     t6 = (8*B*t2)
     return ((((t0*t5) + (t1*t3) + (t1*t4) + (t5*t6) + (d*t4*t6) + (d_v*t0*t3))),)
-def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -2413,7 +2413,7 @@ def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bw
     t108 = (((2*t64) + (2*t65) + (e*t101)))
     t109 = (((t63*t96) + t108))
     return (t37, t53, t55, t56, t57, t58, t35, t35, t60, 0, 0, t56, t58, 0, 0, t58, t58, t60, t61, t62, t59, (((8*t35) + (8*t36) + (8*t59) + (16*t58) + (e*t37) + (e*t53) + (e*t55) + (e*t57) + (t58*t63) + (2*e*t56) + t66)), t36, (((d*t72) + (d_v*t72) + (4*d_v*t68) + (6*d*t68))), (2*(((t80*t81) + (3*d_v*t80)))*t82), ((((((B_r*(((t43*t48) + t51))) + ((-1)*((((-1)*t70) + t43))*t69)))*t16) + t68 + t71)), 0, 0, Maximum((((B_c*t83) + t83 + t84 + t85 + t86 + t87)), (((B_c_bwd*t88) + (d*t88) + (d*t90) + (d_v*t90) + t88 + t89))), Maximum((((4*t87) + (B_c*t91) + (e*t84) + (e*t85) + (e*t86) + t91)), (((4*t93) + (B_c_bwd*t63) + (B_c_bwd*t81) + (B_c_bwd*t92) + (B_r_bwd*t63) + (B_r_bwd*t81) + (e*t89) + (e*t93) + t92))), t99, t99, (((3*t94) + t100 + t98)), ((t103 + t96)), (((3*t95) + t102)), t103, t103, t106, t106, (((12*t94) + t105 + t107)), (((8*t94) + t104 + t107 + t108)), ((t107 + t109)), t109, t109)
-def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
+def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -2492,7 +2492,7 @@ def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_bw
     t75 = ((((-1)*B_c_bwd*t66) + Minimum(N_k, (B_c_bwd*t58))))
     t76 = (4*t73)
     return (t24, t24, ((t25 + t26)), t26, 0, 0, (((t24*t28) + (t24*t29))), 0, (t23*t5), t24, 1, 0, (((B_c*t30) + (B_r*t31) + (B_r*t32) + t28 + t29 + t30)), (((((-1)*t21) + Minimum(t4, (B_r*t9))))*t33), t36, t34, (t33*t37), t39, t23, (t37*t41), t42, t23, t44, t45, t34, t46, t47, t34, 0, 0, 0, 0, 0, 0, t23, 0, 1, 0, 0, 0, t49, t23, 0, t50, t23, 0, 0, 0, 0, 0, 0, t43, 0, 1, 0, ((8 + (2*t40))), t44, t45, t34, t44, t45, t34, t46, t47, t34, t46, t47, t34, t46, t47, t34, t51, t52, t34, t68, t68, t68, t68, t68, t69, t69, t69, 0, (((t68*t70) + (t68*t71) + (t68*t72))), t74, (t23*t56), t68, 1, 0, (((B_c_bwd*t31) + (B_c_bwd*t32) + (B_c_bwd*t40) + (B_c_bwd*t48) + (B_c_bwd*t70) + (B_r_bwd*t48) + t70 + t71 + t72)), (t33*t75), t39, t23, (t41*t75), t42, t23, (t32*t73), t36, t34, t76, t47, t34, (t40*t73), t45, t34, t76, t47, t34, t74, t52, t34, 0, t49, t23, 0, t50, t23, t74, t52, t34, 0, t49, t23, 0, t50, t23, t39, t39, t23, t42, t42, t23, 0, 0, 0, 0, 0, 0, t43, 0, 1, 0, t48, t51, t52, t34, (t32*t43), t36, t34, 0, 0, 0, 0, 0, 0, t38, 0, 1, 0, 0, 0, t49, t23, 0, t39, t23, 0, 0, 0, 0, 0, 0, t38, 0, 1, 0, 0, 0, t50, t23, 0, t42, t23)
-def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (d*e)
     t1 = (B*H_kv)
     t2 = (N_k*t1)
@@ -2518,12 +2518,12 @@ def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd
     t22 = ((((B_r_bwd*((((-1)*SumOfFloors(((((-1)*t21) + t11)), B_r_bwd, t18, (((t18*t21) + t20)))) + SumOfFloors(((((-1)*t19) + ((-1)*t7))), B_r_bwd, t18, (((-1) + B_r_bwd + (t18*t7) + t16)))))) + (((t11 + t19))*Minimum(t13, (B_r_bwd*Minimum(t14, t15))))))*t1)
     t23 = (8*t22)
     return ((((d*t23) + (t0*t12) + (t0*t2) + (t0*t22) + (t12*t3) + (t2*t3) + (t22*t3) + t23)),)
-def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
+def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c_bwd, B_r_bwd):
     t0 = (B*H_kv*e)
     t1 = (N_k*t0)
     t2 = (((((-1)*B_c_bwd*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c_bwd)))) + Minimum(N_k, (B_c_bwd*Minimum((-(-(N_k)//(B_c_bwd))), (-(-(((W_r + N_k)))//(B_c_bwd))))))))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2))),)
-def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -2548,7 +2548,7 @@ def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t21 = (t20*t3)
     t22 = (t20*t6)
     return (t2, t5, t7, t8, (((e*t5) + (e*t7) + t9)), 0, (((t11*t12) + (t12*t13))), (((t11 + t13))*t12), ((((-(-(N_k)//(B_c)))*t1) + (t0*t10))), 0, 0, (((B_c*t14) + t14 + t15 + t16 + t17 + t18)), (((4*t18) + (B_c*t19) + (e*t15) + (e*t16) + (e*t17) + t19)), ((t2 + t21 + t22 + t8)), (((e*t21) + (e*t22) + t9)))
-def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -2567,15 +2567,15 @@ def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t15 = (d_v*e)
     t16 = (t10*t15)
     return (t2, t2, ((t3 + t4)), t4, 0, 0, (((t2*t6) + (t2*t7))), 0, t1, t2, 1, 0, (((B_c*t8) + (B_r*t9) + (4*B_r*d_v) + t6 + t7 + t8)), t11, t11, t0, (t12*t9), (t14*t9), t13, (t12*t15), (t14*t15), t13, t16, t16, t0)
-def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = (N_k*(-(-(N_q)//(B_r)))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2))),)
-def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f111(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f111(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2600,7 +2600,7 @@ def f111(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t21 = (d*t20)
     t22 = (d_v*t20)
     return (t3, t7, t9, t10, (((e*t10) + (e*t3) + (e*t7) + (e*t9))), 0, (((t11*t6) + (t11*t8))), (2*(((d*t12) + (d_v*t12)))*t13), ((((-(-(N_k)//(B_c)))*t2) + (t0*t5))), 0, 0, (((B_c*t14) + t14 + t15 + t16 + t17 + t18)), (((4*t18) + (B_c*t19) + (e*t15) + (e*t16) + (e*t17) + t19)), ((t21 + t22 + t6 + t8)), (((e*t21) + (e*t22) + (e*t6) + (e*t8))))
-def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(t0)//(B_r)))*t1)
@@ -2619,16 +2619,16 @@ def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t15 = (N_k*t1)
     t16 = (d_v*e)
     return (t3, t3, ((t4 + t5)), t5, 0, 0, (((t3*t7) + (t3*t8))), 0, t2, t3, 1, 0, (((B_c*t9) + (B_r*t10) + (4*B_r*d_v) + t7 + t8 + t9)), (t10*t11), (t10*t13), t12, (t10*t14), (t10*t15), t1, (t14*t16), (t15*t16), t1, (t11*t16), (t13*t16), t12)
-def f113(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f113(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (t0*t1)
     t3 = (N_k*(-(-(t0)//(B_r)))*t1)
     return ((((d*t2) + (d*t3) + (d_v*t2) + (d_v*t3))),)
-def f114(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f114(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*G*H_kv*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -2653,9 +2653,9 @@ def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t21 = (8*B_r)
     t22 = (B*H_kv*t5)
     return (t2, (t4*t5), t4, t6, (((t5*t9) + t11 + t9)), 0, (((t13*t14) + (t14*t15))), (((t13 + t15))*t14), ((((-(-(N_k)//(B_c)))*t1) + (t0*t12) + t1)), 0, 0, ((1 + (B_c*t16) + t16 + t17 + t18 + t19 + t20)), ((e + (4*t20) + (B_c*t21) + (e*t17) + (e*t18) + (e*t19) + t21)), ((H + t2 + t22 + t6)), (((e*t22) + t11 + t7)))
-def f116(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f116(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, H, (H*e))
-def f117(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f117(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -2672,19 +2672,19 @@ def f117(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t13 = (B*H_kv)
     t14 = (d_v*e*t10)
     return (t2, t2, ((t3 + t4 + t5)), t5, 0, 0, (t2*t7), 0, t1, t2, 1, t3, ((e + (B_c*t8) + (B_r*t9) + (d_v*t6) + (4*B_r*d_v) + t7 + t8)), t11, t11, t0, (t1*t12), (t12*t13), t13, (e*t1), (H*e), H, t14, t14, t0)
-def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = ((-(-(N_q)//(B_r)))*t0)
     return ((((d*t1) + (d_v*t1) + (N_k*d*t2) + t2)),)
-def f119(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f119(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (8*B_r)
     t1 = (B_c*e)
     return (((e + (B_c*t0) + (d*t1) + (d_v*t1) + (4*B_r*d_v) + (B_r*d*e) + t0)),)
-def f120(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f120(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (2*B_r)
     return (((1 + (B_c*d) + (B_c*d_v) + (B_c*t0) + (B_r*d) + (B_r*d_v) + t0)),)
-def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2710,7 +2710,7 @@ def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t22 = (H*e)
     t23 = (B*N_q*t22)
     return (t3, t7, t11, t12, (((e*t11) + (e*t12) + (e*t3) + (e*t7))), 0, (((2*N_k*t12) + (2*t2*t5))), (2*(((d*t13) + (d_v*t13)))*t14), (((N_k*t2) + ((-(-(N_k)//(B_c)))*t2) + t2)), 0, 0, (((B_c*t15) + t15 + t16 + t17 + t18 + t19 + t8)), (((4*t19) + (B_c*t20) + (e*t16) + (e*t17) + (e*t18) + (e*t8) + t20)), ((H + (d*t21) + (d_v*t21) + t6)), (((d*t23) + (d_v*t23) + (e*t6) + t22)))
-def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2732,7 +2732,7 @@ def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t18 = ((((-1)*t1) + t6))
     t19 = (e*t3)
     return (t5, t5, ((t7 + t8 + t9)), t9, 0, 0, (t11*t5), 0, t4, t5, 1, t7, (((B_c*t12) + (B_r*t13) + (d_v*t10) + (e*t14) + (4*B_r*d_v) + t11 + t12)), (t1*t15), (t13*t17), t16, (N_k*t13*t4), (N_k*t15), t3, ((((t14*t2) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t6) + t1)))) + t14))*((t18)//(Maximum(1, t18))))))*t19), (H*e), H, (d_v*t1*t19), (d_v*e*t17), t16)
-def f123(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f123(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (t0*t1)
@@ -2741,14 +2741,14 @@ def f123(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t5 = (B_r*t3)
     t6 = ((((-1)*t0) + t5))
     return ((((d*t2) + (d_v*t2) + ((((t3*t4) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t5) + t0)))) + t4))*((t6)//(Maximum(1, t6))))))*t1) + (N_k*d*t1*t3))),)
-def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (8*B_r)
     t1 = (B_c*e)
     return ((((B_c*t0) + (d*t1) + (d_v*t1) + (e*Minimum(B_r, G)) + (4*B_r*d_v) + (B_r*d*e) + t0)),)
-def f125(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f125(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (2*B_r)
     return ((((B_c*d) + (B_c*d_v) + (B_c*t0) + (B_r*d) + (B_r*d_v) + t0 + Minimum(B_r, G))),)
-def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -2766,40 +2766,36 @@ def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t14 = (2*t0)
     t15 = (d_v*t12)
     t16 = (2*B_r)
-    t17 = (B_c*d)
-    t18 = (B_c*d_v)
-    t19 = (B_r*d)
-    t20 = (B_r*d_v)
-    t21 = (8*B_r)
-    t22 = (B*H_kv*t5)
-    return (t2, t6, t4, t7, (((e_kv*t6) + (t3*t9) + t11)), 0, (((t13*t14) + (t14*t15))), (((t13 + t15))*t14), ((((-(-(N_k)//(B_c)))*t1) + (t0*t12) + t1)), 0, 0, ((1 + (B_c*t16) + t16 + t17 + t18 + t19 + t20)), ((e + (4*t20) + (B_c*t21) + (e*t19) + (e_kv*t17) + (e_kv*t18) + t21)), ((H + t2 + t22 + t7)), (((e_kv*t22) + t11 + t8)))
-def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t17 = (B_r*d)
+    t18 = (B_r*d_v)
+    t19 = (8*B_r)
+    t20 = (B*H_kv*t5)
+    return (t2, t6, t4, t7, (((t3*t9) + (-(-((b_kv*t6))//(32))) + t11)), 0, (((t13*t14) + (t14*t15))), (((t13 + t15))*t14), ((((-(-(N_k)//(B_c)))*t1) + (t0*t12) + t1)), 0, 0, ((1 + (B_c*d) + (B_c*d_v) + (B_c*t16) + t16 + t17 + t18)), ((e + (4*t18) + (B_c*t19) + (e*t17) + (-(-((B_c*b_kv*((d + d_v))))//(32))) + t19)), ((H + t2 + t20 + t7)), (((-(-((b_kv*t20))//(32))) + t11 + t8)))
+def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
     t3 = (B_r*t1)
     t4 = (B_r*t2)
     t5 = (B_c*t4)
-    t6 = (B_c*e_kv)
-    t7 = (d*t6)
-    t8 = (8*B_r)
-    t9 = (d*e)
-    t10 = (N_q*t0)
-    t11 = (t10*t9)
-    t12 = (N_k*d*e_kv)
-    t13 = (B*H_kv)
-    t14 = (d_v*e*t10)
-    return (t2, t2, ((t3 + t4 + t5)), t5, 0, 0, (t2*t7), 0, t1, t2, 1, t3, ((e + (B_c*t8) + (B_r*t9) + (d_v*t6) + (4*B_r*d_v) + t7 + t8)), t11, t11, t0, (t1*t12), (t12*t13), t13, (e*t1), (H*e), H, t14, t14, t0)
-def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t6 = (B_c*b_kv)
+    t7 = (8*B_r)
+    t8 = (d*e)
+    t9 = (N_q*t0)
+    t10 = (t8*t9)
+    t11 = (N_k*b_kv*d)
+    t12 = (B*H_kv)
+    t13 = (d_v*e*t9)
+    return (t2, t2, ((t3 + t4 + t5)), t5, 0, 0, (-(-((d*t2*t6))//(32))), 0, t1, t2, 1, t3, ((e + (B_c*t7) + (B_r*t8) + (4*B_r*d_v) + (-(-((((d + d_v))*t6))//(32))) + t7)), t10, t10, t0, (-(-((t1*t11))//(32))), (-(-((t11*t12))//(32))), t12, (e*t1), (H*e), H, t13, t13, t0)
+def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = (-(-(N_q)//(B_r)))
-    return ((((d*t1) + (d_v*t1) + (t0*t2) + (B*H*N_k*d*e_kv*t2))),)
-def f129(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return ((((d*t1) + (d_v*t1) + (t0*t2) + (-(-((B*H*N_k*b_kv*d*t2))//(32))))),)
+def f129(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (8*B_r)
-    t1 = (B_c*e_kv)
-    return (((e + (B_c*t0) + (d*t1) + (d_v*t1) + (4*B_r*d_v) + (B_r*d*e) + t0)),)
-def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return (((e + (B_c*t0) + (4*B_r*d_v) + (B_r*d*e) + (-(-((B_c*b_kv*((d + d_v))))//(32))) + t0)),)
+def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2816,16 +2812,14 @@ def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t13 = (N_k*N_q)
     t14 = (B*H)
     t15 = (2*B_r)
-    t16 = (B_c*d)
-    t17 = (B_c*d_v)
-    t18 = (B_r*d)
-    t19 = (B_r*d_v)
-    t20 = (8*B_r)
-    t21 = (N_q*t14)
-    t22 = (H*e)
-    t23 = (B*N_q*t22)
-    return (t3, t7, t11, t12, (((e*t11) + (e*t12) + (e*t3) + (e_kv*t7))), 0, (((2*N_k*t12) + (2*t2*t5))), (2*(((d*t13) + (d_v*t13)))*t14), (((N_k*t2) + ((-(-(N_k)//(B_c)))*t2) + t2)), 0, 0, (((B_c*t15) + t15 + t16 + t17 + t18 + t19 + t8)), (((4*t19) + (B_c*t20) + (e*t18) + (e*t8) + (e_kv*t16) + (e_kv*t17) + t20)), ((H + (d*t21) + (d_v*t21) + t6)), (((d*t23) + (d_v*t23) + (e_kv*t6) + t22)))
-def f131(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t16 = (B_r*d)
+    t17 = (B_r*d_v)
+    t18 = (8*B_r)
+    t19 = (N_q*t14)
+    t20 = (H*e)
+    t21 = (B*N_q*t20)
+    return (t3, t7, t11, t12, (((e*t11) + (e*t12) + (e*t3) + (-(-((b_kv*t7))//(32))))), 0, (((2*N_k*t12) + (2*t2*t5))), (2*(((d*t13) + (d_v*t13)))*t14), (((N_k*t2) + ((-(-(N_k)//(B_c)))*t2) + t2)), 0, 0, (((B_c*d) + (B_c*d_v) + (B_c*t15) + t15 + t16 + t17 + t8)), (((4*t17) + (B_c*t18) + (e*t16) + (e*t8) + (-(-((B_c*b_kv*((d + d_v))))//(32))) + t18)), ((H + (d*t19) + (d_v*t19) + t6)), (((d*t21) + (d_v*t21) + (-(-((b_kv*t6))//(32))) + t20)))
+def f131(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2836,18 +2830,17 @@ def f131(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t7 = (t3*t6)
     t8 = (t0*t7)
     t9 = (B_c*t8)
-    t10 = (B_c*e_kv)
-    t11 = (d*t10)
-    t12 = (8*B_r)
-    t13 = (d*e)
-    t14 = Minimum(B_r, G)
-    t15 = (B*H)
-    t16 = (N_q*t15)
-    t17 = (N_k*d*e_kv)
-    t18 = ((((-1)*t1) + t6))
-    t19 = (e*t3)
-    return (t5, t5, ((t7 + t8 + t9)), t9, 0, 0, (t11*t5), 0, t4, t5, 1, t7, (((B_c*t12) + (B_r*t13) + (d_v*t10) + (e*t14) + (4*B_r*d_v) + t11 + t12)), (t1*t13*t3), (t13*t16), t15, (t17*t4), (t17*t3), t3, ((((t14*t2) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t6) + t1)))) + t14))*((t18)//(Maximum(1, t18))))))*t19), (H*e), H, (d_v*t1*t19), (d_v*e*t16), t15)
-def f132(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t10 = (B_c*b_kv)
+    t11 = (8*B_r)
+    t12 = (d*e)
+    t13 = Minimum(B_r, G)
+    t14 = (B*H)
+    t15 = (N_q*t14)
+    t16 = (N_k*b_kv*d)
+    t17 = ((((-1)*t1) + t6))
+    t18 = (e*t3)
+    return (t5, t5, ((t7 + t8 + t9)), t9, 0, 0, (-(-((d*t10*t5))//(32))), 0, t4, t5, 1, t7, (((B_c*t11) + (B_r*t12) + (e*t13) + (4*B_r*d_v) + (-(-((((d + d_v))*t10))//(32))) + t11)), (t1*t12*t3), (t12*t15), t14, (-(-((t16*t4))//(32))), (-(-((t16*t3))//(32))), t3, ((((t13*t2) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t6) + t1)))) + t13))*((t17)//(Maximum(1, t17))))))*t18), (H*e), H, (d_v*t1*t18), (d_v*e*t15), t14)
+def f132(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (e*t1)
@@ -2856,12 +2849,11 @@ def f132(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t5 = Minimum(B_r, G)
     t6 = (B_r*t4)
     t7 = ((((-1)*t0) + t6))
-    return ((((d*t3) + (d_v*t3) + ((((t4*t5) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t6) + t0)))) + t5))*((t7)//(Maximum(1, t7))))))*t2) + (N_k*d*e_kv*t1*t4))),)
-def f133(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return ((((d*t3) + (d_v*t3) + ((((t4*t5) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t6) + t0)))) + t5))*((t7)//(Maximum(1, t7))))))*t2) + (-(-((N_k*b_kv*d*t1*t4))//(32))))),)
+def f133(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (8*B_r)
-    t1 = (B_c*e_kv)
-    return ((((B_c*t0) + (d*t1) + (d_v*t1) + (e*Minimum(B_r, G)) + (4*B_r*d_v) + (B_r*d*e) + t0)),)
-def f134(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return ((((B_c*t0) + (e*Minimum(B_r, G)) + (4*B_r*d_v) + (B_r*d*e) + (-(-((B_c*b_kv*((d + d_v))))//(32))) + t0)),)
+def f134(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -2900,7 +2892,7 @@ def f134(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t35 = (d*t34)
     t36 = (d_v*t34)
     return (t8, t15, t17, t18, (((e*t15) + (e*t17) + (e*t8) + t19)), 0, (((d*t22) + (d_v*t22))), (2*(((d*t26) + (d_v*t26)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t20)))*t6) + t21)), 0, 0, (((B_c*t27) + t27 + t28 + t29 + t30 + t31)), (((4*t31) + (B_c*t32) + (e*t28) + (e*t29) + (e*t30) + t32)), ((t18 + t33 + t35 + t36)), (((e*t33) + (e*t35) + (e*t36) + t19)))
-def f135(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f135(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -2928,7 +2920,7 @@ def f135(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t24 = (t10*t23)
     t25 = (N_q*t24)
     return (t11, t11, ((t12 + t13)), t13, 0, 0, (((t11*t15) + (t11*t16))), 0, (t1*t10), t11, 1, 0, (((B_c*t17) + (B_r*t18) + (4*B_r*d_v) + t15 + t16 + t17)), (((((-1)*t2) + ((-1)*t8)))*t19), (N_q*t19), t10, (t19*t20), (t18*t22), t21, (t20*t24), (t22*t23), t21, t25, t25, t10)
-def f136(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f136(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d_v*t0)
     t2 = ((-1)*N_q)
@@ -2941,11 +2933,11 @@ def f136(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t9 = ((-1)*Minimum(t8, Maximum(0, t4, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t10 = (((B_c*SumOfFloors(((((-1)*t5) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + t3 + t6)))) + (N_k*((t8 + t9)))))
     return ((((N_q*t1) + (((((-1)*t2) + ((-1)*t6)))*t7) + (t1*t10) + (t10*t7))),)
-def f137(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f137(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = ((-1)*N_q)
     return ((((N_q*d_v*t0) + (d*((((-1)*t1) + ((-1)*B_r*Maximum(0, ((((((-1)*N_k) + ((-1)*t1))))//(B_r))))))*t0))),)
-def f138(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f138(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -2989,7 +2981,7 @@ def f138(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t40 = (N_k*t9)
     t41 = (N_k*t20)
     return (t10, t19, t21, t22, (((e*t10) + (e*t19) + (e*t21) + (e*t22))), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t30), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t23)))*t8) + t24)), 0, 0, (((B_c*t31) + t31 + t32 + t33 + t34 + t35)), (((4*t35) + (B_c*t36) + (e*t32) + (e*t33) + (e*t34) + t36)), ((t38 + t39 + t40 + t41)), (((e*t38) + (e*t39) + (e*t40) + (e*t41))))
-def f139(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f139(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3018,7 +3010,7 @@ def f139(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t25 = (d_v*e)
     t26 = (t12*t25)
     return (t13, t13, ((t14 + t15)), t15, 0, 0, (((t13*t17) + (t13*t18))), 0, (t12*t2), t13, 1, 0, (((B_c*t19) + (B_r*t20) + (4*B_r*d_v) + t17 + t18 + t19)), (((((-1)*t10) + (G*N_q)))*t21), (t20*t23), t22, (t21*t24), (N_k*t21), t12, (t24*t26), (N_k*t26), t12, (t1*t26), (t23*t25), t22)
-def f140(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f140(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (d_v*t1)
@@ -3033,10 +3025,10 @@ def f140(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t11 = ((-1)*Minimum(t8, Maximum(0, t4, (-(-(((((-1)*t10) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t12 = (((B_c*SumOfFloors(((((-1)*t11) + ((-1)*t5))), t9, B_r, ((t10 + t6)))) + (N_k*((t11 + t8)))))
     return ((((((((-1)*t6) + (G*N_q)))*t7) + (t0*t2) + (t12*t2) + (t12*t7))),)
-def f141(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f141(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv*e)
     return ((((d*(((G*N_q) + ((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*N_k)))))//(B_r))))))*t0) + (G*N_q*d_v*t0))),)
-def f142(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f142(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3052,30 +3044,25 @@ def f142(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t12 = ((t11 + t9))
     t13 = SumOfFloors(((((-1)*t11) + ((-1)*t4))), B_c, B_r, (((-1) + B_c + B_r + t1 + t5)))
     t14 = (((B_c*t13) + (N_k*t12)))
-    t15 = (t14*t7)
-    t16 = (d_v*t6)
-    t17 = (t14*t16)
-    t18 = (N_q*t16)
-    t19 = (e*t18)
-    t20 = (((B_r*t9) + t0))
-    t21 = ((((B_r*t14) + ((-1)*N_k*t20)))*t6)
-    t22 = (2*t21)
-    t23 = Maximum(0, t2)
-    t24 = ((t0 + t23))
-    t25 = (((-1) + ((-1)*t24)))
-    t26 = ((N_k + (((1 + t1 + t23))*t25) + Ratio(((((-2) + ((-1)*t24)))*t25), 2)))
-    t27 = (2*B_r)
-    t28 = (B_c*d)
-    t29 = (B_c*d_v)
-    t30 = (B_r*d)
-    t31 = (B_r*d_v)
-    t32 = (8*B_r)
-    t33 = (N_q*t7)
-    t34 = (B*H_kv*N_k)
-    t35 = (d*t34)
-    t36 = (d_v*t34)
-    return (t8, t15, t17, t18, (((e*t8) + (e_kv*t15) + (e_kv*t17) + t19)), 0, (((d*t22) + (d_v*t22))), (2*(((d*t26) + (d_v*t26)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t20)))*t6) + t21)), 0, 0, (((B_c*t27) + t27 + t28 + t29 + t30 + t31)), (((4*t31) + (B_c*t32) + (e*t30) + (e_kv*t28) + (e_kv*t29) + t32)), ((t18 + t33 + t35 + t36)), (((e*t33) + (e_kv*t35) + (e_kv*t36) + t19)))
-def f143(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t15 = (d_v*t6)
+    t16 = (N_q*t15)
+    t17 = (e*t16)
+    t18 = (b_kv*((d + d_v)))
+    t19 = (((B_r*t9) + t0))
+    t20 = ((((B_r*t14) + ((-1)*N_k*t19)))*t6)
+    t21 = (2*t20)
+    t22 = Maximum(0, t2)
+    t23 = ((t0 + t22))
+    t24 = (((-1) + ((-1)*t23)))
+    t25 = ((N_k + (((1 + t1 + t22))*t24) + Ratio(((((-2) + ((-1)*t23)))*t24), 2)))
+    t26 = (2*B_r)
+    t27 = (B_r*d)
+    t28 = (B_r*d_v)
+    t29 = (8*B_r)
+    t30 = (N_q*t7)
+    t31 = (B*H_kv*N_k)
+    return (t8, (t14*t7), (t14*t15), t16, (((e*t8) + (-(-((t14*t18*t6))//(32))) + t17)), 0, (((d*t21) + (d_v*t21))), (2*(((d*t25) + (d_v*t25)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t19)))*t6) + t20)), 0, 0, (((B_c*d) + (B_c*d_v) + (B_c*t26) + t26 + t27 + t28)), (((4*t28) + (B_c*t29) + (e*t27) + (-(-((B_c*t18))//(32))) + t29)), (((d*t31) + (d_v*t31) + t16 + t30)), (((e*t30) + (-(-((t18*t31))//(32))) + t17)))
+def f143(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3090,20 +3077,18 @@ def f143(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t11 = ((((t0*t6) + t9))*t10)
     t12 = (B_r*t11)
     t13 = (B_c*t12)
-    t14 = (B_c*e_kv)
-    t15 = (d*t14)
-    t16 = (d_v*t14)
-    t17 = (8*B_r)
-    t18 = (d*e)
-    t19 = (t10*t18)
-    t20 = (d*e_kv)
-    t21 = ((((B_c*t9) + (N_k*t6)))*t10)
-    t22 = (B*H_kv)
-    t23 = (N_k*t22)
-    t24 = (d_v*e_kv)
-    t25 = (N_q*d_v*e*t10)
-    return (t11, t11, ((t12 + t13)), t13, 0, 0, (((t11*t15) + (t11*t16))), 0, (t1*t10), t11, 1, 0, (((B_c*t17) + (B_r*t18) + (4*B_r*d_v) + t15 + t16 + t17)), (((((-1)*t2) + ((-1)*t8)))*t19), (N_q*t19), t10, (t20*t21), (t20*t23), t22, (t21*t24), (t23*t24), t22, t25, t25, t10)
-def f144(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t14 = (B_c*b_kv*((d + d_v)))
+    t15 = (8*B_r)
+    t16 = (d*e)
+    t17 = (t10*t16)
+    t18 = (b_kv*d)
+    t19 = ((((B_c*t9) + (N_k*t6)))*t10)
+    t20 = (B*H_kv)
+    t21 = (N_k*t20)
+    t22 = (b_kv*d_v)
+    t23 = (N_q*d_v*e*t10)
+    return (t11, t11, ((t12 + t13)), t13, 0, 0, (-(-((t11*t14))//(32))), 0, (t1*t10), t11, 1, 0, (((B_c*t15) + (B_r*t16) + (4*B_r*d_v) + (-(-(t14)//(32))) + t15)), (((((-1)*t2) + ((-1)*t8)))*t17), (N_q*t17), t10, (-(-((t18*t19))//(32))), (-(-((t18*t21))//(32))), t20, (-(-((t19*t22))//(32))), (-(-((t21*t22))//(32))), t20, t23, t23, t10)
+def f144(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = ((-1)*N_q)
@@ -3113,13 +3098,11 @@ def f144(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t6 = (B_r*t5)
     t7 = (-(-(N_q)//(B_r)))
     t8 = ((-1)*Minimum(t7, Maximum(0, t4, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
-    t9 = (e_kv*(((B_c*SumOfFloors(((((-1)*t5) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t3 + t6)))) + (N_k*((t7 + t8)))))*t0)
-    return ((((d*t9) + (d_v*t9) + (N_q*d_v*t1) + (d*((((-1)*t2) + ((-1)*t6)))*t1))),)
-def f145(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return ((((N_q*d_v*t1) + (d*((((-1)*t2) + ((-1)*t6)))*t1) + (-(-((b_kv*((d + d_v))*(((B_c*SumOfFloors(((((-1)*t5) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t3 + t6)))) + (N_k*((t7 + t8)))))*t0))//(32))))),)
+def f145(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (8*B_r)
-    t1 = (B_c*e_kv)
-    return ((((B_c*t0) + (d*t1) + (d_v*t1) + (4*B_r*d_v) + (B_r*d*e) + t0)),)
-def f146(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return ((((B_c*t0) + (4*B_r*d_v) + (B_r*d*e) + (-(-((B_c*b_kv*((d + d_v))))//(32))) + t0)),)
+def f146(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3139,10 +3122,10 @@ def f146(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t16 = ((t11 + t15))
     t17 = SumOfFloors(((((-1)*t15) + ((-1)*t6))), t13, B_r, ((t14 + t7)))
     t18 = (((B_c*t17) + (N_k*t16)))
-    t19 = (t18*t9)
-    t20 = (d_v*t8)
-    t21 = (t18*t20)
-    t22 = (t0*t20)
+    t19 = (d_v*t8)
+    t20 = (t0*t19)
+    t21 = (b_kv*((d + d_v)))
+    t22 = (t21*t8)
     t23 = (((B_r*t11) + t1))
     t24 = ((((B_r*t18) + ((-1)*N_k*t23)))*t8)
     t25 = (2*t24)
@@ -3152,18 +3135,14 @@ def f146(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t29 = ((N_k + (((1 + t26 + t3))*t28) + Ratio(((((-2) + ((-1)*t27)))*t28), 2)))
     t30 = (B*H)
     t31 = (2*B_r)
-    t32 = (B_c*d)
-    t33 = (B_c*d_v)
-    t34 = (B_r*d)
-    t35 = (B_r*d_v)
-    t36 = (8*B_r)
-    t37 = (N_q*t30)
-    t38 = (d*t37)
-    t39 = (d_v*t37)
-    t40 = (N_k*t9)
-    t41 = (N_k*t20)
-    return (t10, t19, t21, t22, (((e*t10) + (e*t22) + (e_kv*t19) + (e_kv*t21))), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t30), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t23)))*t8) + t24)), 0, 0, (((B_c*t31) + t31 + t32 + t33 + t34 + t35)), (((4*t35) + (B_c*t36) + (e*t34) + (e_kv*t32) + (e_kv*t33) + t36)), ((t38 + t39 + t40 + t41)), (((e*t38) + (e*t39) + (e_kv*t40) + (e_kv*t41))))
-def f147(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t32 = (B_r*d)
+    t33 = (B_r*d_v)
+    t34 = (8*B_r)
+    t35 = (N_q*t30)
+    t36 = (d*t35)
+    t37 = (d_v*t35)
+    return (t10, (t18*t9), (t18*t19), t20, (((e*t10) + (e*t20) + (-(-((t18*t22))//(32))))), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t30), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t23)))*t8) + t24)), 0, 0, (((B_c*d) + (B_c*d_v) + (B_c*t31) + t31 + t32 + t33)), (((4*t33) + (B_c*t34) + (e*t32) + (-(-((B_c*t21))//(32))) + t34)), (((N_k*t19) + (N_k*t9) + t36 + t37)), (((e*t36) + (e*t37) + (-(-((N_k*t22))//(32))))))
+def f147(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3180,35 +3159,31 @@ def f147(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t13 = ((((t0*t8) + t11))*t12)
     t14 = (B_r*t13)
     t15 = (B_c*t14)
-    t16 = (B_c*e_kv)
-    t17 = (d*t16)
-    t18 = (d_v*t16)
-    t19 = (8*B_r)
-    t20 = (d*e)
-    t21 = (B*H)
-    t22 = (N_q*t21)
-    t23 = (((B_c*t11) + (N_k*t8)))
-    t24 = (e_kv*t12)
-    t25 = (d*t24)
-    t26 = (d_v*t24)
-    t27 = (d_v*e)
-    return (t13, t13, ((t14 + t15)), t15, 0, 0, (((t13*t17) + (t13*t18))), 0, (t12*t2), t13, 1, 0, (((B_c*t19) + (B_r*t20) + (4*B_r*d_v) + t17 + t18 + t19)), (((((-1)*t10) + (G*N_q)))*t12*t20), (t20*t22), t21, (t23*t25), (N_k*t25), t12, (t23*t26), (N_k*t26), t12, (t1*t12*t27), (t22*t27), t21)
-def f148(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t16 = (B_c*b_kv*((d + d_v)))
+    t17 = (8*B_r)
+    t18 = (d*e)
+    t19 = (B*H)
+    t20 = (N_q*t19)
+    t21 = (((B_c*t11) + (N_k*t8)))
+    t22 = (b_kv*t12)
+    t23 = (d*t22)
+    t24 = (d_v*t22)
+    t25 = (d_v*e)
+    return (t13, t13, ((t14 + t15)), t15, 0, 0, (-(-((t13*t16))//(32))), 0, (t12*t2), t13, 1, 0, (((B_c*t17) + (B_r*t18) + (4*B_r*d_v) + (-(-(t16)//(32))) + t17)), (((((-1)*t10) + (G*N_q)))*t12*t18), (t18*t20), t19, (-(-((t21*t23))//(32))), (-(-((N_k*t23))//(32))), t12, (-(-((t21*t24))//(32))), (-(-((N_k*t24))//(32))), t12, (t1*t12*t25), (t20*t25), t19)
+def f148(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
-    t2 = (d_v*t1)
+    t2 = (e*t1)
     t3 = ((N_k + ((-1)*N_q)))
     t4 = ((((-1)*G*t3))//(B_r))
     t5 = Maximum(0, t4)
     t6 = (B_r*t5)
-    t7 = (d*t1)
-    t8 = (-(-(t0)//(B_r)))
-    t9 = (B_c*G)
-    t10 = (((-1) + B_r + (G*t3) + t9))
-    t11 = ((-1)*Minimum(t8, Maximum(0, t4, (-(-(((((-1)*t10) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
-    t12 = (e_kv*(((B_c*SumOfFloors(((((-1)*t11) + ((-1)*t5))), t9, B_r, ((t10 + t6)))) + (N_k*((t11 + t8))))))
-    return ((((t12*t2) + (t12*t7) + (e*((((-1)*t6) + (G*N_q)))*t7) + (e*t0*t2))),)
-def f149(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t7 = (-(-(t0)//(B_r)))
+    t8 = (B_c*G)
+    t9 = (((-1) + B_r + (G*t3) + t8))
+    t10 = ((-1)*Minimum(t7, Maximum(0, t4, (-(-(((((-1)*t9) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
+    return ((((d*((((-1)*t6) + (G*N_q)))*t2) + (d_v*t0*t2) + (-(-((b_kv*((d + d_v))*(((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t5))), t8, B_r, ((t6 + t9)))) + (N_k*((t10 + t7)))))*t1))//(32))))),)
+def f149(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3243,7 +3218,7 @@ def f149(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t31 = (N_q*t7)
     t32 = (B*H_kv*N_k*d)
     return (t8, t15, t16, (((e*t15) + (e*t8) + t17)), 0, (((d*t20) + (d_v*t20))), (2*(((d*t24) + (d_v*t24)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t18)))*t6) + t19)), 0, 0, (((B_c*t25) + t25 + t26 + t27 + t28 + t29)), (((4*t29) + (B_c*t30) + (e*t26) + (e*t27) + (e*t28) + t30)), ((t16 + t31 + t32)), (((e*t31) + (e*t32) + t17)))
-def f150(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f150(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3266,7 +3241,7 @@ def f150(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t19 = (B*H_kv)
     t20 = (N_q*d_v*e*t10)
     return (t11, t11, ((t12 + t13)), t13, 0, 0, (t11*t15), 0, (t1*t10), t11, 1, 0, (((B_c*t16) + (B_r*t17) + (d_v*t14) + (4*B_r*d_v) + t15 + t16)), (((((-1)*t2) + ((-1)*t8)))*t18), (N_q*t18), t10, ((((B_c*t9) + (N_k*t6)))*t18), (N_k*t17*t19), t19, t20, t20, t10)
-def f151(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f151(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = ((-1)*N_q)
     t2 = ((N_k + t1))
@@ -3277,7 +3252,7 @@ def f151(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t7 = (-(-(N_q)//(B_r)))
     t8 = ((-1)*Minimum(t7, Maximum(0, t3, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     return ((((((((-1)*t1) + ((-1)*t5)))*t6) + ((((B_c*SumOfFloors(((((-1)*t4) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t2 + t5)))) + (N_k*((t7 + t8)))))*t6) + (N_q*d_v*t0))),)
-def f152(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f152(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3318,7 +3293,7 @@ def f152(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t37 = (d_v*t35)
     t38 = (N_k*t9)
     return (t10, t19, t20, (((e*t10) + (e*t19) + (e*t20))), 0, (((d*t23) + (d_v*t23))), (2*(((d*t27) + (d_v*t27)))*t28), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t21)))*t8) + t22)), 0, 0, (((B_c*t29) + t29 + t30 + t31 + t32 + t33)), (((4*t33) + (B_c*t34) + (e*t30) + (e*t31) + (e*t32) + t34)), ((t36 + t37 + t38)), (((e*t36) + (e*t37) + (e*t38))))
-def f153(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f153(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3344,7 +3319,7 @@ def f153(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t22 = (N_q*t21)
     t23 = (d_v*e)
     return (t13, t13, ((t14 + t15)), t15, 0, 0, (t13*t17), 0, (t12*t2), t13, 1, 0, (((B_c*t18) + (B_r*t19) + (d_v*t16) + (4*B_r*d_v) + t17 + t18)), (((((-1)*t10) + (G*N_q)))*t20), (t19*t22), t21, ((((B_c*t11) + (N_k*t8)))*t20), (N_k*t20), t12, (t1*t12*t23), (t22*t23), t21)
-def f154(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f154(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = ((N_k + ((-1)*N_q)))
@@ -3357,7 +3332,7 @@ def f154(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t9 = (((-1) + B_r + (G*t2) + t8))
     t10 = ((-1)*Minimum(t7, Maximum(0, t3, (-(-(((((-1)*t9) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     return ((((((((-1)*t5) + (G*N_q)))*t6) + ((((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t4))), t8, B_r, ((t5 + t9)))) + (N_k*((t10 + t7)))))*t6) + (d_v*t0*t1))),)
-def f155(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f155(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3384,15 +3359,13 @@ def f155(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t23 = (((-1) + ((-1)*t22)))
     t24 = ((N_k + (((1 + t1 + t21))*t23) + Ratio(((((-2) + ((-1)*t22)))*t23), 2)))
     t25 = (2*B_r)
-    t26 = (B_c*d)
-    t27 = (B_c*d_v)
-    t28 = (B_r*d)
-    t29 = (B_r*d_v)
-    t30 = (8*B_r)
-    t31 = (N_q*t7)
-    t32 = (B*H_kv*N_k*d)
-    return (t8, t15, t16, (((e*t8) + (e_kv*t15) + t17)), 0, (((d*t20) + (d_v*t20))), (2*(((d*t24) + (d_v*t24)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t18)))*t6) + t19)), 0, 0, (((B_c*t25) + t25 + t26 + t27 + t28 + t29)), (((4*t29) + (B_c*t30) + (e*t28) + (e_kv*t26) + (e_kv*t27) + t30)), ((t16 + t31 + t32)), (((e*t31) + (e_kv*t32) + t17)))
-def f156(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t26 = (B_r*d)
+    t27 = (B_r*d_v)
+    t28 = (8*B_r)
+    t29 = (N_q*t7)
+    t30 = (B*H_kv*N_k*d)
+    return (t8, t15, t16, (((e*t8) + (-(-((b_kv*t15))//(32))) + t17)), 0, (((d*t20) + (d_v*t20))), (2*(((d*t24) + (d_v*t24)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t18)))*t6) + t19)), 0, 0, (((B_c*d) + (B_c*d_v) + (B_c*t25) + t25 + t26 + t27)), (((4*t27) + (B_c*t28) + (e*t26) + (-(-((B_c*b_kv*((d + d_v))))//(32))) + t28)), ((t16 + t29 + t30)), (((e*t29) + (-(-((b_kv*t30))//(32))) + t17)))
+def f156(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3407,16 +3380,15 @@ def f156(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t11 = ((((t0*t6) + t9))*t10)
     t12 = (B_r*t11)
     t13 = (B_c*t12)
-    t14 = (B_c*e_kv)
-    t15 = (d*t14)
-    t16 = (8*B_r)
-    t17 = (d*e)
-    t18 = (t10*t17)
-    t19 = (d*e_kv)
-    t20 = (B*H_kv)
-    t21 = (N_q*d_v*e*t10)
-    return (t11, t11, ((t12 + t13)), t13, 0, 0, (t11*t15), 0, (t1*t10), t11, 1, 0, (((B_c*t16) + (B_r*t17) + (d_v*t14) + (4*B_r*d_v) + t15 + t16)), (((((-1)*t2) + ((-1)*t8)))*t18), (N_q*t18), t10, ((((B_c*t9) + (N_k*t6)))*t10*t19), (N_k*t19*t20), t20, t21, t21, t10)
-def f157(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t14 = (B_c*b_kv)
+    t15 = (8*B_r)
+    t16 = (d*e)
+    t17 = (t10*t16)
+    t18 = (b_kv*d)
+    t19 = (B*H_kv)
+    t20 = (N_q*d_v*e*t10)
+    return (t11, t11, ((t12 + t13)), t13, 0, 0, (-(-((d*t11*t14))//(32))), 0, (t1*t10), t11, 1, 0, (((B_c*t15) + (B_r*t16) + (4*B_r*d_v) + (-(-((((d + d_v))*t14))//(32))) + t15)), (((((-1)*t2) + ((-1)*t8)))*t17), (N_q*t17), t10, (-(-(((((B_c*t9) + (N_k*t6)))*t10*t18))//(32))), (-(-((N_k*t18*t19))//(32))), t19, t20, t20, t10)
+def f157(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = ((-1)*N_q)
@@ -3426,8 +3398,8 @@ def f157(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t6 = (B_r*t5)
     t7 = (-(-(N_q)//(B_r)))
     t8 = ((-1)*Minimum(t7, Maximum(0, t4, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
-    return ((((N_q*d_v*t1) + (d*((((-1)*t2) + ((-1)*t6)))*t1) + (d*e_kv*(((B_c*SumOfFloors(((((-1)*t5) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t3 + t6)))) + (N_k*((t7 + t8)))))*t0))),)
-def f158(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return ((((N_q*d_v*t1) + (d*((((-1)*t2) + ((-1)*t6)))*t1) + (-(-((b_kv*d*(((B_c*SumOfFloors(((((-1)*t5) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t3 + t6)))) + (N_k*((t7 + t8)))))*t0))//(32))))),)
+def f158(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3458,17 +3430,15 @@ def f158(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t27 = ((N_k + (((1 + t24 + t3))*t26) + Ratio(((((-2) + ((-1)*t25)))*t26), 2)))
     t28 = (B*H)
     t29 = (2*B_r)
-    t30 = (B_c*d)
-    t31 = (B_c*d_v)
-    t32 = (B_r*d)
-    t33 = (B_r*d_v)
-    t34 = (8*B_r)
-    t35 = (N_q*t28)
-    t36 = (d*t35)
-    t37 = (d_v*t35)
-    t38 = (N_k*t9)
-    return (t10, t19, t20, (((e*t10) + (e*t20) + (e_kv*t19))), 0, (((d*t23) + (d_v*t23))), (2*(((d*t27) + (d_v*t27)))*t28), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t21)))*t8) + t22)), 0, 0, (((B_c*t29) + t29 + t30 + t31 + t32 + t33)), (((4*t33) + (B_c*t34) + (e*t32) + (e_kv*t30) + (e_kv*t31) + t34)), ((t36 + t37 + t38)), (((e*t36) + (e*t37) + (e_kv*t38))))
-def f159(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t30 = (B_r*d)
+    t31 = (B_r*d_v)
+    t32 = (8*B_r)
+    t33 = (N_q*t28)
+    t34 = (d*t33)
+    t35 = (d_v*t33)
+    t36 = (N_k*t9)
+    return (t10, t19, t20, (((e*t10) + (e*t20) + (-(-((b_kv*t19))//(32))))), 0, (((d*t23) + (d_v*t23))), (2*(((d*t27) + (d_v*t27)))*t28), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t21)))*t8) + t22)), 0, 0, (((B_c*d) + (B_c*d_v) + (B_c*t29) + t29 + t30 + t31)), (((4*t31) + (B_c*t32) + (e*t30) + (-(-((B_c*b_kv*((d + d_v))))//(32))) + t32)), ((t34 + t35 + t36)), (((e*t34) + (e*t35) + (-(-((b_kv*t36))//(32))))))
+def f159(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3485,16 +3455,15 @@ def f159(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t13 = ((((t0*t8) + t11))*t12)
     t14 = (B_r*t13)
     t15 = (B_c*t14)
-    t16 = (B_c*e_kv)
-    t17 = (d*t16)
-    t18 = (8*B_r)
-    t19 = (d*e)
-    t20 = (B*H)
-    t21 = (N_q*t20)
-    t22 = (d*e_kv*t12)
-    t23 = (d_v*e)
-    return (t13, t13, ((t14 + t15)), t15, 0, 0, (t13*t17), 0, (t12*t2), t13, 1, 0, (((B_c*t18) + (B_r*t19) + (d_v*t16) + (4*B_r*d_v) + t17 + t18)), (((((-1)*t10) + (G*N_q)))*t12*t19), (t19*t21), t20, ((((B_c*t11) + (N_k*t8)))*t22), (N_k*t22), t12, (t1*t12*t23), (t21*t23), t20)
-def f160(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t16 = (B_c*b_kv)
+    t17 = (8*B_r)
+    t18 = (d*e)
+    t19 = (B*H)
+    t20 = (N_q*t19)
+    t21 = (b_kv*d*t12)
+    t22 = (d_v*e)
+    return (t13, t13, ((t14 + t15)), t15, 0, 0, (-(-((d*t13*t16))//(32))), 0, (t12*t2), t13, 1, 0, (((B_c*t17) + (B_r*t18) + (4*B_r*d_v) + (-(-((((d + d_v))*t16))//(32))) + t17)), (((((-1)*t10) + (G*N_q)))*t12*t18), (t18*t20), t19, (-(-(((((B_c*t11) + (N_k*t8)))*t21))//(32))), (-(-((N_k*t21))//(32))), t12, (t1*t12*t22), (t20*t22), t19)
+def f160(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((N_k + ((-1)*N_q)))
     t2 = ((((-1)*G*t1))//(B_r))
@@ -3505,8 +3474,8 @@ def f160(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t7 = (B_c*G)
     t8 = (((-1) + B_r + (G*t1) + t7))
     t9 = ((-1)*Minimum(t6, Maximum(0, t2, (-(-(((((-1)*t8) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
-    return ((((e*((((-1)*t4) + (G*N_q)))*t5) + (e_kv*(((B_c*SumOfFloors(((((-1)*t3) + ((-1)*t9))), t7, B_r, ((t4 + t8)))) + (N_k*((t6 + t9)))))*t5) + (B*H_kv*d_v*e*t0))),)
-def f161(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return ((((e*((((-1)*t4) + (G*N_q)))*t5) + (B*H_kv*d_v*e*t0) + (-(-((b_kv*(((B_c*SumOfFloors(((((-1)*t3) + ((-1)*t9))), t7, B_r, ((t4 + t8)))) + (N_k*((t6 + t9)))))*t5))//(32))))),)
+def f161(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3547,9 +3516,9 @@ def f161(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t37 = (d*t36)
     t38 = (d_v*t36)
     return ((t6*t8), (t14*t8), (t15*t7), (t7*t9), t17, (((t14*t22) + (t15*t19) + (t19*t9) + (t22*t6) + t21)), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t7), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t23)))*t7) + t16 + t24)), 0, 0, ((1 + (B_c*t30) + t30 + t31 + t32 + t33 + t34)), ((e + (4*t34) + (B_c*t35) + (e*t31) + (e*t32) + (e*t33) + t35)), ((H + (d*t16) + t17 + t37 + t38)), (((d*t20) + (e*t37) + (e*t38) + t18 + t21)))
-def f162(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f162(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, H, (H*e))
-def f163(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f163(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3579,7 +3548,7 @@ def f163(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t26 = (t10*t25)
     t27 = (N_q*t26)
     return (t11, t11, ((t13 + t14 + t15)), t15, 0, 0, (((t11*t17) + (t11*t18))), 0, t12, t11, 1, t13, ((e + (B_c*t19) + (B_r*t20) + (4*B_r*d_v) + t17 + t18 + t19)), (((((-1)*t2) + ((-1)*t8)))*t21), (N_q*t21), t10, (t21*t22), (t20*t24), t23, (t22*t26), (t24*t25), t23, (e*t12), (H*e), H, t27, t27, t10)
-def f164(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f164(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d_v*t0)
     t2 = (-(-(N_q)//(B_r)))
@@ -3592,7 +3561,7 @@ def f164(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t9 = ((-1)*Minimum(t2, Maximum(0, t5, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t10 = (((B_c*SumOfFloors(((((-1)*t6) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + t4 + t7)))) + (N_k*((t2 + t9)))))
     return ((((N_q*t1) + (((((-1)*t3) + ((-1)*t7)))*t8) + (t0*t2) + (t1*t10) + (t10*t8))),)
-def f165(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f165(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3639,7 +3608,7 @@ def f165(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t43 = (H*e)
     t44 = (B*N_q*t43)
     return (t10, t19, t21, t25, t26, (((e*t10) + (e*t19) + (e*t21) + (e*t25) + (e*t26))), 0, (((d*t28) + (d_v*t28))), (2*(((d*t32) + (d_v*t32)))*t33), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t24)))*t8) + (t0*t8) + t27)), 0, 0, (((B_c*t34) + t22 + t34 + t35 + t36 + t37 + t38)), (((4*t38) + (B_c*t39) + (e*t22) + (e*t35) + (e*t36) + (e*t37) + t39)), ((H + (d*t40) + (d_v*t40) + t41 + t42)), (((d*t44) + (d_v*t44) + (e*t41) + (e*t42) + t43)))
-def f166(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f166(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3673,7 +3642,7 @@ def f166(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t30 = (d_v*t29)
     t31 = ((t14 + t24))
     return (t13, t13, ((t15 + t16 + t17)), t17, 0, 0, (((t13*t19) + (t13*t20))), 0, (t12*t2), t13, 1, t15, (((B_c*t21) + (B_r*t22) + (e*t23) + (4*B_r*d_v) + t19 + t20 + t21)), (((((-1)*t10) + ((-1)*t24)))*t25), (t22*t27), t26, (t25*t28), (N_k*t25), t12, (t28*t30), (N_k*t30), t12, ((((t2*t23) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t14) + t1)))) + t23))*((t31)//(Maximum(1, t31))))))*t29), (H*e), H, (t1*t30), (d_v*e*t27), t26)
-def f167(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f167(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (d_v*t1)
@@ -3692,7 +3661,7 @@ def f167(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t15 = ((-1)*Minimum(t10, Maximum(0, t5, (-(-(((((-1)*t14) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t16 = (((B_c*SumOfFloors(((((-1)*t15) + ((-1)*t6))), t13, B_r, ((t14 + t7)))) + (N_k*((t10 + t15)))))
     return ((((((((-1)*t3) + ((-1)*t7)))*t8) + ((((t10*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t11) + t0)))) + t9))*((t12)//(Maximum(1, t12))))))*t1) + (t0*t2) + (t16*t2) + (t16*t8))),)
-def f168(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f168(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3708,14 +3677,14 @@ def f168(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t12 = ((t11 + t9))
     t13 = SumOfFloors(((((-1)*t11) + ((-1)*t4))), B_c, B_r, (((-1) + B_c + B_r + t1 + t5)))
     t14 = (((B_c*t13) + (N_k*t12)))
-    t15 = (t14*t8)
-    t16 = (d_v*t14*t7)
-    t17 = (N_q*t7)
-    t18 = (d_v*t17)
-    t19 = (H*e)
-    t20 = (B*t19)
-    t21 = (N_q*t20)
-    t22 = (d_v*t21)
+    t15 = (t14*t7)
+    t16 = (N_q*t7)
+    t17 = (d_v*t16)
+    t18 = (H*e)
+    t19 = (B*t18)
+    t20 = (N_q*t19)
+    t21 = (d_v*t20)
+    t22 = (b_kv*((d + d_v)))
     t23 = (((B_r*t9) + t0))
     t24 = ((((B_r*t14) + ((-1)*N_k*t23)))*t7)
     t25 = (2*t24)
@@ -3724,16 +3693,12 @@ def f168(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t28 = (((-1) + ((-1)*t27)))
     t29 = ((N_k + (((1 + t1 + t26))*t28) + Ratio(((((-2) + ((-1)*t27)))*t28), 2)))
     t30 = (2*B_r)
-    t31 = (B_c*d)
-    t32 = (B_c*d_v)
-    t33 = (B_r*d)
-    t34 = (B_r*d_v)
-    t35 = (8*B_r)
-    t36 = (B*H_kv*N_k)
-    t37 = (d*t36)
-    t38 = (d_v*t36)
-    return ((t6*t8), t15, t16, (t7*t9), t18, (((e_kv*t15) + (e_kv*t16) + (t20*t9) + (d*t20*t6) + t22)), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t7), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t23)))*t7) + t17 + t24)), 0, 0, ((1 + (B_c*t30) + t30 + t31 + t32 + t33 + t34)), ((e + (4*t34) + (B_c*t35) + (e*t33) + (e_kv*t31) + (e_kv*t32) + t35)), ((H + (d*t17) + t18 + t37 + t38)), (((d*t21) + (e_kv*t37) + (e_kv*t38) + t19 + t22)))
-def f169(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t31 = (B_r*d)
+    t32 = (B_r*d_v)
+    t33 = (8*B_r)
+    t34 = (B*H_kv*N_k)
+    return ((t6*t8), (t14*t8), (d_v*t15), (t7*t9), t17, (((t19*t9) + (d*t19*t6) + (-(-((t15*t22))//(32))) + t21)), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t7), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t23)))*t7) + t16 + t24)), 0, 0, ((1 + (B_c*d) + (B_c*d_v) + (B_c*t30) + t30 + t31 + t32)), ((e + (4*t32) + (B_c*t33) + (e*t31) + (-(-((B_c*t22))//(32))) + t33)), ((H + (d*t16) + (d*t34) + (d_v*t34) + t17)), (((d*t20) + (-(-((t22*t34))//(32))) + t18 + t21)))
+def f169(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3750,20 +3715,18 @@ def f169(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t13 = (B_r*t12)
     t14 = (B_r*t11)
     t15 = (B_c*t14)
-    t16 = (B_c*e_kv)
-    t17 = (d*t16)
-    t18 = (d_v*t16)
-    t19 = (8*B_r)
-    t20 = (d*e)
-    t21 = (t10*t20)
-    t22 = (d*e_kv)
-    t23 = ((((B_c*t9) + (N_k*t6)))*t10)
-    t24 = (B*H_kv)
-    t25 = (N_k*t24)
-    t26 = (d_v*e_kv)
-    t27 = (N_q*d_v*e*t10)
-    return (t11, t11, ((t13 + t14 + t15)), t15, 0, 0, (((t11*t17) + (t11*t18))), 0, t12, t11, 1, t13, ((e + (B_c*t19) + (B_r*t20) + (4*B_r*d_v) + t17 + t18 + t19)), (((((-1)*t2) + ((-1)*t8)))*t21), (N_q*t21), t10, (t22*t23), (t22*t25), t24, (t23*t26), (t25*t26), t24, (e*t12), (H*e), H, t27, t27, t10)
-def f170(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t16 = (B_c*b_kv*((d + d_v)))
+    t17 = (8*B_r)
+    t18 = (d*e)
+    t19 = (t10*t18)
+    t20 = (b_kv*d)
+    t21 = ((((B_c*t9) + (N_k*t6)))*t10)
+    t22 = (B*H_kv)
+    t23 = (N_k*t22)
+    t24 = (b_kv*d_v)
+    t25 = (N_q*d_v*e*t10)
+    return (t11, t11, ((t13 + t14 + t15)), t15, 0, 0, (-(-((t11*t16))//(32))), 0, t12, t11, 1, t13, ((e + (B_c*t17) + (B_r*t18) + (4*B_r*d_v) + (-(-(t16)//(32))) + t17)), (((((-1)*t2) + ((-1)*t8)))*t19), (N_q*t19), t10, (-(-((t20*t21))//(32))), (-(-((t20*t23))//(32))), t22, (-(-((t21*t24))//(32))), (-(-((t23*t24))//(32))), t22, (e*t12), (H*e), H, t25, t25, t10)
+def f170(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = (-(-(N_q)//(B_r)))
@@ -3773,9 +3736,8 @@ def f170(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t6 = Maximum(0, t5)
     t7 = (B_r*t6)
     t8 = ((-1)*Minimum(t2, Maximum(0, t5, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
-    t9 = (e_kv*(((B_c*SumOfFloors(((((-1)*t6) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t4 + t7)))) + (N_k*((t2 + t8)))))*t0)
-    return ((((d*t9) + (d_v*t9) + (t1*t2) + (N_q*d_v*t1) + (d*((((-1)*t3) + ((-1)*t7)))*t1))),)
-def f171(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return ((((t1*t2) + (N_q*d_v*t1) + (d*((((-1)*t3) + ((-1)*t7)))*t1) + (-(-((b_kv*((d + d_v))*(((B_c*SumOfFloors(((((-1)*t6) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t4 + t7)))) + (N_k*((t2 + t8)))))*t0))//(32))))),)
+def f171(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3795,15 +3757,15 @@ def f171(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t16 = ((t11 + t15))
     t17 = SumOfFloors(((((-1)*t15) + ((-1)*t6))), t13, B_r, ((t14 + t7)))
     t18 = (((B_c*t17) + (N_k*t16)))
-    t19 = (t18*t9)
-    t20 = (d_v*t8)
-    t21 = (t18*t20)
-    t22 = Minimum(B_r, G)
-    t23 = (B_r*t11)
-    t24 = ((t1 + t23))
-    t25 = ((((t11*t22) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t23) + t0)))) + t22))*((t24)//(Maximum(1, t24))))))*t8)
-    t26 = (t0*t20)
-    t27 = ((((B_r*t18) + ((-1)*N_k*t24)))*t8)
+    t19 = (d_v*t8)
+    t20 = Minimum(B_r, G)
+    t21 = (B_r*t11)
+    t22 = ((t1 + t21))
+    t23 = ((((t11*t20) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t21) + t0)))) + t20))*((t22)//(Maximum(1, t22))))))*t8)
+    t24 = (t0*t19)
+    t25 = (b_kv*((d + d_v)))
+    t26 = (t25*t8)
+    t27 = ((((B_r*t18) + ((-1)*N_k*t22)))*t8)
     t28 = (2*t27)
     t29 = Maximum(0, t4)
     t30 = ((t2 + t29))
@@ -3811,18 +3773,14 @@ def f171(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t32 = ((N_k + (((1 + t29 + t3))*t31) + Ratio(((((-2) + ((-1)*t30)))*t31), 2)))
     t33 = (B*H)
     t34 = (2*B_r)
-    t35 = (B_c*d)
-    t36 = (B_c*d_v)
-    t37 = (B_r*d)
-    t38 = (B_r*d_v)
-    t39 = (8*B_r)
-    t40 = (N_q*t33)
-    t41 = (N_k*t9)
-    t42 = (N_k*t20)
-    t43 = (H*e)
-    t44 = (B*N_q*t43)
-    return (t10, t19, t21, t25, t26, (((e*t10) + (e*t25) + (e*t26) + (e_kv*t19) + (e_kv*t21))), 0, (((d*t28) + (d_v*t28))), (2*(((d*t32) + (d_v*t32)))*t33), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t24)))*t8) + (t0*t8) + t27)), 0, 0, (((B_c*t34) + t22 + t34 + t35 + t36 + t37 + t38)), (((4*t38) + (B_c*t39) + (e*t22) + (e*t37) + (e_kv*t35) + (e_kv*t36) + t39)), ((H + (d*t40) + (d_v*t40) + t41 + t42)), (((d*t44) + (d_v*t44) + (e_kv*t41) + (e_kv*t42) + t43)))
-def f172(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t35 = (B_r*d)
+    t36 = (B_r*d_v)
+    t37 = (8*B_r)
+    t38 = (N_q*t33)
+    t39 = (H*e)
+    t40 = (B*N_q*t39)
+    return (t10, (t18*t9), (t18*t19), t23, t24, (((e*t10) + (e*t23) + (e*t24) + (-(-((t18*t26))//(32))))), 0, (((d*t28) + (d_v*t28))), (2*(((d*t32) + (d_v*t32)))*t33), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t22)))*t8) + (t0*t8) + t27)), 0, 0, (((B_c*d) + (B_c*d_v) + (B_c*t34) + t20 + t34 + t35 + t36)), (((4*t36) + (B_c*t37) + (e*t20) + (e*t35) + (-(-((B_c*t25))//(32))) + t37)), ((H + (N_k*t19) + (N_k*t9) + (d*t38) + (d_v*t38))), (((d*t40) + (d_v*t40) + (-(-((N_k*t26))//(32))) + t39)))
+def f172(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3841,23 +3799,21 @@ def f172(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t15 = (t12*t14)
     t16 = (B_r*t13)
     t17 = (B_c*t16)
-    t18 = (B_c*e_kv)
-    t19 = (d*t18)
-    t20 = (d_v*t18)
-    t21 = (8*B_r)
-    t22 = (d*e)
-    t23 = Minimum(B_r, G)
-    t24 = ((-1)*t1)
-    t25 = (B*H)
-    t26 = (N_q*t25)
-    t27 = (((B_c*t11) + (N_k*t8)))
-    t28 = (e_kv*t12)
-    t29 = (d*t28)
-    t30 = (d_v*t28)
-    t31 = ((t14 + t24))
-    t32 = (e*t12)
-    return (t13, t13, ((t15 + t16 + t17)), t17, 0, 0, (((t13*t19) + (t13*t20))), 0, (t12*t2), t13, 1, t15, (((B_c*t21) + (B_r*t22) + (e*t23) + (4*B_r*d_v) + t19 + t20 + t21)), (((((-1)*t10) + ((-1)*t24)))*t12*t22), (t22*t26), t25, (t27*t29), (N_k*t29), t12, (t27*t30), (N_k*t30), t12, ((((t2*t23) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t14) + t1)))) + t23))*((t31)//(Maximum(1, t31))))))*t32), (H*e), H, (d_v*t1*t32), (d_v*e*t26), t25)
-def f173(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t18 = (B_c*b_kv*((d + d_v)))
+    t19 = (8*B_r)
+    t20 = (d*e)
+    t21 = Minimum(B_r, G)
+    t22 = ((-1)*t1)
+    t23 = (B*H)
+    t24 = (N_q*t23)
+    t25 = (((B_c*t11) + (N_k*t8)))
+    t26 = (b_kv*t12)
+    t27 = (d*t26)
+    t28 = (d_v*t26)
+    t29 = ((t14 + t22))
+    t30 = (e*t12)
+    return (t13, t13, ((t15 + t16 + t17)), t17, 0, 0, (-(-((t13*t18))//(32))), 0, (t12*t2), t13, 1, t15, (((B_c*t19) + (B_r*t20) + (e*t21) + (4*B_r*d_v) + (-(-(t18)//(32))) + t19)), (((((-1)*t10) + ((-1)*t22)))*t12*t20), (t20*t24), t23, (-(-((t25*t27))//(32))), (-(-((N_k*t27))//(32))), t12, (-(-((t25*t28))//(32))), (-(-((N_k*t28))//(32))), t12, ((((t2*t21) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t14) + t1)))) + t21))*((t29)//(Maximum(1, t29))))))*t30), (H*e), H, (d_v*t1*t30), (d_v*e*t24), t23)
+def f173(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (e*t1)
@@ -3873,9 +3829,8 @@ def f173(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t12 = (B_c*G)
     t13 = (((-1) + B_r + (G*t4) + t12))
     t14 = ((-1)*Minimum(t9, Maximum(0, t5, (-(-(((((-1)*t13) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
-    t15 = (e_kv*(((B_c*SumOfFloors(((((-1)*t14) + ((-1)*t6))), t12, B_r, ((t13 + t7)))) + (N_k*((t14 + t9)))))*t1)
-    return ((((d*t15) + (d_v*t15) + ((((t8*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t10) + t0)))) + t8))*((t11)//(Maximum(1, t11))))))*t2) + (d*((((-1)*t3) + ((-1)*t7)))*t2) + (d_v*t0*t2))),)
-def f174(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return (((((((t8*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t10) + t0)))) + t8))*((t11)//(Maximum(1, t11))))))*t2) + (d*((((-1)*t3) + ((-1)*t7)))*t2) + (d_v*t0*t2) + (-(-((b_kv*((d + d_v))*(((B_c*SumOfFloors(((((-1)*t14) + ((-1)*t6))), t12, B_r, ((t13 + t7)))) + (N_k*((t14 + t9)))))*t1))//(32))))),)
+def f174(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3914,7 +3869,7 @@ def f174(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t35 = (d*t34)
     t36 = (d_v*t34)
     return (t8, t15, t17, t18, (((e*t15) + (e*t17) + (e*t8) + t19)), 0, (((d*t22) + (d_v*t22))), (2*(((d*t26) + (d_v*t26)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t20)))*t6) + t21)), t21, 0, (((B_c*t27) + t27 + t28 + t29 + t30 + t31)), (((4*t31) + (B_c*t32) + (e*t28) + (e*t29) + (e*t30) + t32)), ((t18 + t33 + t35 + t36)), (((e*t33) + (e*t35) + (e*t36) + t19)))
-def f175(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f175(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3942,7 +3897,7 @@ def f175(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t24 = (t10*t23)
     t25 = (N_q*t24)
     return (t11, t11, (((2*t13) + t12)), t13, 0, 0, (((t11*t15) + (t11*t16))), 0, (t1*t10), t11, 1, 0, (((B_c*t17) + (B_r*t18) + (4*B_r*d_v) + t15 + t16 + t17)), (((((-1)*t2) + ((-1)*t8)))*t19), (N_q*t19), t10, (t19*t20), (t18*t22), t21, (t20*t24), (t22*t23), t21, t25, t25, t10)
-def f176(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f176(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3986,7 +3941,7 @@ def f176(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t40 = (N_k*t9)
     t41 = (N_k*t20)
     return (t10, t19, t21, t22, (((e*t10) + (e*t19) + (e*t21) + (e*t22))), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t30), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t23)))*t8) + t24)), t24, 0, (((B_c*t31) + t31 + t32 + t33 + t34 + t35)), (((4*t35) + (B_c*t36) + (e*t32) + (e*t33) + (e*t34) + t36)), ((t38 + t39 + t40 + t41)), (((e*t38) + (e*t39) + (e*t40) + (e*t41))))
-def f177(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f177(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -4015,7 +3970,7 @@ def f177(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t25 = (d_v*e)
     t26 = (t12*t25)
     return (t13, t13, (((2*t15) + t14)), t15, 0, 0, (((t13*t17) + (t13*t18))), 0, (t12*t2), t13, 1, 0, (((B_c*t19) + (B_r*t20) + (4*B_r*d_v) + t17 + t18 + t19)), (((((-1)*t10) + (G*N_q)))*t21), (t20*t23), t22, (t21*t24), (N_k*t21), t12, (t24*t26), (N_k*t26), t12, (t1*t26), (t23*t25), t22)
-def f178(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f178(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -4031,30 +3986,25 @@ def f178(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t12 = ((t11 + t9))
     t13 = SumOfFloors(((((-1)*t11) + ((-1)*t4))), B_c, B_r, (((-1) + B_c + B_r + t1 + t5)))
     t14 = (((B_c*t13) + (N_k*t12)))
-    t15 = (t14*t7)
-    t16 = (d_v*t6)
-    t17 = (t14*t16)
-    t18 = (N_q*t16)
-    t19 = (e*t18)
-    t20 = (((B_r*t9) + t0))
-    t21 = ((((B_r*t14) + ((-1)*N_k*t20)))*t6)
-    t22 = (2*t21)
-    t23 = Maximum(0, t2)
-    t24 = ((t0 + t23))
-    t25 = (((-1) + ((-1)*t24)))
-    t26 = ((N_k + (((1 + t1 + t23))*t25) + Ratio(((((-2) + ((-1)*t24)))*t25), 2)))
-    t27 = (2*B_r)
-    t28 = (B_c*d)
-    t29 = (B_c*d_v)
-    t30 = (B_r*d)
-    t31 = (B_r*d_v)
-    t32 = (8*B_r)
-    t33 = (N_q*t7)
-    t34 = (B*H_kv*N_k)
-    t35 = (d*t34)
-    t36 = (d_v*t34)
-    return (t8, t15, t17, t18, (((e*t8) + (e_kv*t15) + (e_kv*t17) + t19)), 0, (((d*t22) + (d_v*t22))), (2*(((d*t26) + (d_v*t26)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t20)))*t6) + t21)), t21, 0, (((B_c*t27) + t27 + t28 + t29 + t30 + t31)), (((4*t31) + (B_c*t32) + (e*t30) + (e_kv*t28) + (e_kv*t29) + t32)), ((t18 + t33 + t35 + t36)), (((e*t33) + (e_kv*t35) + (e_kv*t36) + t19)))
-def f179(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t15 = (d_v*t6)
+    t16 = (N_q*t15)
+    t17 = (e*t16)
+    t18 = (b_kv*((d + d_v)))
+    t19 = (((B_r*t9) + t0))
+    t20 = ((((B_r*t14) + ((-1)*N_k*t19)))*t6)
+    t21 = (2*t20)
+    t22 = Maximum(0, t2)
+    t23 = ((t0 + t22))
+    t24 = (((-1) + ((-1)*t23)))
+    t25 = ((N_k + (((1 + t1 + t22))*t24) + Ratio(((((-2) + ((-1)*t23)))*t24), 2)))
+    t26 = (2*B_r)
+    t27 = (B_r*d)
+    t28 = (B_r*d_v)
+    t29 = (8*B_r)
+    t30 = (N_q*t7)
+    t31 = (B*H_kv*N_k)
+    return (t8, (t14*t7), (t14*t15), t16, (((e*t8) + (-(-((t14*t18*t6))//(32))) + t17)), 0, (((d*t21) + (d_v*t21))), (2*(((d*t25) + (d_v*t25)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t19)))*t6) + t20)), t20, 0, (((B_c*d) + (B_c*d_v) + (B_c*t26) + t26 + t27 + t28)), (((4*t28) + (B_c*t29) + (e*t27) + (-(-((B_c*t18))//(32))) + t29)), (((d*t31) + (d_v*t31) + t16 + t30)), (((e*t30) + (-(-((t18*t31))//(32))) + t17)))
+def f179(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -4069,20 +4019,18 @@ def f179(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t11 = ((((t0*t6) + t9))*t10)
     t12 = (B_r*t11)
     t13 = (B_c*t12)
-    t14 = (B_c*e_kv)
-    t15 = (d*t14)
-    t16 = (d_v*t14)
-    t17 = (8*B_r)
-    t18 = (d*e)
-    t19 = (t10*t18)
-    t20 = (d*e_kv)
-    t21 = ((((B_c*t9) + (N_k*t6)))*t10)
-    t22 = (B*H_kv)
-    t23 = (N_k*t22)
-    t24 = (d_v*e_kv)
-    t25 = (N_q*d_v*e*t10)
-    return (t11, t11, (((2*t13) + t12)), t13, 0, 0, (((t11*t15) + (t11*t16))), 0, (t1*t10), t11, 1, 0, (((B_c*t17) + (B_r*t18) + (4*B_r*d_v) + t15 + t16 + t17)), (((((-1)*t2) + ((-1)*t8)))*t19), (N_q*t19), t10, (t20*t21), (t20*t23), t22, (t21*t24), (t23*t24), t22, t25, t25, t10)
-def f180(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t14 = (B_c*b_kv*((d + d_v)))
+    t15 = (8*B_r)
+    t16 = (d*e)
+    t17 = (t10*t16)
+    t18 = (b_kv*d)
+    t19 = ((((B_c*t9) + (N_k*t6)))*t10)
+    t20 = (B*H_kv)
+    t21 = (N_k*t20)
+    t22 = (b_kv*d_v)
+    t23 = (N_q*d_v*e*t10)
+    return (t11, t11, (((2*t13) + t12)), t13, 0, 0, (-(-((t11*t14))//(32))), 0, (t1*t10), t11, 1, 0, (((B_c*t15) + (B_r*t16) + (4*B_r*d_v) + (-(-(t14)//(32))) + t15)), (((((-1)*t2) + ((-1)*t8)))*t17), (N_q*t17), t10, (-(-((t18*t19))//(32))), (-(-((t18*t21))//(32))), t20, (-(-((t19*t22))//(32))), (-(-((t21*t22))//(32))), t20, t23, t23, t10)
+def f180(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -4102,10 +4050,10 @@ def f180(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t16 = ((t11 + t15))
     t17 = SumOfFloors(((((-1)*t15) + ((-1)*t6))), t13, B_r, ((t14 + t7)))
     t18 = (((B_c*t17) + (N_k*t16)))
-    t19 = (t18*t9)
-    t20 = (d_v*t8)
-    t21 = (t18*t20)
-    t22 = (t0*t20)
+    t19 = (d_v*t8)
+    t20 = (t0*t19)
+    t21 = (b_kv*((d + d_v)))
+    t22 = (t21*t8)
     t23 = (((B_r*t11) + t1))
     t24 = ((((B_r*t18) + ((-1)*N_k*t23)))*t8)
     t25 = (2*t24)
@@ -4115,18 +4063,14 @@ def f180(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t29 = ((N_k + (((1 + t26 + t3))*t28) + Ratio(((((-2) + ((-1)*t27)))*t28), 2)))
     t30 = (B*H)
     t31 = (2*B_r)
-    t32 = (B_c*d)
-    t33 = (B_c*d_v)
-    t34 = (B_r*d)
-    t35 = (B_r*d_v)
-    t36 = (8*B_r)
-    t37 = (N_q*t30)
-    t38 = (d*t37)
-    t39 = (d_v*t37)
-    t40 = (N_k*t9)
-    t41 = (N_k*t20)
-    return (t10, t19, t21, t22, (((e*t10) + (e*t22) + (e_kv*t19) + (e_kv*t21))), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t30), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t23)))*t8) + t24)), t24, 0, (((B_c*t31) + t31 + t32 + t33 + t34 + t35)), (((4*t35) + (B_c*t36) + (e*t34) + (e_kv*t32) + (e_kv*t33) + t36)), ((t38 + t39 + t40 + t41)), (((e*t38) + (e*t39) + (e_kv*t40) + (e_kv*t41))))
-def f181(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t32 = (B_r*d)
+    t33 = (B_r*d_v)
+    t34 = (8*B_r)
+    t35 = (N_q*t30)
+    t36 = (d*t35)
+    t37 = (d_v*t35)
+    return (t10, (t18*t9), (t18*t19), t20, (((e*t10) + (e*t20) + (-(-((t18*t22))//(32))))), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t30), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t23)))*t8) + t24)), t24, 0, (((B_c*d) + (B_c*d_v) + (B_c*t31) + t31 + t32 + t33)), (((4*t33) + (B_c*t34) + (e*t32) + (-(-((B_c*t21))//(32))) + t34)), (((N_k*t19) + (N_k*t9) + t36 + t37)), (((e*t36) + (e*t37) + (-(-((N_k*t22))//(32))))))
+def f181(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -4143,20 +4087,18 @@ def f181(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t13 = ((((t0*t8) + t11))*t12)
     t14 = (B_r*t13)
     t15 = (B_c*t14)
-    t16 = (B_c*e_kv)
-    t17 = (d*t16)
-    t18 = (d_v*t16)
-    t19 = (8*B_r)
-    t20 = (d*e)
-    t21 = (B*H)
-    t22 = (N_q*t21)
-    t23 = (((B_c*t11) + (N_k*t8)))
-    t24 = (e_kv*t12)
-    t25 = (d*t24)
-    t26 = (d_v*t24)
-    t27 = (d_v*e)
-    return (t13, t13, (((2*t15) + t14)), t15, 0, 0, (((t13*t17) + (t13*t18))), 0, (t12*t2), t13, 1, 0, (((B_c*t19) + (B_r*t20) + (4*B_r*d_v) + t17 + t18 + t19)), (((((-1)*t10) + (G*N_q)))*t12*t20), (t20*t22), t21, (t23*t25), (N_k*t25), t12, (t23*t26), (N_k*t26), t12, (t1*t12*t27), (t22*t27), t21)
-def f182(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t16 = (B_c*b_kv*((d + d_v)))
+    t17 = (8*B_r)
+    t18 = (d*e)
+    t19 = (B*H)
+    t20 = (N_q*t19)
+    t21 = (((B_c*t11) + (N_k*t8)))
+    t22 = (b_kv*t12)
+    t23 = (d*t22)
+    t24 = (d_v*t22)
+    t25 = (d_v*e)
+    return (t13, t13, (((2*t15) + t14)), t15, 0, 0, (-(-((t13*t16))//(32))), 0, (t12*t2), t13, 1, 0, (((B_c*t17) + (B_r*t18) + (4*B_r*d_v) + (-(-(t16)//(32))) + t17)), (((((-1)*t10) + (G*N_q)))*t12*t18), (t18*t20), t19, (-(-((t21*t23))//(32))), (-(-((N_k*t23))//(32))), t12, (-(-((t21*t24))//(32))), (-(-((N_k*t24))//(32))), t12, (t1*t12*t25), (t20*t25), t19)
+def f182(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4213,7 +4155,7 @@ def f182(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t53 = (d*t52)
     t54 = (d_v*t52)
     return (t15, t28, t30, t31, (((e*t15) + (e*t28) + (e*t30) + t32)), 0, (((d*t36) + (d_v*t36))), (2*(((d*t44) + (d_v*t44)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t34) + t18))*t33)))*t13) + t35)), 0, 0, (((B_c*t45) + t45 + t46 + t47 + t48 + t49)), (((4*t49) + (B_c*t50) + (e*t46) + (e*t47) + (e*t48) + t50)), ((t31 + t51 + t53 + t54)), (((e*t51) + (e*t53) + (e*t54) + t32)))
-def f183(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f183(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4249,7 +4191,7 @@ def f183(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t32 = (t18*t31)
     t33 = (N_q*t32)
     return (t19, t19, ((t20 + t21)), t21, 0, 0, (((t19*t23) + (t19*t24))), 0, (t18*t4), t19, 1, 0, (((B_c*t25) + (B_r*t26) + (4*B_r*d_v) + t23 + t24 + t25)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t27), (N_q*t27), t18, (t27*t28), (t26*t30), t29, (t28*t32), (t30*t31), t29, t33, t33, t18)
-def f184(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f184(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d_v*t0)
     t2 = ((-1)*N_q)
@@ -4270,10 +4212,10 @@ def f184(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t17 = Minimum(t8, t10, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t9)))//(B_r))), t5))
     t18 = (((B_c*((((-1)*SumOfFloors(((((-1)*t17) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t17) + t2)))) + SumOfFloors(((((-1)*t16) + ((-1)*t6))), B_c, B_r, ((t15 + t7)))))) + (((t11 + t16))*Minimum(N_k, (B_c*Minimum(t13, t14))))))
     return ((((N_q*t1) + (((((-1)*t7) + Minimum(N_q, (B_r*t11))))*t12) + (t1*t18) + (t12*t18))),)
-def f185(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f185(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     return ((((N_q*d_v*t0) + (d*((((-1)*B_r*Maximum(0, ((((N_q + ((-1)*W_r) + ((-1)*N_k))))//(B_r)))) + Minimum(N_q, (B_r*Minimum((-(-(N_q)//(B_r))), (-(-(((W_l + N_q)))//(B_r))))))))*t0))),)
-def f186(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f186(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4333,7 +4275,7 @@ def f186(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t56 = (N_k*t15)
     t57 = (N_k*t31)
     return (t16, t30, t32, t33, (((e*t16) + (e*t30) + (e*t32) + (e*t33))), 0, (((d*t37) + (d_v*t37))), (2*(((d*t45) + (d_v*t45)))*t46), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t35) + t19))*t34)))*t14) + t36)), 0, 0, (((B_c*t47) + t47 + t48 + t49 + t50 + t51)), (((4*t51) + (B_c*t52) + (e*t48) + (e*t49) + (e*t50) + t52)), ((t54 + t55 + t56 + t57)), (((e*t54) + (e*t55) + (e*t56) + (e*t57))))
-def f187(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f187(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4370,7 +4312,7 @@ def f187(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t33 = (d_v*e)
     t34 = (t20*t33)
     return (t21, t21, ((t22 + t23)), t23, 0, 0, (((t21*t25) + (t21*t26))), 0, (t20*t5), t21, 1, 0, (((B_c*t27) + (B_r*t28) + (4*B_r*d_v) + t25 + t26 + t27)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t29), (t28*t31), t30, (t29*t32), (N_k*t29), t20, (t32*t34), (N_k*t34), t20, (t34*t4), (t31*t33), t30)
-def f188(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f188(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (d_v*t1)
@@ -4393,11 +4335,11 @@ def f188(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t19 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c + t18))))//(B_r)))))
     t20 = (((B_c*((((-1)*SumOfFloors(((((-1)*t19) + t11)), t15, B_r, (((B_r*t19) + ((-1)*G*t18))))) + SumOfFloors(((((-1)*t17) + ((-1)*t6))), t15, B_r, ((t16 + t7)))))) + (((t11 + t17))*Minimum(N_k, (B_c*Minimum(t13, t14))))))
     return ((((((((-1)*t7) + Minimum(t0, (B_r*t11))))*t12) + (t0*t2) + (t12*t20) + (t2*t20))),)
-def f189(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f189(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     return ((((d*((((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*W_r) + ((-1)*N_k)))))//(B_r)))) + Minimum(t0, (B_r*Minimum((-(-(t0)//(B_r))), (-(-((G*((W_l + N_q))))//(B_r))))))))*t1) + (d_v*t0*t1))),)
-def f190(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f190(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4426,35 +4368,30 @@ def f190(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t25 = ((N_k + ((-1)*W_l) + t0))
     t26 = ((((-1)*SumOfFloors(((((-1)*t24) + t10)), B_c, B_r, (((B_r*t24) + t25)))) + SumOfFloors(((((-1)*t21) + ((-1)*t5))), B_c, B_r, ((t20 + t6)))))
     t27 = (((B_c*t26) + (t19*t22)))
-    t28 = (t14*t27)
-    t29 = (d_v*t13)
-    t30 = (t27*t29)
-    t31 = (N_q*t29)
-    t32 = (e*t31)
-    t33 = ((t11 + t12))
-    t34 = Maximum(0, Minimum((((((B_r*(((-1) + t7))) + t25)))//(B_c)), (((((B_r*(((-1) + t9))) + t25)))//(B_c))))
-    t35 = ((((B_r*t27) + ((-1)*((((-1)*B_c*t34) + t19))*t33)))*t13)
-    t36 = (2*t35)
-    t37 = ((1 + t0))
-    t38 = ((-1)*Minimum(N_q, Maximum(0, ((((-1)*W_r) + ((-1)*t37))))))
-    t39 = Minimum(N_q, Maximum(0, ((1 + t23))))
-    t40 = ((N_q + ((-1)*t39)))
-    t41 = Maximum(0, t3)
-    t42 = ((t38 + t41))
-    t43 = ((-1)*t42)
-    t44 = (((N_k*((N_q + t38))) + (((1 + t2 + t41))*t43) + ((-1)*((t25 + t39))*t40) + Ratio(((((-1) + ((-1)*t42)))*t43), 2) + Ratio(((-1)*((((-1)*t37) + ((-1)*t39)))*t40), 2)))
-    t45 = (2*B_r)
-    t46 = (B_c*d)
-    t47 = (B_c*d_v)
-    t48 = (B_r*d)
-    t49 = (B_r*d_v)
-    t50 = (8*B_r)
-    t51 = (N_q*t14)
-    t52 = (B*H_kv*N_k)
-    t53 = (d*t52)
-    t54 = (d_v*t52)
-    return (t15, t28, t30, t31, (((e*t15) + (e_kv*t28) + (e_kv*t30) + t32)), 0, (((d*t36) + (d_v*t36))), (2*(((d*t44) + (d_v*t44)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t34) + t18))*t33)))*t13) + t35)), 0, 0, (((B_c*t45) + t45 + t46 + t47 + t48 + t49)), (((4*t49) + (B_c*t50) + (e*t48) + (e_kv*t46) + (e_kv*t47) + t50)), ((t31 + t51 + t53 + t54)), (((e*t51) + (e_kv*t53) + (e_kv*t54) + t32)))
-def f191(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t28 = (d_v*t13)
+    t29 = (N_q*t28)
+    t30 = (e*t29)
+    t31 = (b_kv*((d + d_v)))
+    t32 = ((t11 + t12))
+    t33 = Maximum(0, Minimum((((((B_r*(((-1) + t7))) + t25)))//(B_c)), (((((B_r*(((-1) + t9))) + t25)))//(B_c))))
+    t34 = ((((B_r*t27) + ((-1)*((((-1)*B_c*t33) + t19))*t32)))*t13)
+    t35 = (2*t34)
+    t36 = ((1 + t0))
+    t37 = ((-1)*Minimum(N_q, Maximum(0, ((((-1)*W_r) + ((-1)*t36))))))
+    t38 = Minimum(N_q, Maximum(0, ((1 + t23))))
+    t39 = ((N_q + ((-1)*t38)))
+    t40 = Maximum(0, t3)
+    t41 = ((t37 + t40))
+    t42 = ((-1)*t41)
+    t43 = (((N_k*((N_q + t37))) + (((1 + t2 + t40))*t42) + ((-1)*((t25 + t38))*t39) + Ratio(((((-1) + ((-1)*t41)))*t42), 2) + Ratio(((-1)*((((-1)*t36) + ((-1)*t38)))*t39), 2)))
+    t44 = (2*B_r)
+    t45 = (B_r*d)
+    t46 = (B_r*d_v)
+    t47 = (8*B_r)
+    t48 = (N_q*t14)
+    t49 = (B*H_kv*N_k)
+    return (t15, (t14*t27), (t27*t28), t29, (((e*t15) + (-(-((t13*t27*t31))//(32))) + t30)), 0, (((d*t35) + (d_v*t35))), (2*(((d*t43) + (d_v*t43)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t33) + t18))*t32)))*t13) + t34)), 0, 0, (((B_c*d) + (B_c*d_v) + (B_c*t44) + t44 + t45 + t46)), (((4*t46) + (B_c*t47) + (e*t45) + (-(-((B_c*t31))//(32))) + t47)), (((d*t49) + (d_v*t49) + t29 + t48)), (((e*t48) + (-(-((t31*t49))//(32))) + t30)))
+def f191(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4477,20 +4414,18 @@ def f191(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t19 = ((((t13*t3) + t17))*t18)
     t20 = (B_r*t19)
     t21 = (B_c*t20)
-    t22 = (B_c*e_kv)
-    t23 = (d*t22)
-    t24 = (d_v*t22)
-    t25 = (8*B_r)
-    t26 = (d*e)
-    t27 = (t18*t26)
-    t28 = (d*e_kv)
-    t29 = ((((B_c*t17) + (t13*Minimum(N_k, (B_c*t3)))))*t18)
-    t30 = (B*H_kv)
-    t31 = (N_k*t30)
-    t32 = (d_v*e_kv)
-    t33 = (N_q*d_v*e*t18)
-    return (t19, t19, ((t20 + t21)), t21, 0, 0, (((t19*t23) + (t19*t24))), 0, (t18*t4), t19, 1, 0, (((B_c*t25) + (B_r*t26) + (4*B_r*d_v) + t23 + t24 + t25)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t27), (N_q*t27), t18, (t28*t29), (t28*t31), t30, (t29*t32), (t31*t32), t30, t33, t33, t18)
-def f192(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t22 = (B_c*b_kv*((d + d_v)))
+    t23 = (8*B_r)
+    t24 = (d*e)
+    t25 = (t18*t24)
+    t26 = (b_kv*d)
+    t27 = ((((B_c*t17) + (t13*Minimum(N_k, (B_c*t3)))))*t18)
+    t28 = (B*H_kv)
+    t29 = (N_k*t28)
+    t30 = (b_kv*d_v)
+    t31 = (N_q*d_v*e*t18)
+    return (t19, t19, ((t20 + t21)), t21, 0, 0, (-(-((t19*t22))//(32))), 0, (t18*t4), t19, 1, 0, (((B_c*t23) + (B_r*t24) + (4*B_r*d_v) + (-(-(t22)//(32))) + t23)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t25), (N_q*t25), t18, (-(-((t26*t27))//(32))), (-(-((t26*t29))//(32))), t28, (-(-((t27*t30))//(32))), (-(-((t29*t30))//(32))), t28, t31, t31, t18)
+def f192(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = ((-1)*N_q)
@@ -4508,9 +4443,8 @@ def f192(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t14 = (((-1) + B_c + B_r + t4))
     t15 = ((-1)*Minimum(t8, t10, Maximum(0, t5, Minimum((-(-(((((-1)*t14) + (B_c*t12))))//(B_r))), (-(-(((((-1)*t14) + (B_c*t13))))//(B_r)))))))
     t16 = Minimum(t8, t10, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t9)))//(B_r))), t5))
-    t17 = (e_kv*(((B_c*((((-1)*SumOfFloors(((((-1)*t16) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t16) + t2)))) + SumOfFloors(((((-1)*t15) + ((-1)*t6))), B_c, B_r, ((t14 + t7)))))) + (((t11 + t15))*Minimum(N_k, (B_c*Minimum(t12, t13))))))*t0)
-    return ((((d*t17) + (d_v*t17) + (N_q*d_v*t1) + (d*((((-1)*t7) + Minimum(N_q, (B_r*t11))))*t1))),)
-def f193(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return ((((N_q*d_v*t1) + (d*((((-1)*t7) + Minimum(N_q, (B_r*t11))))*t1) + (-(-((b_kv*((d + d_v))*(((B_c*((((-1)*SumOfFloors(((((-1)*t16) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t16) + t2)))) + SumOfFloors(((((-1)*t15) + ((-1)*t6))), B_c, B_r, ((t14 + t7)))))) + (((t11 + t15))*Minimum(N_k, (B_c*Minimum(t12, t13))))))*t0))//(32))))),)
+def f193(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4541,10 +4475,10 @@ def f193(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t27 = ((-1)*G*t25)
     t28 = ((((-1)*SumOfFloors(((((-1)*t26) + t11)), t21, B_r, (((B_r*t26) + t27)))) + SumOfFloors(((((-1)*t23) + ((-1)*t5))), t21, B_r, ((t22 + t6)))))
     t29 = (((B_c*t28) + (t20*t24)))
-    t30 = (t15*t29)
-    t31 = (d_v*t14)
-    t32 = (t29*t31)
-    t33 = (t31*t7)
+    t30 = (d_v*t14)
+    t31 = (t30*t7)
+    t32 = (b_kv*((d + d_v)))
+    t33 = (t14*t32)
     t34 = ((t12 + t13))
     t35 = Maximum(0, Minimum((((((B_r*(((-1) + t8))) + t27)))//(t21)), (((((B_r*(((-1) + t10))) + t27)))//(t21))))
     t36 = ((((B_r*t29) + ((-1)*((((-1)*B_c*t35) + t20))*t34)))*t14)
@@ -4559,18 +4493,14 @@ def f193(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t45 = (((N_k*((N_q + t39))) + (((1 + t2 + t42))*t44) + ((-1)*((N_k + ((-1)*W_l) + t0 + t40))*t41) + Ratio(((((-1) + ((-1)*t43)))*t44), 2) + Ratio(((-1)*((((-1)*t38) + ((-1)*t40)))*t41), 2)))
     t46 = (B*H)
     t47 = (2*B_r)
-    t48 = (B_c*d)
-    t49 = (B_c*d_v)
-    t50 = (B_r*d)
-    t51 = (B_r*d_v)
-    t52 = (8*B_r)
-    t53 = (N_q*t46)
-    t54 = (d*t53)
-    t55 = (d_v*t53)
-    t56 = (N_k*t15)
-    t57 = (N_k*t31)
-    return (t16, t30, t32, t33, (((e*t16) + (e*t33) + (e_kv*t30) + (e_kv*t32))), 0, (((d*t37) + (d_v*t37))), (2*(((d*t45) + (d_v*t45)))*t46), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t35) + t19))*t34)))*t14) + t36)), 0, 0, (((B_c*t47) + t47 + t48 + t49 + t50 + t51)), (((4*t51) + (B_c*t52) + (e*t50) + (e_kv*t48) + (e_kv*t49) + t52)), ((t54 + t55 + t56 + t57)), (((e*t54) + (e*t55) + (e_kv*t56) + (e_kv*t57))))
-def f194(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t48 = (B_r*d)
+    t49 = (B_r*d_v)
+    t50 = (8*B_r)
+    t51 = (N_q*t46)
+    t52 = (d*t51)
+    t53 = (d_v*t51)
+    return (t16, (t15*t29), (t29*t30), t31, (((e*t16) + (e*t31) + (-(-((t29*t33))//(32))))), 0, (((d*t37) + (d_v*t37))), (2*(((d*t45) + (d_v*t45)))*t46), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t35) + t19))*t34)))*t14) + t36)), 0, 0, (((B_c*d) + (B_c*d_v) + (B_c*t47) + t47 + t48 + t49)), (((4*t49) + (B_c*t50) + (e*t48) + (-(-((B_c*t32))//(32))) + t50)), (((N_k*t15) + (N_k*t30) + t52 + t53)), (((e*t52) + (e*t53) + (-(-((N_k*t33))//(32))))))
+def f194(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4595,23 +4525,21 @@ def f194(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t21 = ((((t14*t3) + t19))*t20)
     t22 = (B_r*t21)
     t23 = (B_c*t22)
-    t24 = (B_c*e_kv)
-    t25 = (d*t24)
-    t26 = (d_v*t24)
-    t27 = (8*B_r)
-    t28 = (d*e)
-    t29 = (B*H)
-    t30 = (N_q*t29)
-    t31 = (((B_c*t19) + (t14*Minimum(N_k, (B_c*t3)))))
-    t32 = (e_kv*t20)
-    t33 = (d*t32)
-    t34 = (d_v*t32)
-    t35 = (d_v*e)
-    return (t21, t21, ((t22 + t23)), t23, 0, 0, (((t21*t25) + (t21*t26))), 0, (t20*t5), t21, 1, 0, (((B_c*t27) + (B_r*t28) + (4*B_r*d_v) + t25 + t26 + t27)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t20*t28), (t28*t30), t29, (t31*t33), (N_k*t33), t20, (t31*t34), (N_k*t34), t20, (t20*t35*t4), (t30*t35), t29)
-def f195(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t24 = (B_c*b_kv*((d + d_v)))
+    t25 = (8*B_r)
+    t26 = (d*e)
+    t27 = (B*H)
+    t28 = (N_q*t27)
+    t29 = (((B_c*t19) + (t14*Minimum(N_k, (B_c*t3)))))
+    t30 = (b_kv*t20)
+    t31 = (d*t30)
+    t32 = (d_v*t30)
+    t33 = (d_v*e)
+    return (t21, t21, ((t22 + t23)), t23, 0, 0, (-(-((t21*t24))//(32))), 0, (t20*t5), t21, 1, 0, (((B_c*t25) + (B_r*t26) + (4*B_r*d_v) + (-(-(t24)//(32))) + t25)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t20*t26), (t26*t28), t27, (-(-((t29*t31))//(32))), (-(-((N_k*t31))//(32))), t20, (-(-((t29*t32))//(32))), (-(-((N_k*t32))//(32))), t20, (t20*t33*t4), (t28*t33), t27)
+def f195(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
-    t2 = (d_v*t1)
+    t2 = (e*t1)
     t3 = ((W_r + N_k))
     t4 = ((((-1)*N_q) + t3))
     t5 = ((((-1)*G*t4))//(B_r))
@@ -4621,17 +4549,15 @@ def f195(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t9 = ((W_l + N_q))
     t10 = (-(-((G*t9))//(B_r)))
     t11 = Minimum(t8, t10)
-    t12 = (d*t1)
-    t13 = (-(-(N_k)//(B_c)))
-    t14 = (-(-(t3)//(B_c)))
-    t15 = (B_c*G)
-    t16 = (((-1) + B_r + (G*t4) + t15))
-    t17 = ((-1)*Minimum(t8, t10, Maximum(0, t5, Minimum((-(-(((((-1)*t16) + (B_c*G*t13))))//(B_r))), (-(-(((((-1)*t16) + (B_c*G*t14))))//(B_r)))))))
-    t18 = ((((-1)*N_k) + t9))
-    t19 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c + t18))))//(B_r)))))
-    t20 = (e_kv*(((B_c*((((-1)*SumOfFloors(((((-1)*t19) + t11)), t15, B_r, (((B_r*t19) + ((-1)*G*t18))))) + SumOfFloors(((((-1)*t17) + ((-1)*t6))), t15, B_r, ((t16 + t7)))))) + (((t11 + t17))*Minimum(N_k, (B_c*Minimum(t13, t14)))))))
-    return ((((t12*t20) + (t2*t20) + (e*((((-1)*t7) + Minimum(t0, (B_r*t11))))*t12) + (e*t0*t2))),)
-def f196(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t12 = (-(-(N_k)//(B_c)))
+    t13 = (-(-(t3)//(B_c)))
+    t14 = (B_c*G)
+    t15 = (((-1) + B_r + (G*t4) + t14))
+    t16 = ((-1)*Minimum(t8, t10, Maximum(0, t5, Minimum((-(-(((((-1)*t15) + (B_c*G*t12))))//(B_r))), (-(-(((((-1)*t15) + (B_c*G*t13))))//(B_r)))))))
+    t17 = ((((-1)*N_k) + t9))
+    t18 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c + t17))))//(B_r)))))
+    return ((((d*((((-1)*t7) + Minimum(t0, (B_r*t11))))*t2) + (d_v*t0*t2) + (-(-((b_kv*((d + d_v))*(((B_c*((((-1)*SumOfFloors(((((-1)*t18) + t11)), t14, B_r, (((B_r*t18) + ((-1)*G*t17))))) + SumOfFloors(((((-1)*t16) + ((-1)*t6))), t14, B_r, ((t15 + t7)))))) + (((t11 + t16))*Minimum(N_k, (B_c*Minimum(t12, t13))))))*t1))//(32))))),)
+def f196(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4690,7 +4616,7 @@ def f196(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t55 = (d*t54)
     t56 = (d_v*t54)
     return ((t13*t15), (t15*t27), (t14*t28), (t14*t7), t30, (((t13*t35) + (t27*t35) + (t28*t32) + (t32*t7) + t34)), 0, (((d*t39) + (d_v*t39))), (2*(((d*t47) + (d_v*t47)))*t14), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t37) + t18))*t36)))*t14) + t29 + t38)), 0, 0, ((1 + (B_c*t48) + t48 + t49 + t50 + t51 + t52)), ((e + (4*t52) + (B_c*t53) + (e*t49) + (e*t50) + (e*t51) + t53)), ((H + (d*t29) + t30 + t55 + t56)), (((d*t33) + (e*t55) + (e*t56) + t31 + t34)))
-def f197(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f197(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4728,7 +4654,7 @@ def f197(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t34 = (t18*t33)
     t35 = (N_q*t34)
     return (t19, t19, ((t21 + t22 + t23)), t23, 0, 0, (((t19*t25) + (t19*t26))), 0, t20, t19, 1, t21, ((e + (B_c*t27) + (B_r*t28) + (4*B_r*d_v) + t25 + t26 + t27)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t29), (N_q*t29), t18, (t29*t30), (t28*t32), t31, (t30*t34), (t32*t33), t31, (e*t20), (H*e), H, t35, t35, t18)
-def f198(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f198(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d_v*t0)
     t2 = (-(-(N_q)//(B_r)))
@@ -4749,7 +4675,7 @@ def f198(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t17 = Minimum(t2, t10, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t9)))//(B_r))), t6))
     t18 = (((B_c*((((-1)*SumOfFloors(((((-1)*t17) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t17) + t3)))) + SumOfFloors(((((-1)*t16) + ((-1)*t7))), B_c, B_r, ((t15 + t8)))))) + (((t11 + t16))*Minimum(N_k, (B_c*Minimum(t13, t14))))))
     return ((((N_q*t1) + (((((-1)*t8) + Minimum(N_q, (B_r*t11))))*t12) + (t0*t2) + (t1*t18) + (t12*t18))),)
-def f199(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f199(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4813,7 +4739,7 @@ def f199(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t60 = (H*e)
     t61 = (B*N_q*t60)
     return (t16, t30, t32, t36, t37, (((e*t16) + (e*t30) + (e*t32) + (e*t36) + (e*t37))), 0, (((d*t41) + (d_v*t41))), (2*(((d*t49) + (d_v*t49)))*t50), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t39) + t19))*t38)))*t14) + (t14*t7) + t40)), 0, 0, (((B_c*t51) + t33 + t51 + t52 + t53 + t54 + t55)), (((4*t55) + (B_c*t56) + (e*t33) + (e*t52) + (e*t53) + (e*t54) + t56)), ((H + (d*t57) + (d_v*t57) + t58 + t59)), (((d*t61) + (d_v*t61) + (e*t58) + (e*t59) + t60)))
-def f200(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f200(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4854,7 +4780,7 @@ def f200(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t37 = (d_v*t36)
     t38 = ((((-1)*t4) + t22))
     return (t21, t21, ((t23 + t24 + t25)), t25, 0, 0, (((t21*t27) + (t21*t28))), 0, (t20*t5), t21, 1, t23, (((B_c*t29) + (B_r*t30) + (e*t31) + (4*B_r*d_v) + t27 + t28 + t29)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t32), (t30*t34), t33, (t32*t35), (N_k*t32), t20, (t35*t37), (N_k*t37), t20, ((((t31*t5) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t22) + t4)))) + t31))*((t38)//(Maximum(1, t38))))))*t36), (H*e), H, (t37*t4), (d_v*e*t34), t33)
-def f201(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f201(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (d_v*t1)
@@ -4880,7 +4806,7 @@ def f201(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t22 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c + t21))))//(B_r)))))
     t23 = (((B_c*((((-1)*SumOfFloors(((((-1)*t22) + t11)), t18, B_r, (((B_r*t22) + ((-1)*G*t21))))) + SumOfFloors(((((-1)*t20) + ((-1)*t6))), t18, B_r, ((t19 + t7)))))) + (((t11 + t20))*Minimum(N_k, (B_c*Minimum(t16, t17))))))
     return ((((((((-1)*t7) + Minimum(t0, (B_r*t11))))*t12) + ((((t13*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t14) + t0)))) + t13))*((t15)//(Maximum(1, t15))))))*t1) + (t0*t2) + (t12*t23) + (t2*t23))),)
-def f202(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f202(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4909,14 +4835,14 @@ def f202(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t25 = ((N_k + ((-1)*W_l) + t0))
     t26 = ((((-1)*SumOfFloors(((((-1)*t24) + t10)), B_c, B_r, (((B_r*t24) + t25)))) + SumOfFloors(((((-1)*t21) + ((-1)*t5))), B_c, B_r, ((t20 + t6)))))
     t27 = (((B_c*t26) + (t19*t22)))
-    t28 = (t15*t27)
-    t29 = (d_v*t14*t27)
-    t30 = (N_q*t14)
-    t31 = (d_v*t30)
-    t32 = (H*e)
-    t33 = (B*t32)
-    t34 = (N_q*t33)
-    t35 = (d_v*t34)
+    t28 = (t14*t27)
+    t29 = (N_q*t14)
+    t30 = (d_v*t29)
+    t31 = (H*e)
+    t32 = (B*t31)
+    t33 = (N_q*t32)
+    t34 = (d_v*t33)
+    t35 = (b_kv*((d + d_v)))
     t36 = ((t11 + t12))
     t37 = Maximum(0, Minimum((((((B_r*(((-1) + t7))) + t25)))//(B_c)), (((((B_r*(((-1) + t9))) + t25)))//(B_c))))
     t38 = ((((B_r*t27) + ((-1)*((((-1)*B_c*t37) + t19))*t36)))*t14)
@@ -4930,16 +4856,12 @@ def f202(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t46 = ((-1)*t45)
     t47 = (((N_k*((N_q + t41))) + (((1 + t2 + t44))*t46) + ((-1)*((t25 + t42))*t43) + Ratio(((((-1) + ((-1)*t45)))*t46), 2) + Ratio(((-1)*((((-1)*t40) + ((-1)*t42)))*t43), 2)))
     t48 = (2*B_r)
-    t49 = (B_c*d)
-    t50 = (B_c*d_v)
-    t51 = (B_r*d)
-    t52 = (B_r*d_v)
-    t53 = (8*B_r)
-    t54 = (B*H_kv*N_k)
-    t55 = (d*t54)
-    t56 = (d_v*t54)
-    return ((t13*t15), t28, t29, (t14*t7), t31, (((e_kv*t28) + (e_kv*t29) + (t33*t7) + (d*t13*t33) + t35)), 0, (((d*t39) + (d_v*t39))), (2*(((d*t47) + (d_v*t47)))*t14), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t37) + t18))*t36)))*t14) + t30 + t38)), 0, 0, ((1 + (B_c*t48) + t48 + t49 + t50 + t51 + t52)), ((e + (4*t52) + (B_c*t53) + (e*t51) + (e_kv*t49) + (e_kv*t50) + t53)), ((H + (d*t30) + t31 + t55 + t56)), (((d*t34) + (e_kv*t55) + (e_kv*t56) + t32 + t35)))
-def f203(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t49 = (B_r*d)
+    t50 = (B_r*d_v)
+    t51 = (8*B_r)
+    t52 = (B*H_kv*N_k)
+    return ((t13*t15), (t15*t27), (d_v*t28), (t14*t7), t30, (((t32*t7) + (d*t13*t32) + (-(-((t28*t35))//(32))) + t34)), 0, (((d*t39) + (d_v*t39))), (2*(((d*t47) + (d_v*t47)))*t14), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t37) + t18))*t36)))*t14) + t29 + t38)), 0, 0, ((1 + (B_c*d) + (B_c*d_v) + (B_c*t48) + t48 + t49 + t50)), ((e + (4*t50) + (B_c*t51) + (e*t49) + (-(-((B_c*t35))//(32))) + t51)), ((H + (d*t29) + (d*t52) + (d_v*t52) + t30)), (((d*t33) + (-(-((t35*t52))//(32))) + t31 + t34)))
+def f203(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4964,20 +4886,18 @@ def f203(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t21 = (B_r*t20)
     t22 = (B_r*t19)
     t23 = (B_c*t22)
-    t24 = (B_c*e_kv)
-    t25 = (d*t24)
-    t26 = (d_v*t24)
-    t27 = (8*B_r)
-    t28 = (d*e)
-    t29 = (t18*t28)
-    t30 = (d*e_kv)
-    t31 = ((((B_c*t17) + (t13*Minimum(N_k, (B_c*t3)))))*t18)
-    t32 = (B*H_kv)
-    t33 = (N_k*t32)
-    t34 = (d_v*e_kv)
-    t35 = (N_q*d_v*e*t18)
-    return (t19, t19, ((t21 + t22 + t23)), t23, 0, 0, (((t19*t25) + (t19*t26))), 0, t20, t19, 1, t21, ((e + (B_c*t27) + (B_r*t28) + (4*B_r*d_v) + t25 + t26 + t27)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t29), (N_q*t29), t18, (t30*t31), (t30*t33), t32, (t31*t34), (t33*t34), t32, (e*t20), (H*e), H, t35, t35, t18)
-def f204(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t24 = (B_c*b_kv*((d + d_v)))
+    t25 = (8*B_r)
+    t26 = (d*e)
+    t27 = (t18*t26)
+    t28 = (b_kv*d)
+    t29 = ((((B_c*t17) + (t13*Minimum(N_k, (B_c*t3)))))*t18)
+    t30 = (B*H_kv)
+    t31 = (N_k*t30)
+    t32 = (b_kv*d_v)
+    t33 = (N_q*d_v*e*t18)
+    return (t19, t19, ((t21 + t22 + t23)), t23, 0, 0, (-(-((t19*t24))//(32))), 0, t20, t19, 1, t21, ((e + (B_c*t25) + (B_r*t26) + (4*B_r*d_v) + (-(-(t24)//(32))) + t25)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t27), (N_q*t27), t18, (-(-((t28*t29))//(32))), (-(-((t28*t31))//(32))), t30, (-(-((t29*t32))//(32))), (-(-((t31*t32))//(32))), t30, (e*t20), (H*e), H, t33, t33, t18)
+def f204(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = (-(-(N_q)//(B_r)))
@@ -4995,9 +4915,8 @@ def f204(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t14 = (((-1) + B_c + B_r + t5))
     t15 = ((-1)*Minimum(t2, t10, Maximum(0, t6, Minimum((-(-(((((-1)*t14) + (B_c*t12))))//(B_r))), (-(-(((((-1)*t14) + (B_c*t13))))//(B_r)))))))
     t16 = Minimum(t2, t10, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t9)))//(B_r))), t6))
-    t17 = (e_kv*(((B_c*((((-1)*SumOfFloors(((((-1)*t16) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t16) + t3)))) + SumOfFloors(((((-1)*t15) + ((-1)*t7))), B_c, B_r, ((t14 + t8)))))) + (((t11 + t15))*Minimum(N_k, (B_c*Minimum(t12, t13))))))*t0)
-    return ((((d*t17) + (d_v*t17) + (t1*t2) + (N_q*d_v*t1) + (d*((((-1)*t8) + Minimum(N_q, (B_r*t11))))*t1))),)
-def f205(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return ((((t1*t2) + (N_q*d_v*t1) + (d*((((-1)*t8) + Minimum(N_q, (B_r*t11))))*t1) + (-(-((b_kv*((d + d_v))*(((B_c*((((-1)*SumOfFloors(((((-1)*t16) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t16) + t3)))) + SumOfFloors(((((-1)*t15) + ((-1)*t7))), B_c, B_r, ((t14 + t8)))))) + (((t11 + t15))*Minimum(N_k, (B_c*Minimum(t12, t13))))))*t0))//(32))))),)
+def f205(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5028,14 +4947,14 @@ def f205(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t27 = ((-1)*G*t25)
     t28 = ((((-1)*SumOfFloors(((((-1)*t26) + t11)), t21, B_r, (((B_r*t26) + t27)))) + SumOfFloors(((((-1)*t23) + ((-1)*t5))), t21, B_r, ((t22 + t6)))))
     t29 = (((B_c*t28) + (t20*t24)))
-    t30 = (t15*t29)
-    t31 = (d_v*t14)
-    t32 = (t29*t31)
-    t33 = Minimum(B_r, G)
-    t34 = (B_r*t8)
-    t35 = ((((-1)*t7) + t34))
-    t36 = ((((t33*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t34) + t7)))) + t33))*((t35)//(Maximum(1, t35))))))*t14)
-    t37 = (t31*t7)
+    t30 = (d_v*t14)
+    t31 = Minimum(B_r, G)
+    t32 = (B_r*t8)
+    t33 = ((((-1)*t7) + t32))
+    t34 = ((((t31*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t32) + t7)))) + t31))*((t33)//(Maximum(1, t33))))))*t14)
+    t35 = (t30*t7)
+    t36 = (b_kv*((d + d_v)))
+    t37 = (t14*t36)
     t38 = ((t12 + t13))
     t39 = Maximum(0, Minimum((((((B_r*(((-1) + t8))) + t27)))//(t21)), (((((B_r*(((-1) + t10))) + t27)))//(t21))))
     t40 = ((((B_r*t29) + ((-1)*((((-1)*B_c*t39) + t20))*t38)))*t14)
@@ -5050,18 +4969,14 @@ def f205(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t49 = (((N_k*((N_q + t43))) + (((1 + t2 + t46))*t48) + ((-1)*((N_k + ((-1)*W_l) + t0 + t44))*t45) + Ratio(((((-1) + ((-1)*t47)))*t48), 2) + Ratio(((-1)*((((-1)*t42) + ((-1)*t44)))*t45), 2)))
     t50 = (B*H)
     t51 = (2*B_r)
-    t52 = (B_c*d)
-    t53 = (B_c*d_v)
-    t54 = (B_r*d)
-    t55 = (B_r*d_v)
-    t56 = (8*B_r)
-    t57 = (N_q*t50)
-    t58 = (N_k*t15)
-    t59 = (N_k*t31)
-    t60 = (H*e)
-    t61 = (B*N_q*t60)
-    return (t16, t30, t32, t36, t37, (((e*t16) + (e*t36) + (e*t37) + (e_kv*t30) + (e_kv*t32))), 0, (((d*t41) + (d_v*t41))), (2*(((d*t49) + (d_v*t49)))*t50), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t39) + t19))*t38)))*t14) + (t14*t7) + t40)), 0, 0, (((B_c*t51) + t33 + t51 + t52 + t53 + t54 + t55)), (((4*t55) + (B_c*t56) + (e*t33) + (e*t54) + (e_kv*t52) + (e_kv*t53) + t56)), ((H + (d*t57) + (d_v*t57) + t58 + t59)), (((d*t61) + (d_v*t61) + (e_kv*t58) + (e_kv*t59) + t60)))
-def f206(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t52 = (B_r*d)
+    t53 = (B_r*d_v)
+    t54 = (8*B_r)
+    t55 = (N_q*t50)
+    t56 = (H*e)
+    t57 = (B*N_q*t56)
+    return (t16, (t15*t29), (t29*t30), t34, t35, (((e*t16) + (e*t34) + (e*t35) + (-(-((t29*t37))//(32))))), 0, (((d*t41) + (d_v*t41))), (2*(((d*t49) + (d_v*t49)))*t50), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t39) + t19))*t38)))*t14) + (t14*t7) + t40)), 0, 0, (((B_c*d) + (B_c*d_v) + (B_c*t51) + t31 + t51 + t52 + t53)), (((4*t53) + (B_c*t54) + (e*t31) + (e*t52) + (-(-((B_c*t36))//(32))) + t54)), ((H + (N_k*t15) + (N_k*t30) + (d*t55) + (d_v*t55))), (((d*t57) + (d_v*t57) + (-(-((N_k*t37))//(32))) + t56)))
+def f206(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5088,22 +5003,20 @@ def f206(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t23 = (t20*t22)
     t24 = (B_r*t21)
     t25 = (B_c*t24)
-    t26 = (B_c*e_kv)
-    t27 = (d*t26)
-    t28 = (d_v*t26)
-    t29 = (8*B_r)
-    t30 = (d*e)
-    t31 = Minimum(B_r, G)
-    t32 = (B*H)
-    t33 = (N_q*t32)
-    t34 = (((B_c*t19) + (t14*Minimum(N_k, (B_c*t3)))))
-    t35 = (e_kv*t20)
-    t36 = (d*t35)
-    t37 = (d_v*t35)
-    t38 = ((((-1)*t4) + t22))
-    t39 = (e*t20)
-    return (t21, t21, ((t23 + t24 + t25)), t25, 0, 0, (((t21*t27) + (t21*t28))), 0, (t20*t5), t21, 1, t23, (((B_c*t29) + (B_r*t30) + (e*t31) + (4*B_r*d_v) + t27 + t28 + t29)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t20*t30), (t30*t33), t32, (t34*t36), (N_k*t36), t20, (t34*t37), (N_k*t37), t20, ((((t31*t5) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t22) + t4)))) + t31))*((t38)//(Maximum(1, t38))))))*t39), (H*e), H, (d_v*t39*t4), (d_v*e*t33), t32)
-def f207(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t26 = (B_c*b_kv*((d + d_v)))
+    t27 = (8*B_r)
+    t28 = (d*e)
+    t29 = Minimum(B_r, G)
+    t30 = (B*H)
+    t31 = (N_q*t30)
+    t32 = (((B_c*t19) + (t14*Minimum(N_k, (B_c*t3)))))
+    t33 = (b_kv*t20)
+    t34 = (d*t33)
+    t35 = (d_v*t33)
+    t36 = ((((-1)*t4) + t22))
+    t37 = (e*t20)
+    return (t21, t21, ((t23 + t24 + t25)), t25, 0, 0, (-(-((t21*t26))//(32))), 0, (t20*t5), t21, 1, t23, (((B_c*t27) + (B_r*t28) + (e*t29) + (4*B_r*d_v) + (-(-(t26)//(32))) + t27)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t20*t28), (t28*t31), t30, (-(-((t32*t34))//(32))), (-(-((N_k*t34))//(32))), t20, (-(-((t32*t35))//(32))), (-(-((N_k*t35))//(32))), t20, ((((t29*t5) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t22) + t4)))) + t29))*((t36)//(Maximum(1, t36))))))*t37), (H*e), H, (d_v*t37*t4), (d_v*e*t31), t30)
+def f207(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (e*t1)
@@ -5126,9 +5039,8 @@ def f207(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t19 = ((-1)*Minimum(t8, t10, Maximum(0, t5, Minimum((-(-(((((-1)*t18) + (B_c*G*t15))))//(B_r))), (-(-(((((-1)*t18) + (B_c*G*t16))))//(B_r)))))))
     t20 = ((((-1)*N_k) + t9))
     t21 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c + t20))))//(B_r)))))
-    t22 = (e_kv*(((B_c*((((-1)*SumOfFloors(((((-1)*t21) + t11)), t17, B_r, (((B_r*t21) + ((-1)*G*t20))))) + SumOfFloors(((((-1)*t19) + ((-1)*t6))), t17, B_r, ((t18 + t7)))))) + (((t11 + t19))*Minimum(N_k, (B_c*Minimum(t15, t16))))))*t1)
-    return ((((d*t22) + (d_v*t22) + ((((t12*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t13) + t0)))) + t12))*((t14)//(Maximum(1, t14))))))*t2) + (d*((((-1)*t7) + Minimum(t0, (B_r*t11))))*t2) + (d_v*t0*t2))),)
-def f208(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    return (((((((t12*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t13) + t0)))) + t12))*((t14)//(Maximum(1, t14))))))*t2) + (d*((((-1)*t7) + Minimum(t0, (B_r*t11))))*t2) + (d_v*t0*t2) + (-(-((b_kv*((d + d_v))*(((B_c*((((-1)*SumOfFloors(((((-1)*t21) + t11)), t17, B_r, (((B_r*t21) + ((-1)*G*t20))))) + SumOfFloors(((((-1)*t19) + ((-1)*t6))), t17, B_r, ((t18 + t7)))))) + (((t11 + t19))*Minimum(N_k, (B_c*Minimum(t15, t16))))))*t1))//(32))))),)
+def f208(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5185,7 +5097,7 @@ def f208(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t53 = (d*t52)
     t54 = (d_v*t52)
     return (t15, t28, t30, t31, (((e*t15) + (e*t28) + (e*t30) + t32)), 0, (((d*t36) + (d_v*t36))), (2*(((d*t44) + (d_v*t44)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t34) + t18))*t33)))*t13) + t35)), t35, 0, (((B_c*t45) + t45 + t46 + t47 + t48 + t49)), (((4*t49) + (B_c*t50) + (e*t46) + (e*t47) + (e*t48) + t50)), ((t31 + t51 + t53 + t54)), (((e*t51) + (e*t53) + (e*t54) + t32)))
-def f209(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f209(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5221,7 +5133,7 @@ def f209(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t32 = (t18*t31)
     t33 = (N_q*t32)
     return (t19, t19, (((2*t21) + t20)), t21, 0, 0, (((t19*t23) + (t19*t24))), 0, (t18*t4), t19, 1, 0, (((B_c*t25) + (B_r*t26) + (4*B_r*d_v) + t23 + t24 + t25)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t27), (N_q*t27), t18, (t27*t28), (t26*t30), t29, (t28*t32), (t30*t31), t29, t33, t33, t18)
-def f210(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f210(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5281,7 +5193,7 @@ def f210(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t56 = (N_k*t15)
     t57 = (N_k*t31)
     return (t16, t30, t32, t33, (((e*t16) + (e*t30) + (e*t32) + (e*t33))), 0, (((d*t37) + (d_v*t37))), (2*(((d*t45) + (d_v*t45)))*t46), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t35) + t19))*t34)))*t14) + t36)), t36, 0, (((B_c*t47) + t47 + t48 + t49 + t50 + t51)), (((4*t51) + (B_c*t52) + (e*t48) + (e*t49) + (e*t50) + t52)), ((t54 + t55 + t56 + t57)), (((e*t54) + (e*t55) + (e*t56) + (e*t57))))
-def f211(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f211(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5318,7 +5230,7 @@ def f211(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t33 = (d_v*e)
     t34 = (t20*t33)
     return (t21, t21, (((2*t23) + t22)), t23, 0, 0, (((t21*t25) + (t21*t26))), 0, (t20*t5), t21, 1, 0, (((B_c*t27) + (B_r*t28) + (4*B_r*d_v) + t25 + t26 + t27)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t29), (t28*t31), t30, (t29*t32), (N_k*t29), t20, (t32*t34), (N_k*t34), t20, (t34*t4), (t31*t33), t30)
-def f212(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f212(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5347,35 +5259,30 @@ def f212(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t25 = ((N_k + ((-1)*W_l) + t0))
     t26 = ((((-1)*SumOfFloors(((((-1)*t24) + t10)), B_c, B_r, (((B_r*t24) + t25)))) + SumOfFloors(((((-1)*t21) + ((-1)*t5))), B_c, B_r, ((t20 + t6)))))
     t27 = (((B_c*t26) + (t19*t22)))
-    t28 = (t14*t27)
-    t29 = (d_v*t13)
-    t30 = (t27*t29)
-    t31 = (N_q*t29)
-    t32 = (e*t31)
-    t33 = ((t11 + t12))
-    t34 = Maximum(0, Minimum((((((B_r*(((-1) + t7))) + t25)))//(B_c)), (((((B_r*(((-1) + t9))) + t25)))//(B_c))))
-    t35 = ((((B_r*t27) + ((-1)*((((-1)*B_c*t34) + t19))*t33)))*t13)
-    t36 = (2*t35)
-    t37 = ((1 + t0))
-    t38 = ((-1)*Minimum(N_q, Maximum(0, ((((-1)*W_r) + ((-1)*t37))))))
-    t39 = Minimum(N_q, Maximum(0, ((1 + t23))))
-    t40 = ((N_q + ((-1)*t39)))
-    t41 = Maximum(0, t3)
-    t42 = ((t38 + t41))
-    t43 = ((-1)*t42)
-    t44 = (((N_k*((N_q + t38))) + (((1 + t2 + t41))*t43) + ((-1)*((t25 + t39))*t40) + Ratio(((((-1) + ((-1)*t42)))*t43), 2) + Ratio(((-1)*((((-1)*t37) + ((-1)*t39)))*t40), 2)))
-    t45 = (2*B_r)
-    t46 = (B_c*d)
-    t47 = (B_c*d_v)
-    t48 = (B_r*d)
-    t49 = (B_r*d_v)
-    t50 = (8*B_r)
-    t51 = (N_q*t14)
-    t52 = (B*H_kv*N_k)
-    t53 = (d*t52)
-    t54 = (d_v*t52)
-    return (t15, t28, t30, t31, (((e*t15) + (e_kv*t28) + (e_kv*t30) + t32)), 0, (((d*t36) + (d_v*t36))), (2*(((d*t44) + (d_v*t44)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t34) + t18))*t33)))*t13) + t35)), t35, 0, (((B_c*t45) + t45 + t46 + t47 + t48 + t49)), (((4*t49) + (B_c*t50) + (e*t48) + (e_kv*t46) + (e_kv*t47) + t50)), ((t31 + t51 + t53 + t54)), (((e*t51) + (e_kv*t53) + (e_kv*t54) + t32)))
-def f213(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t28 = (d_v*t13)
+    t29 = (N_q*t28)
+    t30 = (e*t29)
+    t31 = (b_kv*((d + d_v)))
+    t32 = ((t11 + t12))
+    t33 = Maximum(0, Minimum((((((B_r*(((-1) + t7))) + t25)))//(B_c)), (((((B_r*(((-1) + t9))) + t25)))//(B_c))))
+    t34 = ((((B_r*t27) + ((-1)*((((-1)*B_c*t33) + t19))*t32)))*t13)
+    t35 = (2*t34)
+    t36 = ((1 + t0))
+    t37 = ((-1)*Minimum(N_q, Maximum(0, ((((-1)*W_r) + ((-1)*t36))))))
+    t38 = Minimum(N_q, Maximum(0, ((1 + t23))))
+    t39 = ((N_q + ((-1)*t38)))
+    t40 = Maximum(0, t3)
+    t41 = ((t37 + t40))
+    t42 = ((-1)*t41)
+    t43 = (((N_k*((N_q + t37))) + (((1 + t2 + t40))*t42) + ((-1)*((t25 + t38))*t39) + Ratio(((((-1) + ((-1)*t41)))*t42), 2) + Ratio(((-1)*((((-1)*t36) + ((-1)*t38)))*t39), 2)))
+    t44 = (2*B_r)
+    t45 = (B_r*d)
+    t46 = (B_r*d_v)
+    t47 = (8*B_r)
+    t48 = (N_q*t14)
+    t49 = (B*H_kv*N_k)
+    return (t15, (t14*t27), (t27*t28), t29, (((e*t15) + (-(-((t13*t27*t31))//(32))) + t30)), 0, (((d*t35) + (d_v*t35))), (2*(((d*t43) + (d_v*t43)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t33) + t18))*t32)))*t13) + t34)), t34, 0, (((B_c*d) + (B_c*d_v) + (B_c*t44) + t44 + t45 + t46)), (((4*t46) + (B_c*t47) + (e*t45) + (-(-((B_c*t31))//(32))) + t47)), (((d*t49) + (d_v*t49) + t29 + t48)), (((e*t48) + (-(-((t31*t49))//(32))) + t30)))
+def f213(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5398,20 +5305,18 @@ def f213(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t19 = ((((t13*t3) + t17))*t18)
     t20 = (B_r*t19)
     t21 = (B_c*t20)
-    t22 = (B_c*e_kv)
-    t23 = (d*t22)
-    t24 = (d_v*t22)
-    t25 = (8*B_r)
-    t26 = (d*e)
-    t27 = (t18*t26)
-    t28 = (d*e_kv)
-    t29 = ((((B_c*t17) + (t13*Minimum(N_k, (B_c*t3)))))*t18)
-    t30 = (B*H_kv)
-    t31 = (N_k*t30)
-    t32 = (d_v*e_kv)
-    t33 = (N_q*d_v*e*t18)
-    return (t19, t19, (((2*t21) + t20)), t21, 0, 0, (((t19*t23) + (t19*t24))), 0, (t18*t4), t19, 1, 0, (((B_c*t25) + (B_r*t26) + (4*B_r*d_v) + t23 + t24 + t25)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t27), (N_q*t27), t18, (t28*t29), (t28*t31), t30, (t29*t32), (t31*t32), t30, t33, t33, t18)
-def f214(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t22 = (B_c*b_kv*((d + d_v)))
+    t23 = (8*B_r)
+    t24 = (d*e)
+    t25 = (t18*t24)
+    t26 = (b_kv*d)
+    t27 = ((((B_c*t17) + (t13*Minimum(N_k, (B_c*t3)))))*t18)
+    t28 = (B*H_kv)
+    t29 = (N_k*t28)
+    t30 = (b_kv*d_v)
+    t31 = (N_q*d_v*e*t18)
+    return (t19, t19, (((2*t21) + t20)), t21, 0, 0, (-(-((t19*t22))//(32))), 0, (t18*t4), t19, 1, 0, (((B_c*t23) + (B_r*t24) + (4*B_r*d_v) + (-(-(t22)//(32))) + t23)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t25), (N_q*t25), t18, (-(-((t26*t27))//(32))), (-(-((t26*t29))//(32))), t28, (-(-((t27*t30))//(32))), (-(-((t29*t30))//(32))), t28, t31, t31, t18)
+def f214(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5442,10 +5347,10 @@ def f214(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t27 = ((-1)*G*t25)
     t28 = ((((-1)*SumOfFloors(((((-1)*t26) + t11)), t21, B_r, (((B_r*t26) + t27)))) + SumOfFloors(((((-1)*t23) + ((-1)*t5))), t21, B_r, ((t22 + t6)))))
     t29 = (((B_c*t28) + (t20*t24)))
-    t30 = (t15*t29)
-    t31 = (d_v*t14)
-    t32 = (t29*t31)
-    t33 = (t31*t7)
+    t30 = (d_v*t14)
+    t31 = (t30*t7)
+    t32 = (b_kv*((d + d_v)))
+    t33 = (t14*t32)
     t34 = ((t12 + t13))
     t35 = Maximum(0, Minimum((((((B_r*(((-1) + t8))) + t27)))//(t21)), (((((B_r*(((-1) + t10))) + t27)))//(t21))))
     t36 = ((((B_r*t29) + ((-1)*((((-1)*B_c*t35) + t20))*t34)))*t14)
@@ -5460,18 +5365,14 @@ def f214(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t45 = (((N_k*((N_q + t39))) + (((1 + t2 + t42))*t44) + ((-1)*((N_k + ((-1)*W_l) + t0 + t40))*t41) + Ratio(((((-1) + ((-1)*t43)))*t44), 2) + Ratio(((-1)*((((-1)*t38) + ((-1)*t40)))*t41), 2)))
     t46 = (B*H)
     t47 = (2*B_r)
-    t48 = (B_c*d)
-    t49 = (B_c*d_v)
-    t50 = (B_r*d)
-    t51 = (B_r*d_v)
-    t52 = (8*B_r)
-    t53 = (N_q*t46)
-    t54 = (d*t53)
-    t55 = (d_v*t53)
-    t56 = (N_k*t15)
-    t57 = (N_k*t31)
-    return (t16, t30, t32, t33, (((e*t16) + (e*t33) + (e_kv*t30) + (e_kv*t32))), 0, (((d*t37) + (d_v*t37))), (2*(((d*t45) + (d_v*t45)))*t46), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t35) + t19))*t34)))*t14) + t36)), t36, 0, (((B_c*t47) + t47 + t48 + t49 + t50 + t51)), (((4*t51) + (B_c*t52) + (e*t50) + (e_kv*t48) + (e_kv*t49) + t52)), ((t54 + t55 + t56 + t57)), (((e*t54) + (e*t55) + (e_kv*t56) + (e_kv*t57))))
-def f215(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+    t48 = (B_r*d)
+    t49 = (B_r*d_v)
+    t50 = (8*B_r)
+    t51 = (N_q*t46)
+    t52 = (d*t51)
+    t53 = (d_v*t51)
+    return (t16, (t15*t29), (t29*t30), t31, (((e*t16) + (e*t31) + (-(-((t29*t33))//(32))))), 0, (((d*t37) + (d_v*t37))), (2*(((d*t45) + (d_v*t45)))*t46), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t35) + t19))*t34)))*t14) + t36)), t36, 0, (((B_c*d) + (B_c*d_v) + (B_c*t47) + t47 + t48 + t49)), (((4*t49) + (B_c*t50) + (e*t48) + (-(-((B_c*t32))//(32))) + t50)), (((N_k*t15) + (N_k*t30) + t52 + t53)), (((e*t52) + (e*t53) + (-(-((N_k*t33))//(32))))))
+def f215(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5496,19 +5397,17 @@ def f215(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t21 = ((((t14*t3) + t19))*t20)
     t22 = (B_r*t21)
     t23 = (B_c*t22)
-    t24 = (B_c*e_kv)
-    t25 = (d*t24)
-    t26 = (d_v*t24)
-    t27 = (8*B_r)
-    t28 = (d*e)
-    t29 = (B*H)
-    t30 = (N_q*t29)
-    t31 = (((B_c*t19) + (t14*Minimum(N_k, (B_c*t3)))))
-    t32 = (e_kv*t20)
-    t33 = (d*t32)
-    t34 = (d_v*t32)
-    t35 = (d_v*e)
-    return (t21, t21, (((2*t23) + t22)), t23, 0, 0, (((t21*t25) + (t21*t26))), 0, (t20*t5), t21, 1, 0, (((B_c*t27) + (B_r*t28) + (4*B_r*d_v) + t25 + t26 + t27)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t20*t28), (t28*t30), t29, (t31*t33), (N_k*t33), t20, (t31*t34), (N_k*t34), t20, (t20*t35*t4), (t30*t35), t29)
+    t24 = (B_c*b_kv*((d + d_v)))
+    t25 = (8*B_r)
+    t26 = (d*e)
+    t27 = (B*H)
+    t28 = (N_q*t27)
+    t29 = (((B_c*t19) + (t14*Minimum(N_k, (B_c*t3)))))
+    t30 = (b_kv*t20)
+    t31 = (d*t30)
+    t32 = (d_v*t30)
+    t33 = (d_v*e)
+    return (t21, t21, (((2*t23) + t22)), t23, 0, 0, (-(-((t21*t24))//(32))), 0, (t20*t5), t21, 1, 0, (((B_c*t25) + (B_r*t26) + (4*B_r*d_v) + (-(-(t24)//(32))) + t25)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t20*t26), (t26*t28), t27, (-(-((t29*t31))//(32))), (-(-((N_k*t31))//(32))), t20, (-(-((t29*t32))//(32))), (-(-((N_k*t32))//(32))), t20, (t20*t33*t4), (t28*t33), t27)
 RECORDS = {
     'requirements ()': (),
     'quantities (00000 (forward, (), attention), ((lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', 'LSE', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f0, 16), (), (), ('block_q', 'block_kv', )), None),

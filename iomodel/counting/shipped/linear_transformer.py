@@ -2,7 +2,7 @@
 def f0(N_k, N_q):
     t0 = ((N_k + ((-1)*N_q)))
     return (Minimum(((-1)*t0), t0),)
-def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_s):
+def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_s):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (N_k*t1)
@@ -32,7 +32,7 @@ def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_s):
     t26 = ((t14 + t15))
     t27 = ((t1 + t11 + t20 + t4))
     return (t2, t4, (t5*t8), (t6*t9), t10, t11, t1, t13, (((t14*t8) + (t15*t8) + t17)), 0, t19, t19, t20, 0, 0, Maximum(((t21 + t22 + t23)), ((t23 + t24 + t25))), Maximum((((4*t22) + (e*t21) + t26)), (((e*t24) + (e*t25) + t26))), t27, ((t13 + t27)), t16, t17)
-def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_s):
+def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_s):
     t0 = (B*H_kv)
     t1 = ((-(-(N_k)//(B_s)))*t0)
     t2 = (B_s*e)
@@ -55,39 +55,39 @@ def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_s):
     t19 = (t18*t8)
     t20 = (t11*t18)
     return (t1, (B_s*d*t1), 0, 0, 0, (((t1*t3) + (t1*t4))), 0, t0, t1, 1, 0, ((t3 + t4 + t7)), t10, t10, t0, t12, t12, t0, t13, t13, t0, t14, t14, t0, t16, t17, 0, 0, 0, 0, 0, t16, t16, 1, t17, (((B_r*t8) + (4*B_r*d_v) + t7)), (t16*t6), t13, t0, (t16*t5), t14, t0, t19, t19, t15, t20, t20, t15)
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_s):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_s):
     return (d, d_v, B_s, 1, 1, B_r, d_v, d, B_r, 1)
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (1,)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_s):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_s):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (4*t1)
     t3 = (N_k*e)
     return ((((d_v*t2) + (t1*t3) + (d_v*t0*t3) + t2)),)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_s):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_s):
     t0 = (4*d)
     t1 = (B_s*e)
     return ((((d*t1) + (d_v*t0) + (d_v*t1) + t0)),)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_r):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_r):
     t0 = (B*H)
     t1 = (d*t0)
     t2 = (N_q*e)
     t3 = (4*(-(-(N_q)//(B_r)))*t1)
     return ((((d_v*t3) + (t1*t2) + (d_v*t0*t2) + t3)),)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_r):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_r):
     t0 = (4*d)
     return ((((d_v*t0) + (4*B_r*d_v) + (B_r*d*e) + t0)),)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_r):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_r):
     t0 = (B*H*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (0,)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_s):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_s):
     return (((d + (B_s*d) + (B_s*d_v) + (d*d_v))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_r):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_r):
     return (((d + (B_r*d) + (B_r*d_v) + (d*d_v))),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -109,7 +109,7 @@ def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
     t18 = (d*t17)
     t19 = (d_v*t17)
     return (t2, t2, t3, t3, (((2*t5) + (e*t4))), 0, t13, t13, t4, 0, 0, ((d + (d_v*t14) + t15 + t6 + t9)), (((4*d) + (4*t16) + (4*t9) + (e*t15) + (e*t16) + t7)), ((t18 + t19 + t2 + t3)), (((e*t18) + (e*t19) + (e*t2) + t5)))
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = (2*B_r)
@@ -125,18 +125,18 @@ def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
     t12 = (d_v*e)
     t13 = (t12*t8)
     return (t1, t1, t1, t1, (d*t1*t2), 0, 0, 0, (((t1*t4) + (t1*t6))), 0, t0, t1, 1, 0, (((4*(B_r)**2) + (4*t3) + (d_v*t7) + t4 + t6 + t7)), t9, t9, t0, t9, (t11*t5), t10, t13, (t11*t12), t10, t13, t13, t0)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r):
     return (B_r, B_r, d, B_r, d_v, B_r, B_r, d_v, d, d, d_v, B_r, 1, 1)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (Maximum(N_k, N_q), N_k, N_q)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_r):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_r):
     t0 = (2*B*H*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_r):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_r):
     t0 = (4*d)
     t1 = (B_r*d_v)
     return ((((4*(B_r)**2) + (4*t1) + (d_v*t0) + (e*t1) + (2*B_r*d*e) + t0)),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_r):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_r):
     t0 = (2*B_r)
     return (((d + (B_r)**2 + (d*d_v) + (d*t0) + (d_v*t0))),)
 RECORDS = {

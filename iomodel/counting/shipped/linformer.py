@@ -3,7 +3,7 @@ def f0(N_k, k):
     return (((N_k + ((-1)*k))),)
 def f1(N_k, k):
     return (N_k,)
-def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_r, B_c, B_p, B_s):
+def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_r, B_c, B_p, B_s):
     t0 = (N_k*k)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -43,11 +43,11 @@ def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_r, B_c, B_p, 
     t36 = ((t11 + t16 + t17 + t20 + t5 + t7))
     t37 = (((e*t5) + (e*t7) + t21 + t22))
     return (t2, t2, t6, t8, t11, t13, t14, t16, t17, t18, (((e*t13) + (e*t14) + (e*t6) + (e*t8) + (t1*t21) + t19 + t22)), 0, t25, t25, (((k*t10) + ((-(-(k)//(B_c)))*t10))), 0, 0, Maximum(((t26 + t27 + t28 + t29 + t30)), (((2*B_r) + t31 + t32 + t33 + t34 + t35))), Maximum((((4*t26) + (4*t27) + (e*t28) + (e*t29) + (e*t30))), (((4*t31) + (4*t35) + (8*B_r) + (e*t32) + (e*t33) + (e*t34)))), t36, ((t18 + t36)), t37, ((t19 + t37)))
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_r, B_c, B_p, B_s):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_r, B_c, B_p, B_s):
     t0 = (2*N_k*k)
     t1 = (e*t0)
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, t0, t0, t1, t1)
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_r, B_c, B_p, B_s):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_r, B_c, B_p, B_s):
     t0 = (B*H_kv)
     t1 = ((-(-(k)//(B_p)))*t0)
     t2 = ((-(-(N_k)//(B_s)))*t1)
@@ -79,39 +79,39 @@ def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_r, B_c, B_p, 
     t28 = (k*t19)
     t29 = (t16*t26)
     return (t2, t2, 0, 0, 0, 0, (((t2*t4) + (t2*t5) + (t2*t6))), 0, t1, t2, 1, 0, (((d*t7) + (d_v*t7) + t4 + t5 + t6)), t10, t9, 1, t10, t9, 1, (d*t11), (d*t12), t0, (d_v*t11), (d_v*t12), t0, t15, t15, t0, t17, t17, t0, t20, t20, (((B_c*t21) + t21)), 0, 0, 0, (((t20*t23) + (t20*t24))), 0, t19, t20, 1, 0, (((8*B_r) + (B_c*t25) + (B_r*t13) + (d_v*t25) + t23 + t24)), t27, t27, t18, (t13*t28), t15, t0, (t16*t28), t17, t0, t29, t29, t18)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_r, B_c, B_p, B_s):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_r, B_c, B_p, B_s):
     return (B_p, d, B_s, B_p, d_v, B_s, 1, 1, B_r, B_c, d, B_r, d_v, B_c, B_r, 1)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k):
     return (k,)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_p, B_s):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_p, B_s):
     t0 = (B*H_kv*e)
     t1 = (k*t0)
     t2 = (N_k*(-(-(k)//(B_p)))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2) + (2*N_k*t1))),)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_p, B_s):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_p, B_s):
     t0 = (4*B_p)
     t1 = (B_s*e)
     return ((((d*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (2*B_p*t1))),)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_p, B_s):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_p, B_s):
     t0 = (B*H_kv*e*k)
     return ((((d*t0) + (d_v*t0) + (2*N_k*t0))),)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_r, B_c):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = (k*(-(-(N_q)//(B_r)))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2))),)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_r, B_c):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((8*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_r, B_c):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_r, B_c):
     t0 = (B*H*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k):
     return (0,)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_p, B_s):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_p, B_s):
     return ((((B_p*d) + (B_p*d_v) + (B_s*d) + (B_s*d_v) + (2*B_p*B_s))),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, k, B_r, B_c):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, k, B_r, B_c):
     return ((((2*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
 RECORDS = {
     'requirements ()': (('!CompiledRequirement', 'projected', 'up to kv_len = {kv_len}, the rows that are projected', (), ('kv_len', 'projected', ), ("#", f0, 1), ("#", f1, 1)), ),

@@ -11,7 +11,7 @@ def f4(N_k, N_q):
     return (((N_k + ((-1)*N_q))),)
 def f5(N_k, N_q):
     return (N_k,)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_r, B_c, B_p, B_s):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_r, B_c, B_p, B_s):
     t0 = (d)**2
     t1 = (B*H)
     t2 = ((-(-(N_q)//(B_r)))*t1)
@@ -54,11 +54,11 @@ def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_r,
     t39 = ((t17 + t38))
     t40 = (t11*t31)
     return (t5, t8, t9, (((k_top*t9) + t10)), t12, t13, t9, t14, t8, t9, t12, t13, t15, (((2*t17) + (3*t19) + (8*t13) + (e*t10) + (e*t14) + (e*t5) + (t13*t18) + (t20*t21) + t16)), 0, t24, t24, ((((-(-(k_top)//(B_s)))*t11) + t13)), 0, 0, Maximum((((B_p*t22) + t0)), ((2 + B_s + d + d_v + k_top + t25 + t26)), (((B_r*t22) + t0 + t27 + t28))), Maximum((((B_p*t18) + (B_p*t29) + t30)), (((4*t27) + (B_r*t18) + (B_r*t29) + (e*t28) + t30)), ((8 + (4*B_s) + (4*d_v) + (e*t25) + (e*t26) + t18 + t31))), ((t34 + t9)), t36, ((t13 + t36)), ((t13 + t15 + t35)), ((t19 + t37)), t39, ((t39 + t40)), ((t16 + t38 + t40)))
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_r, B_c, B_p, B_s):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_r, B_c, B_p, B_s):
     t0 = (H_kv*(d)**2)
     t1 = (e*t0)
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, t0, t0, t0, t0, t1, t1, t1, t1)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_r, B_c, B_p, B_s):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_r, B_c, B_p, B_s):
     t0 = (B*H_kv)
     t1 = ((-(-(N_q)//(B_p)))*t0)
     t2 = (4*d)
@@ -85,53 +85,53 @@ def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_r,
     t23 = (k_top*t21)
     t24 = (t13*t21)
     return (t1, 0, 0, 0, 0, 0, 0, t1, t1, 1, 0, (((B_p*t2) + (B_p*t3) + t4)), (t1*t4), t5, H_kv, t7, t7, t0, t7, t7, t0, t9, t10, 0, 0, 0, 0, (t10*t12), 0, t9, ((t10 + t9)), 1, 0, (((B_r*t2) + (B_r*t3) + (4*B_c*B_r) + t12 + t4)), (t4*t9), t5, H_kv, t14, t14, t8, (t15*t9), (t0*t15), t0, t14, t14, t8, t16, t16, t8, 0, 0, 0, 0, 0, 0, t13, 0, 1, 0, ((e + t17)), t16, t16, t8, t18, t18, t8, t19, t19, (((B_s*t19) + t19)), 0, 0, 0, (((t19*t20) + (t19*t22))), 0, t13, t19, 1, 0, ((8 + (4*B_s) + (4*d_v) + t17 + t20 + t22 + t3)), t18, t18, t8, t14, t14, t8, (k_top*t14), (k_top*t6), t0, (t13*t23), (t0*t23), t0, t24, t24, t8)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_r, B_c, B_p, B_s):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_r, B_c, B_p, B_s):
     return (B_p, d, d, B_p, 1, B_r, d, d, B_r, B_c, r_low, B_r, 1, 1, 1, 1, B_s, d, 1, d_v, B_s, 1, 1)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top):
     return (1,)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_1, B_p):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_1, B_p):
     t0 = (B*H_kv*e)
     return (((((d)**2*(-(-(N_q)//(B_p)))*t0) + (2*N_q*d*t0))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_1, B_p):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_1, B_p):
     t0 = (B_p*d)
     return ((((4*t0) + (e*(d)**2) + (e*t0))),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_1, B_p):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_1, B_p):
     return ((2*B*H_kv*N_q*d*e),)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_r, B_c):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = ((-(-(N_q)//(B_r)))*t0)
     return ((((N_k*t1) + ((d)**2*t2) + (2*d*t1) + (N_k*r_low*t2))),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_r, B_c):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_r, B_c):
     t0 = (4*B_r)
     return ((((B_c*t0) + (d*t0) + (e*(d)**2) + (B_c*e*r_low) + (B_r*d*e))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_r, B_c):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_r, B_c):
     t0 = (B*H*N_q*e)
     return ((((N_k*t0) + (2*d*t0))),)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top):
     return (k_top,)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_1, B_s):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_1, B_s):
     t0 = (B*H*N_q)
     t1 = (k_top*t0)
     t2 = (e*t0)
     t3 = (e*t1)
     return ((((4*t1) + (d*t2) + (d*t3) + (d_v*t2) + (d_v*t3))),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_1, B_s):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_1, B_s):
     t0 = (d*e)
     return (((8 + (4*B_s) + (4*d_v) + (4*k_top) + (B_s*t0) + (B_s*d_v*e) + t0)),)
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_1, B_s):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_1, B_s):
     t0 = (B*H*N_q)
     t1 = (e*t0)
     return ((((d*t1) + (d_v*t1) + (4*k_top*t0))),)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top):
     return (((e + (4*k_top))),)
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_1, B_p):
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_1, B_p):
     return ((((d)**2 + (2*B_p*d))),)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_r, B_c):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_r, B_c):
     return ((((d)**2 + (B_c*B_r) + (B_c*r_low) + (2*B_r*d))),)
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top, B_1, B_s):
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top, B_1, B_s):
     return (((2 + B_s + d + d_v + k_top + (B_s*d) + (B_s*d_v))),)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, r_low, k_top):
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, r_low, k_top):
     return (((1 + k_top)),)
 RECORDS = {
     'requirements ()': (('!CompiledRequirement', 'rank', 'up to head_dim = {head_dim}, all components of a key', (), ('head_dim', 'rank', ), ("#", f0, 1), ("#", f1, 1)), ('!CompiledRequirement', 'top_k', 'up to kv_len = {kv_len}, all keys', (), ('kv_len', 'top_k', ), ("#", f2, 1), ("#", f3, 1)), ('!CompiledRequirement', 'q_len', 'up to kv_len = {kv_len}, for each query brings a key', (), ('kv_len', 'q_len', ), ("#", f4, 1), ("#", f5, 1)), ),

@@ -2,7 +2,7 @@
 def f0(N_k, N_q):
     t0 = ((N_k + ((-1)*N_q)))
     return (Minimum(((-1)*t0), t0),)
-def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
+def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r):
     t0 = (-(-(N_q)//(B_r)))
     t1 = (B*H)
     t2 = (t0*t1)
@@ -38,10 +38,10 @@ def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
     t32 = (((e*t27) + (e*t28) + (t11*t24) + (t13*t25) + (t31*t5) + t13))
     t33 = ((t31 + t32))
     return ((2*t2), t4, (d*t4), (d_v*t4), t7, t2, t8, t7, t2, t9, (((3*t12) + (8*t3) + (t10*t5) + (3*e*t8) + t10)), 0, t20, t20, (((((t17 + t18))*t1) + t2 + t4)), 0, 0, Maximum(((1 + t6)), ((1 + B_r + (d_v*t21) + t15 + t22 + t5))), Maximum(((4 + (8*t5))), ((4 + (4*t15) + (4*t5) + (B_r*t11) + (d_v*t23) + (e*t22) + t23))), t30, t30, ((t29 + t9)), t33, t33, ((t12 + t32)))
-def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
+def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r):
     t0 = (4*H)
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, H, H, H, t0, t0, t0)
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r):
     t0 = (-(-(N_q)//(B_r)))
     t1 = (B*H)
     t2 = (t0*t1)
@@ -70,26 +70,26 @@ def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
     t25 = (t2*t24)
     t26 = ((t25 + t3))
     return (t2, t3, 0, 0, 0, 0, 0, t2, t2, 1, t3, ((8 + t5 + t8)), t11, t9, H, t12, t13, t1, t16, t19, t17, t21, t22, t1, t23, t23, t1, t11, t11, t1, t2, 0, 0, 0, 0, 0, t1, 0, 1, 0, ((4 + (8*t7))), t23, t23, t1, t11, t11, t1, t23, t23, t1, t2, t2, t2, t26, t25, 0, 0, 0, 0, t2, t2, 1, t26, ((4 + (2*t5) + (4*t24) + (d_v*t6) + t8)), t11, t9, H, t12, t13, t1, t16, (N_q*t18), t17, t16, t19, t17, t21, t22, t1, t23, t23, t1, t21, t21, t1)
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r):
     return (d, d_v, B_r, 1, 1, 1, 1, B_r, B_r, d, B_r, d_v, B_r, B_r, d_v, d, 1, 1)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (Maximum(N_k, N_q), N_k, N_q)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (1,)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_r):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_r):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (16*(-(-(N_q)//(B_r)))*t0)
     t3 = (3*e*t1)
     return ((((8*t1) + (d*t3) + (d_v*t3) + (d*d_v*t2) + t2)),)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_r):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_r):
     t0 = (d*d_v)
     t1 = (4*B_r)
     t2 = (B_r*e)
     return (Maximum(((4 + (8*t0))), ((4 + (4*(B_r)**2) + (4*t0) + (d_v*t1) + (d_v*t2) + (2*d*t2) + t1))),)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (0,)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_1, B_r):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_1, B_r):
     t0 = (d*d_v)
     t1 = (2*B_r)
     return (Maximum(((1 + (2*t0))), ((1 + B_r + (B_r)**2 + (d*t1) + (d_v*t1) + t0))),)

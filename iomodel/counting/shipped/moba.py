@@ -4,7 +4,7 @@ def f0(N_k, N_q):
     return (Minimum(((-1)*t0), t0),)
 def f1(N_q, l_slc):
     return (((((-1)*N_q) + (l_slc*((N_q)//(l_slc))))),)
-def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c, B_p, B_s):
+def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c, B_p, B_s):
     t0 = (N_q*d)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -93,7 +93,7 @@ def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r,
     t85 = (e*t78)
     t86 = ((t84 + t85))
     return (((t19 + t2)), ((t21 + t24)), (d*t27), t30, t32, t35, t38, t40, t44, t45, t46, t32, t38, ((t34 + t47)), ((t38 + t48)), t34, (((2*t51) + (4*t30) + (4*t40) + (4*t46) + (4*t48) + (12*t38) + (e*t19) + (e*t21) + (e*t24) + (e*t35) + (e*t44) + (e*t47) + (t27*t53) + t49 + t50 + t52)), 0, t59, t59, (((2*t40) + (((((-1)*B_r*N_q*t61) + t60 + Ratio((N_q*t62*SumOfFloors(t61, B_c, B_r, t15)), l_slc)))*t7) + (((((-1)*t60) + (N_q*t5) + Ratio(((-1)*t56), 2) + Ratio(t55, 2)))*t7) + ((((t11*t36) + ((-1)*N_q*t11) + Ratio((t11*t5), 2) + Ratio(((-1)*t11*t23), 2)))*t7) + Ratio(((((B_r*(((t11*t14) + t16))) + ((-1)*t11*t57)))*t48), l_slc))), 0, 0, Maximum(((1 + n_slc)), ((t63 + t64 + t65)), (((3*B_r) + t62 + t66 + t67 + t68 + t69))), Maximum(((4 + (4*n_slc))), (((4*d) + t53)), (((4*t63) + (e*t64) + (e*t65))), (((4*t62) + (4*t69) + (12*B_r) + (e*t66) + (e*t67) + (e*t68)))), t73, ((t73 + t75)), ((t75 + t76)), t77, t79, t79, ((t34 + t76 + t78)), t81, ((t81 + t82)), ((t82 + t83)), t84, t86, t86, ((t51 + t83 + t85)))
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c, B_p, B_s):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c, B_p, B_s):
     t0 = (B*H_kv)
     t1 = (d*e)
     t2 = (t0*t1)
@@ -155,27 +155,27 @@ def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r,
     t58 = (d_v*t32)
     t59 = (((N_q*n_slc) + ((-1)*n_slc*t26) + t31 + Ratio(t32, 2)))
     return (0, 0, 0, 0, 0, 0, ((-(-(N_q)//(l_slc)))*t0), 0, 1, 0, (((4*d) + t1)), t3, t3, t0, t4, t4, t0, t13, 0, 0, 0, 0, (t13*t14), 0, Ratio((t10*t15), l_slc), t13, 1, 0, (((B_p*t1) + (4*B_p*B_s) + t14)), t16, (l_slc*t16), t11, (t1*t12*t17), t18, t0, (l_slc*t17*t19), t22, t11, 0, 0, 0, 0, 0, 0, t15, 0, 1, 0, ((4 + t23)), (((Ratio(N_q, 2) + Ratio((N_q)**2, (2*l_slc))))*t19), t22, t11, t24, (l_slc*t24), t11, 0, 0, 0, 0, 0, 0, t28, 0, 1, 0, Maximum(t29, t23), t24, t24, t11, t33, t20, t11, t42, t42, ((t44 + Ratio(t43, l_slc))), t44, 0, 0, ((Ratio((t41*t45), l_slc) + Ratio((B_c*t40*t48), l_slc))), 0, Ratio((t15*t34), l_slc), t42, 1, 0, (((8*B_r) + t50)), t16, t16, t11, Ratio((t16*t51), l_slc), t18, t0, Ratio((t48*t51), l_slc), t52, t0, t48, t48, t11, t20, t20, t11, t53, t53, (((B_r*t53) + (B_r*t54))), 0, 0, 0, (((t1*t54) + (t49*t54))), 0, t28, t53, 1, 0, (((12*B_r) + t50)), t33, t20, t11, ((((d*t30) + ((-1)*N_q*d) + Ratio((d*t26), 2) + Ratio(((-1)*d*t32), 2)))*t47), t16, t11, (t1*t55), t18, t0, (t49*t55), t52, t0, (((((-1)*t46) + (d_v*t30) + t57 + Ratio(((-1)*t58), 2)))*t47), t48, t11, t33, t20, t11, (2*t11*t59), 0, 0, 0, 0, 0, t15, 0, 1, 0, ((12 + (4*d_v) + t49)), (t19*t59), t22, t11, ((((n_slc*t46) + ((-1)*n_slc*t56) + t57 + Ratio(t58, 2)))*t47), (t21*t48), t11, t48, (l_slc*t48), t11)
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c, B_p, B_s):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c, B_p, B_s):
     return (1, 1, B_p, B_s, d, 1, 1, 1, 1, 1, 1, B_r, B_c, d, B_r, d_v, B_c, 1, 1, B_r, B_c, d, B_r, d_v, B_c, 1, 1, 1, 1)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc):
     return (l_slc,)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc):
     return (Ratio(N_q, l_slc),)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_p, B_s):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_p, B_s):
     t0 = (B*H)
     t1 = (d*e)
     t2 = Ratio(N_q, l_slc)
     t3 = Minimum(t2, ((((-1)*B_s) + (B_s*(-(-(N_q)//((B_s*l_slc))))))))
     t4 = ((((B_s*SumOfFloors(t3, B_s, 1, B_s)) + Ratio((N_q*((((-1)*t3) + t2))), l_slc)))*t0)
     return ((((4*l_slc*t4) + (N_q*t0*t1) + ((-(-(l_slc)//(B_p)))*t1*t4))),)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_p, B_s):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_p, B_s):
     t0 = (d*e)
     return ((((B_p*t0) + (B_s*t0) + (4*B_p*B_s))),)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_p, B_s):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_p, B_s):
     return ((B*H*N_q*d*e),)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc):
     return (Maximum(N_q, l_slc), N_q, l_slc)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c):
     t0 = (B*H)
     t1 = (4*N_q*t0)
     t2 = (N_q*d)
@@ -191,11 +191,11 @@ def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r
     t12 = Minimum(t11, Maximum(0, (-(-(((1 + ((-1)*B_c) + ((-1)*B_r) + (B_c*(-(-(l_slc)//(B_c)))))))//(B_r)))))
     t13 = ((((B_c*SumOfFloors(t12, B_c, B_r, ((B_c + t9)))) + (l_slc*((((-1)*t12) + t11)))))*t0)
     return ((((e*(((d*t10) + Ratio((t13*t2), l_slc)))) + (e*(((d_v*t10) + Ratio((t13*t4), l_slc)))) + (n_slc*t1) + (((((-1)*t2) + (d*t6) + Ratio((d*t7), 2) + Ratio(((-1)*d*t8), 2)))*t3) + (((((-1)*t4) + (d_v*t6) + Ratio((d_v*t7), 2) + Ratio(((-1)*d_v*t8), 2)))*t3) + (t2*t3) + (t3*t4) + (12*((((-1)*N_q) + t6 + Ratio(((-1)*t8), 2) + Ratio(t7, 2)))*t0) + t1)),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return (Maximum((4*n_slc), (((12*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e)))),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c):
     t0 = (B*H)
     t1 = (4*N_q*t0)
     t2 = (N_q*d)
@@ -207,13 +207,13 @@ def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r
     t8 = (N_q*t5)
     t9 = (l_slc*(t5)**2)
     return ((((d*t7) + (d_v*t7) + (n_slc*t1) + (((((-1)*t2) + (d*t8) + Ratio((d*t6), 2) + Ratio(((-1)*d*t9), 2)))*t3) + (((((-1)*t4) + (d_v*t8) + Ratio((d_v*t6), 2) + Ratio(((-1)*d_v*t9), 2)))*t3) + (t2*t3) + (t3*t4) + (12*((((-1)*N_q) + t8 + Ratio(((-1)*t9), 2) + Ratio(t6, 2)))*t0) + t1)),)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc):
     return (Maximum(((4 + (4*n_slc))), (((4*d) + (d*e))), ((12 + (4*d_v) + (d_v*e)))),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_p, B_s):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_p, B_s):
     return ((((B_p*B_s) + (B_p*d) + (B_s*d))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc, B_r, B_c):
     return (Maximum(n_slc, (((3*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v)))),)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_slc, n_slc):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_slc, n_slc):
     return (Maximum((2*d), ((1 + n_slc)), ((3 + (2*d_v)))),)
 RECORDS = {
     'requirements ()': (('!CompiledRequirement', 'kv_len', 'q_len = {q_len}, for a position sees positions of its own sequence', (), ('kv_len', 'q_len', ), ("#", f0, 1), None), ('!CompiledRequirement', 'q_len', 'a multiple of select_block = {select_block}', (), ('q_len', 'select_block', ), ("#", f1, 1), None), ),

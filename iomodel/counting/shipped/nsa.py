@@ -16,7 +16,7 @@ def f6(w_loc, N_q):
     return (((N_q + ((-1)*w_loc))),)
 def f7(w_loc, N_q):
     return (N_q,)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c, B_p, B_s):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c, B_p, B_s):
     t0 = Ratio(N_q, s_cmp)
     t1 = ((-1)*l_cmp)
     t2 = ((1 + Ratio(t1, s_cmp)))
@@ -152,13 +152,13 @@ def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_sl
     t132 = ((t77 + t79))
     t133 = (((t119*t46) + t129))
     return (((t15 + t30 + t7)), (((d_v*t29) + (l_cmp*t32) + t36)), (t38*t40), (t40*t42), (((t45*t46) + t44 + t53)), t60, t61, (t50*t63), t64, t65, t66, t67, t67, t67, t6, t32, t69, t70, t72, t65, t69, t67, t67, (((4*t70) + (5*t79) + (8*t65) + (e*t15) + (e*t30) + (e*t36) + (e*t53) + (e*t60) + (e*t64) + (e*t7) + (l_cmp*t76) + (t29*t74) + (t40*t82) + (t40*t84) + (t46*t80) + (t59*t75) + (t4*t50*t78) + (t46*t51*t74) + t73 + t76 + t77 + t86)), 0, t101, t101, ((((((B_r*((((-1)*t26) + (t20*t22) + t23))) + ((-1)*((((-1)*t98) + t20))*t97)))*t28) + ((((t55*t57) + t58))*t63) + ((((G*t9) + ((-1)*n_slc*t103) + Ratio((t102*t14), 2) + Ratio(t103, 2)))*t4) + ((((t102*t9) + ((-1)*n_slc*t105) + Ratio((t104*t14), 2) + Ratio(t105, 2)))*t4) + (t52*t95) + t99)), 0, 0, Maximum(((3 + t106)), (((d*t107) + (d_v*t107) + t37 + t41)), (((2*B_r) + (B_r*d_v) + t108 + t109 + t110 + t111)), ((n_slc + t102 + t33 + t45 + t51 + t68 + t8)), ((t112 + t115 + t62)), (((s_cmp*t68) + t115 + t116 + t52))), Maximum(((t106 + t117 + t85)), (((4*t108) + (8*B_r) + (B_r*t106) + (e*t109) + (e*t110) + (e*t111))), (((4*t118) + (B_p*t106) + (B_p*t74) + (e*t118) + t81 + t83)), (((4*t102) + (8*G) + (G*t106) + (e*t33) + (e*t8) + t119 + t80)), (((4*t112) + t120 + t78)), (((8*t62) + (e*t116) + (t106*t62) + t120))), ((t123 + t124)), ((t124 + t126)), ((t126 + t6 + t72)), ((t127 + t67 + t72)), (((2*t67) + t127)), (((d_v*t66) + t123)), ((t123 + t128)), t131, ((t125 + t131 + t79)), ((t125 + t130 + t132)), ((t132 + t133)), (((2*t79) + t133)), (((t117*t43) + t129)), (((e*t128) + t129)))
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c, B_p, B_s):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c, B_p, B_s):
     t0 = (l_cmp*(d)**2)
     t1 = (l_cmp*(d_v)**2)
     t2 = ((t0 + t1))
     t3 = (((e*t0) + (e*t1)))
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, t2, t2, t2, t2, t2, t2, t2, t3, t3, t3, t3, t3, t3, t3)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c, B_p, B_s):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c, B_p, B_s):
     t0 = ((-1)*l_cmp)
     t1 = ((N_q + s_cmp + t0))
     t2 = (B*H_kv)
@@ -267,14 +267,14 @@ def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_s
     t105 = (3*e)
     t106 = (t101*t105)
     return (t4, t4, 0, 0, 0, 0, (((t4*t6) + (t4*t8) + t11 + t14)), 0, t3, t4, 1, 0, (((4*t5) + (B_p*t15) + t12 + t6 + t8 + t9)), t22, t22, t2, t24, t24, t2, t11, t10, 1, t14, t13, 1, t21, t21, t2, t23, t23, t2, t33, t33, (((s_cmp*t34) + t35)), 0, 0, 0, (((t33*t38) + t37)), 0, t40, t33, 1, 0, (((s_cmp*t41) + (s_cmp*t42) + t38 + t46)), t48, t51, t2, t54, t55, t2, (t52*t56), t57, t2, t59, (G*t49*t56), t2, (t39*t43), t60, t2, t33, t35, 0, 0, 0, t37, 0, t40, t33, 1, 0, (((t61*t63) + t46 + t62)), t48, t51, t2, (t47*t62), t60, t2, t54, t55, t2, (t63*t64), (t49*t65*((t49)//(l_slc))), t2, 0, 0, 0, 0, 0, 0, t39, 0, 1, 0, ((e + t66)), (((Ratio(N_q, 2) + Ratio((N_q)**2, (2*l_slc))))*t65), (N_k*l_slc*t64), t2, t67, t68, t2, t73, t73, (((l_slc*t74) + t74)), 0, 0, 0, (((t73*t75) + (t73*t76))), 0, t39, t73, 1, 0, (((l_slc*t43) + t41 + t42 + t44 + t66 + t75 + t76)), t67, t68, t2, t77, (l_slc*t77), t2, ((((d*t78) + ((-1)*n_slc*t81) + Ratio((t72*t80), 2) + Ratio(t81, 2)))*t65), (t75*t82), t2, ((((d_v*t78) + ((-1)*n_slc*t84) + Ratio((t72*t83), 2) + Ratio(t84, 2)))*t65), (t76*t82), t2, t59, (t58*t76), t2, t96, t96, (((B_r*t96) + t98)), t98, 0, 0, (((t100*t96) + (t96*t99))), 0, (t85*t95), t96, 1, 0, (((4*t97) + (8*B_r) + (B_r*t15) + (B_r*t16) + t100 + t99)), t102, t102, t95, (t103*t16), t55, t2, (t103*t7), t57, t2, t104, t104, t95, 0, 0, 0, 0, 0, 0, t101, 0, 1, 0, (((d_v*t105) + t105 + t15)), t106, t106, t95, t104, t104, t95, t104, t104, t95, t104, t104, t95, t104, t104, t95)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c, B_p, B_s):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c, B_p, B_s):
     t0 = (G*s_cmp)
     return (B_p, d, d, B_p, d_v, d_v, 1, 1, t0, B_s, d, t0, d_v, B_s, 1, 1, t0, B_s, d, 1, 1, 1, 1, G, l_slc, d, G, d_v, l_slc, 1, 1, B_r, B_c, d, B_r, d_v, B_c, 1, 1, 1, 1)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc):
     return (((1 + Ratio(N_q, s_cmp) + Ratio(((-1)*l_cmp), s_cmp))),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc):
     return (1,)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_p):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_p):
     t0 = ((-1)*l_cmp)
     t1 = (B*H_kv*e)
     t2 = (((1 + Ratio(N_q, s_cmp) + Ratio(t0, s_cmp)))*t1)
@@ -282,16 +282,16 @@ def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_s
     t4 = (d_v*t2)
     t5 = (l_cmp*(-(-(((N_q + s_cmp + t0)))//((B_p*s_cmp))))*t1)
     return ((((l_cmp*t3) + (l_cmp*t4) + ((d)**2*t5) + ((d_v)**2*t5) + t3 + t4)),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_p):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_p):
     t0 = (4*B_p)
     t1 = (B_p*e)
     return ((((d*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (e*(d)**2) + (e*(d_v)**2))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_p):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_p):
     t0 = (B*H_kv*e*((1 + Ratio(N_q, s_cmp) + Ratio(((-1)*l_cmp), s_cmp))))
     t1 = (d*t0)
     t2 = (d_v*t0)
     return ((((l_cmp*t1) + (l_cmp*t2) + t1 + t2)),)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_s):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_s):
     t0 = (B*H_kv)
     t1 = (N_q*t0)
     t2 = (4*G)
@@ -308,20 +308,20 @@ def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_s
     t13 = Minimum(t4, Maximum(0, ((((-1)*B_s) + (B_s*(-(-(((N_q + s_cmp + t11)))//((B_s*s_cmp))))) + t6))))
     t14 = ((((B_s*SumOfFloors(((((-1)*t7) + t13)), B_s, 1, ((B_s + t12 + t7)))) + (((((-1)*t13) + ((-1)*t5)))*((t12 + t4)))))*t9)
     return ((((d_v*t14) + (t1*t2) + (t10*t14) + (t3*((N_q)//(l_slc))) + (G*d_v*t3) + (t0*t2*t8) + (G*t10*t8*t9))),)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_s):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_s):
     t0 = (4*s_cmp)
     t1 = (G*t0)
     t2 = (B_s*e)
     t3 = (G*s_cmp)
     t4 = (((B_s*t1) + (d*t2) + (d*e*t3)))
     return (Maximum((((t0*((N_q)//(l_slc))) + t1 + t4)), (((8*t3) + (d_v*t1) + (d_v*t2) + t4))),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_s):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_s):
     t0 = (B*H_kv*N_q)
     t1 = (4*G)
     t2 = (e*t0)
     t3 = (B*H_kv*s_cmp*((((-1)*Maximum(0, (((-1) + Ratio(l_cmp, s_cmp))))) + Ratio(N_q, s_cmp))))
     return ((((t0*t1) + (t1*t3) + (t2*((N_q)//(l_slc))) + (G*d_v*t2) + (2*G*d*e*t3))),)
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = (-(-(N_q)//(B_r)))
@@ -332,28 +332,28 @@ def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_s
     t7 = Minimum(t2, t4, Maximum(0, (-(-(((B_c + t3)))//(B_r)))))
     t8 = ((((B_c*((((-1)*SumOfFloors(((((-1)*t7) + t5)), B_c, B_r, ((1 + ((-1)*w_loc) + (B_r*t7))))) + SumOfFloors(t6, B_c, B_r, (((-1) + B_c + B_r)))))) + (N_q*((((-1)*t6) + t5)))))*t0)
     return ((((d*t1) + (d*t8) + (d_v*t1) + (d_v*t8))),)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((8*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e))),)
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c):
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c):
     t0 = (B*H*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc):
     t0 = (4*d_v)
     t1 = (3*e)
     t2 = (d*e)
     return (Maximum((((d_v*t1) + t0 + t1)), (((4*n_slc) + (8*G) + (G*t0) + (G*t2) + (l_slc*t2) + (4*G*l_slc) + (d_v*e*l_slc)))),)
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_p):
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_p):
     t0 = (2*B_p)
     return ((((d)**2 + (d_v)**2 + (d*t0) + (d_v*t0))),)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_s):
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_1, B_s):
     t0 = (G*s_cmp)
     t1 = (((B_s*d) + (B_s*t0) + (d*t0)))
     return (Maximum((((s_cmp*((N_q)//(l_slc))) + t0 + t1)), (((2*t0) + (B_s*d_v) + (d_v*t0) + t1))),)
-def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c):
+def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc, B_r, B_c):
     return ((((2*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
-def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc):
+def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_cmp, s_cmp, l_slc, n_slc, w_loc):
     return (Maximum(((3 + (4*d_v))), ((n_slc + (2*G) + (G*d) + (G*d_v) + (G*l_slc) + (d*l_slc) + (d_v*l_slc)))),)
 RECORDS = {
     'requirements ()': (('!CompiledRequirement', 'kv_len', 'q_len = {q_len}, for a position sees positions of its own sequence', (), ('kv_len', 'q_len', ), ("#", f0, 1), None), ('!CompiledRequirement', 'compress_block', 'a multiple of compress_stride = {compress_stride}', (), ('compress_block', 'compress_stride', ), ("#", f1, 1), None), ('!CompiledRequirement', 'select_block', 'a multiple of compress_stride = {compress_stride}', (), ('compress_stride', 'select_block', ), ("#", f2, 1), None), ('!CompiledRequirement', 'q_len', 'a multiple of select_block = {select_block}', (), ('q_len', 'select_block', ), ("#", f3, 1), None), ('!CompiledRequirement', 'compress_block', 'up to q_len = {q_len}', (), ('compress_block', 'q_len', ), ("#", f4, 1), ("#", f5, 1)), ('!CompiledRequirement', 'local', 'up to q_len = {q_len}', (), ('local', 'q_len', ), ("#", f6, 1), ("#", f7, 1)), ),

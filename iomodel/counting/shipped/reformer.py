@@ -11,7 +11,7 @@ def f3(n_b, N_q):
     return (((N_q + ((-1)*n_b))),)
 def f4(n_b, N_q):
     return (N_q,)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_c, B_p):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_r, B_c, B_p):
     t0 = (2*N_q)
     t1 = (-(-(t0)//(n_b)))
     t2 = (-(-(t1)//(B_r)))
@@ -64,12 +64,12 @@ def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_c
     t49 = (((t15*t43) + t48))
     t50 = (t26*t43)
     return (((t14 + t17)), Ratio((t18*t20), 2), ((t21 + t22)), ((t22 + t23)), t24, t23, t25, t23, t23, t25, t23, t26, (((8*t22) + (28*t23) + (e*t14) + (e*t17) + (e*t24) + (t23*t28) + t27 + Ratio((t20*t29), 2))), 0, t36, t36, (((((((-(-(t1)//(B_c)))*t3) + (n_h*(-(-(t10)//(B_c)))*t9) + ((-(-(t7)//(B_c)))*t3*t6)))*t13) + ((((t30*t32) + t30 + t33))*t13) + t23)), 0, 0, Maximum(((n_h + t35)), ((t37 + Ratio(t18, 2) + Ratio(t38, 2))), (((2*B_c) + (B_c*B_r) + (B_r*d_v) + t39 + t40 + t41 + t42))), Maximum(((t28 + t43)), (((2*t38) + (e*t37) + Ratio(t29, 2))), (((8*B_c) + (16*B_r) + (B_c*t39) + (d_v*t39) + (e*t40) + (e*t41) + (e*t42)))), t47, ((t21 + t46)), (((3*t23) + t25 + t46)), ((t25 + t26 + t47)), t49, (((8*t23) + t48)), (((12*t23) + t48 + t50)), ((t27 + t49 + t50)))
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_c, B_p):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_r, B_c, B_p):
     t0 = (H*d*n_b*n_h)
     t1 = Ratio(t0, 2)
     t2 = Ratio((e*t0), 2)
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, t1, t1, t1, t1, t2, t2, t2, t2)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_c, B_p):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_r, B_c, B_p):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_p)))*t0)
     t2 = (n_h*t1)
@@ -108,25 +108,25 @@ def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_c
     t35 = (d_v*t9)
     t36 = (t24*t6)
     return (t2, 0, 0, 0, 0, t5, 0, t1, t2, 1, 0, (((B_p*t3) + (2*B_p*n_b) + Ratio(t4, 2))), t7, t7, t0, t5, Ratio((H*n_h*t4), 2), H, t9, t9, t0, 0, 0, 0, 0, 0, 0, t10, 0, 1, 0, 4, t9, t9, t0, t9, t9, t0, t19, t19, ((t20 + t21)), t21, 0, 0, (((t19*t22) + (t19*t23) + (t19*t25))), 0, (((t12 + t15 + t18))*t0), t19, 1, 0, (((16*B_r) + (B_c*t26) + (B_r*t3) + (d_v*t26) + t22 + t23 + t25)), t9, t9, t0, t9, t9, t0, (t10*t3), t7, t0, t30, t32, t0, t30, t32, t0, ((((d*t27) + (d*t28) + (d*t29)))*t33), (t3*t31), t0, ((((d_v*t27) + (d_v*t28) + (d_v*t29)))*t33), (N_k*t24*t34), t34, t35, t35, t0, t9, t9, t0, t10, 0, 0, 0, 0, 0, t6, 0, 1, 0, (((8*d_v) + t8)), t9, t9, t0, t35, t35, t0, t36, t36, t0)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_c, B_p):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_r, B_c, B_p):
     return (B_p, Ratio(n_b, 2), d, B_p, 1, 1, 1, B_r, B_c, d, B_r, d_v, B_c, 1, 1, 1, 1)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h):
     return (1,)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_1, B_p):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_1, B_p):
     t0 = (B*H*N_q)
     t1 = (d*e)
     return ((((t0*t1) + (4*n_h*t0) + Ratio((B*H*n_b*n_h*(-(-(N_q)//(B_p)))*t1), 2))),)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_1, B_p):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_1, B_p):
     t0 = (d*e)
     return ((((B_p*t0) + (2*B_p*n_b) + Ratio((n_b*t0), 2))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_1, B_p):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_1, B_p):
     t0 = (B*H*N_q)
     return ((((4*n_h*t0) + (d*e*t0))),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h):
     return ((-(-((2*N_q))//(n_b))),)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h):
     return ((2*(-(-((2*N_q))//(n_b)))),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_c):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*n_h)
     t2 = (t0*t1)
@@ -140,20 +140,20 @@ def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_
     t10 = (d*t5)
     t11 = (d_v*t5)
     return ((((12*t2) + ((((d*t9) + (t10*t7) + t10))*t3) + ((((d_v*t9) + (t11*t7) + t11))*t3) + (4*d_v*t2) + (8*(((t5*t7) + t5 + t9))*t0) + (d*t1*t3))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_c):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((8*B_c) + (16*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e))),)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_c):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_r, B_c):
     t0 = (B*H*N_q*n_h)
     return ((((12*t0) + (4*d_v*t0))),)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h):
     return ((((4*n_h) + (8*d_v))),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_1, B_p):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_1, B_p):
     return ((((B_p*d) + Ratio((B_p*n_b), 2) + Ratio((d*n_b), 2))),)
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h, B_r, B_c):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h, B_r, B_c):
     return ((((2*B_c) + (4*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_b, n_h):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_b, n_h):
     return (((n_h + (2*d_v))),)
 RECORDS = {
     'requirements ()': (('!CompiledRequirement', 'kv_len', 'q_len = {q_len}, for queries serve as keys', (), ('kv_len', 'q_len', ), ("#", f0, 1), None), ('!CompiledRequirement', 'kv_heads', 'heads = {heads}, for the queries of each head are its keys', (), ('heads', 'kv_heads', ), ("#", f1, 1), None), ('!CompiledRequirement', 'buckets', 'an even number, for a direction and its negative are two', (), ('buckets', ), ("#", f2, 1), None), ('!CompiledRequirement', 'buckets', 'an even number up to q_len = {q_len}', (), ('buckets', 'q_len', ), ("#", f3, 1), ("#", f4, 1)), ),

@@ -6,7 +6,7 @@ def f1(n_c, N_q):
     return (((N_q + ((-1)*n_c))),)
 def f2(n_c, N_q):
     return (N_q,)
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
     t0 = (d*n_c)
     t1 = (H*t0)
     t2 = (B*t1)
@@ -60,11 +60,11 @@ def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_p
     t50 = (((8*t14) + t47))
     t51 = ((t20 + t50))
     return (t3, ((t6 + t8)), (((t10*t8) + t9)), t12, t13, t14, t15, t16, t12, t13, t14, t14, ((t17 + t18)), (((2*t21) + (2*t22) + (12*t14) + (e*t16) + (e*t18) + (e*t3) + (e*t9) + (t10*t24) + (t10*t26) + t19 + t20 + t24)), 0, t31, t31, ((((-(-(t7)//(B_c)))*t14) + t30)), 0, 0, Maximum(((1 + t7)), ((t0 + t32 + t33)), ((B_c + (3*B_r) + t34 + t35 + t36 + t37 + t38))), Maximum(((e + t25)), (((4*t33) + (e*t32) + t23)), (((4*B_c) + (4*t34) + (4*t38) + (12*B_r) + (e*t35) + (e*t36) + (e*t37)))), t43, t44, ((t14 + t44)), ((t13 + t45)), t46, t46, t48, t49, ((t26 + t49)), ((t21 + t50)), t51, t51)
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
     t0 = (H*d*n_c)
     t1 = (e*t0)
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, t0, t0, t0, t0, t0, t0, t1, t1, t1, t1, t1, t1)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_p)))*t0)
     t2 = (d*e)
@@ -97,30 +97,30 @@ def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_p
     t29 = (t14*t18)
     t30 = (t29*t8)
     return (t1, 0, 0, 0, 0, 0, 0, t1, t1, 1, 0, t4, (t1*t3), t5, H, t7, t7, t0, t10, t10, t0, t11, 0, 0, 0, 0, 0, 0, t11, t11, 1, 0, t4, (t11*t3), t5, H, (N_k*t6), (N_k*t12*t2), t12, t13, t13, t0, 0, 0, 0, 0, 0, 0, t8, 0, 1, 0, t16, t10, t10, t0, t17, t17, t0, 0, 0, 0, 0, 0, 0, t8, 0, 1, 0, t16, t13, t13, t0, t17, t17, t0, 0, 0, 0, 0, 0, 0, t0, 0, 1, 0, 0, t19, t19, t0, t23, t23, (((B_c*t24) + t24)), 0, 0, 0, (((t23*t25) + (t23*t26) + (B_c*t0*t20*t21*t3))), 0, t22, t23, 1, 0, (((12*B_r) + (B_c*t2) + (B_r*t2) + (B_r*t25) + (4*B_r*d_v) + t25 + t26)), t17, t17, t0, t28, t28, t0, (t15*t22), t17, t0, (t21*t28), (t12*t27), t12, (t22*t29), (n_c*t12*t29), t12, t30, t30, t0)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
     return (B_p, n_c, d, B_p, 1, B_p, n_c, d, B_p, 1, 1, 1, 1, 1, 1, 1, B_r, B_c, d, B_r, d_v, B_c, 1, 1)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c):
     return (Maximum(N_k, N_q), N_k, N_q)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c):
     return (1,)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_1, B_p):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_1, B_p):
     t0 = (B*H*d)
     t1 = (N_k*e)
     t2 = (B*H*n_c)
     t3 = (N_q*e)
     t4 = (n_c*t0)
     return ((((e*((((-(-(N_k)//(B_p)))*t4) + ((-(-(N_q)//(B_p)))*t4)))) + (t0*t1) + (t0*t3) + (t1*t2) + (t2*t3))),)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_1, B_p):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_1, B_p):
     t0 = (d*e)
     return ((((B_p*t0) + (n_c*t0) + (4*B_p*n_c))),)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_1, B_p):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_1, B_p):
     t0 = (B*H*e)
     t1 = (N_k*t0)
     t2 = (N_q*t0)
     return ((((d*t1) + (d*t2) + (n_c*t1) + (n_c*t2))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c):
     return ((-(-(N_q)//(n_c))),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c):
     t0 = (-(-(N_q)//(n_c)))
     t1 = (B*H*n_c*t0)
     t2 = (4*t1)
@@ -129,23 +129,23 @@ def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c):
     t5 = (d_v*t3)
     t6 = (-(-(t0)//(B_r)))
     return ((((t2*t6) + (t4*t6) + (t5*t6) + t2 + t4 + t5)),)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c):
     t0 = (4*B_c)
     t1 = (B_c*e)
     return ((((12*B_r) + (B_r*t0) + (d*t1) + (d_v*t1) + (4*B_r*d_v) + (B_r*d*e) + t0)),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c):
     t0 = (B*H*n_c*(-(-(N_q)//(n_c))))
     t1 = (e*t0)
     return ((((4*t0) + (d*t1) + (d_v*t1))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c):
     return (Maximum(0, ((e + (4*(-(-(N_q)//(n_c))))))),)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_1, B_p):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_1, B_p):
     return ((((B_p*d) + (B_p*n_c) + (d*n_c))),)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c):
     return (((B_c + (3*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c):
     return (Maximum(0, ((1 + (-(-(N_q)//(n_c)))))),)
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
     t0 = (-(-(N_q)//(B_p)))
     t1 = (d*n_c)
     t2 = (H*t1)
@@ -190,11 +190,11 @@ def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_
     t41 = ((t19 + t40))
     t42 = ((t18 + t24 + t40))
     return ((t0*t3), (((t8*t9) + t6 + t8)), t10, ((t12 + t13)), t14, t10, t12, ((t15 + t16)), (((2*t19) + (8*t12) + (e*t14) + (e*t16) + (t0*t21) + (t22*t9) + (t24*t9) + t17 + t18 + t22)), 0, t28, t28, ((((-(-(t7)//(B_c)))*t12) + t27)), 0, 0, Maximum(((1 + t7)), ((t1 + t29 + t30)), ((B_c + (3*B_r) + t31 + t32 + t33 + t34 + t35))), Maximum(((e + t23)), (((4*t30) + (e*t29) + t20)), (((4*B_c) + (4*t31) + (4*t35) + (12*B_r) + (e*t32) + (e*t33) + (e*t34)))), t38, ((t12 + t38)), t39, t39, t41, ((t24 + t41)), t42, t42)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
     t0 = (H*d*n_c)
     t1 = (e*t0)
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, t0, t0, t0, t0, t1, t1, t1, t1)
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_p)))*t0)
     t2 = (d*e)
@@ -221,12 +221,12 @@ def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_
     t23 = (B*H_kv)
     t24 = (t22*t6)
     return (t1, 0, 0, 0, 0, 0, 0, t1, t1, 1, 0, (((B_p*t2) + (4*B_p*n_c) + t3)), (t1*t3), (H*t3), H, t5, t5, t0, t7, t7, t0, 0, 0, 0, 0, 0, 0, t6, 0, 1, 0, ((e + t9)), t7, t7, t0, t10, t10, t0, 0, 0, 0, 0, 0, 0, t0, 0, 1, 0, 0, t12, t12, t0, t16, t16, (((B_c*t17) + t17)), 0, 0, 0, (((t16*t18) + (t16*t20) + (B_c*t13*t14*t19))), 0, t15, t16, 1, 0, (((12*B_r) + (B_c*t2) + (B_r*t18) + (B_r*t2) + (4*B_r*d_v) + t18 + t20)), t10, t10, t0, t21, t21, t0, (t15*t9), t10, t0, (t14*t21), t21, t0, (t15*t22), (n_c*t22*t23), t23, t24, t24, t0)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_r, B_c, B_p):
     return (B_p, n_c, d, B_p, 1, 1, 1, 1, 1, B_r, B_c, d, B_r, d_v, B_c, 1, 1)
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_1, B_p):
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_1, B_p):
     t0 = (B*H*N_q*e)
     return ((((d*t0) + (n_c*t0) + (B*H*d*e*n_c*(-(-(N_q)//(B_p)))))),)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, n_c, B_1, B_p):
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_c, B_1, B_p):
     t0 = (B*H*N_q*e)
     return ((((d*t0) + (n_c*t0))),)
 RECORDS = {

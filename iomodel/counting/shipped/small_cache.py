@@ -1,5 +1,5 @@
 """Compiled formulas of small_cache; written by `python -m tests.support.shipped_formulas`."""
-def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (B*H)
     t2 = (N_q*t1)
@@ -26,7 +26,7 @@ def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t23 = (t22*t5)
     t24 = (t22*t8)
     return (t4, t7, t9, t12, t13, (((e*t12) + (e*t13) + (e*t4) + (e*t7) + (e*t9))), 0, (((t15*t16) + (t16*t17))), (((t15 + t17))*t16), (((t1*t14) + t3)), 0, 0, ((B_c + (B_c*B_r) + t18)), (((8*B_r) + Maximum(0, (((B_c*t18) + t18 + Maximum(((t18 + t19)), (((B_r*e) + t19)))))))), ((t20 + t21 + t23 + t24)), (((e*t20) + (e*t21) + (e*t23) + (e*t24))))
-def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (B*H)
     t2 = ((-(-(N_q)//(B_r)))*t1)
@@ -48,9 +48,9 @@ def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t18 = (t0*t17)
     t19 = (t12*t17)
     return (t4, t6, ((t7 + t8)), t8, 0, 0, (((((((-1)*t5) + t6))*t10) + (t10*t4) + (t4*t9) + (t6*t9))), 0, t2, ((t4 + t6)), 1, 0, (((8*B_r) + Maximum(0, (((B_c*t11) + t11 + Maximum(((t11 + t9)), ((t10 + t9)))))))), (t0*t13), t13, t1, (d*t14*t2), (d*t16), t15, (t14*t5), (d_v*t16), t15, (((((-1)*t17) + t18))*t12), t19, t1, (t12*t18), t19, t1)
-def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (B_r, B_c, 1, B_r, 1, B_c, B_r, B_c)
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d*t0)
     t2 = (N_k*(-(-(N_q)//(B_r))))
@@ -58,20 +58,20 @@ def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t4 = (N_q*d_v)
     t5 = (t3*t4)
     return ((((((((-1)*t4) + t5))*t0) + (t0*t5) + (t1*t2) + (N_q*t1*t3) + (d_v*t0*t2))),)
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((8*B_r) + Maximum(0, (((B_c*t0) + t0 + Maximum(((t0 + t1)), (((B_r*e) + t1)))))))),)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (0,)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*N_k*e*(-(-(N_q)//(B_r))))
     return ((((d*t0) + (d_v*t0))),)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (0,)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (((B_c + (4*B_r) + (B_c*B_r))),)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -95,7 +95,7 @@ def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t20 = (d*t19)
     t21 = (d_v*t19)
     return (t4, t8, t10, t13, t14, (((e*t10) + (e*t13) + (e*t14) + (e*t4) + (e*t8))), 0, (((2*t1*t7) + (2*t11*t6))), (2*(((d*t15) + (d_v*t15)))*t16), (((t1*t6) + t3)), 0, 0, ((B_c + (B_c*B_r) + t17)), (((8*B_r) + Maximum(0, (((B_c*t17) + t17 + Maximum(((t17 + t18)), (((B_r*e) + t18)))))))), ((t20 + t21 + t7 + t9)), (((e*t20) + (e*t21) + (e*t7) + (e*t9))))
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -118,7 +118,7 @@ def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t19 = (t0*t18)
     t20 = (d_v*e*t16)
     return (t5, t7, ((t8 + t9)), t9, 0, 0, (((((((-1)*t6) + t7))*t11) + (t10*t5) + (t10*t7) + (t11*t5))), 0, t3, ((t5 + t7)), 1, 0, (((8*B_r) + Maximum(0, (((B_c*t12) + t12 + Maximum(((t10 + t12)), ((t10 + t11)))))))), (d*t0*t1*t13), (t14*t16), t15, (N_k*t14*t3), (d*t17), t2, (N_k*e*t6), (d_v*t17), t2, (((((-1)*t18) + t19))*t13), t20, t15, (t13*t19), t20, t15)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (B*H_kv*e)
@@ -127,10 +127,10 @@ def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t5 = (t0*t4)
     t6 = (N_k*(-(-(t1)//(B_r))))
     return ((((((((-1)*t4) + t5))*t2) + (t2*t5) + (t3*t6) + (d_v*t2*t6) + (t0*t1*t3))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv*N_k*e*(-(-((G*N_q))//(B_r))))
     return ((((d*t0) + (d_v*t0))),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((-1)*N_q)
     t2 = (-(-(N_q)//(B_r)))
@@ -169,7 +169,7 @@ def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t35 = (d*t34)
     t36 = (d_v*t34)
     return (t15, t18, t19, t21, t22, (((e*t15) + (e*t18) + (e*t19) + (e*t21) + (e*t22))), 0, (((d*t24) + (d_v*t24))), (2*(((d*t28) + (d_v*t28)))*t13), ((t14 + t23)), 0, 0, ((B_c + (B_c*B_r) + t29)), (((8*B_r) + Maximum(0, (((B_c*t29) + t29 + Maximum(((t29 + t30)), (((B_r*e) + t30)))))))), ((t32 + t33 + t35 + t36)), (((e*t32) + (e*t33) + (e*t35) + (e*t36))))
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -202,7 +202,7 @@ def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t29 = (d_v*t22)
     t30 = (N_q*t28)
     return (t13, t14, ((t16 + t17)), t17, 0, 0, (((((((-1)*((((-1)*t7) + t1))*t20) + t14))*t19) + (t13*t18) + (t13*t19) + (t14*t18))), 0, (t1*t11), ((t13 + t14)), 1, 0, (((8*B_r) + Maximum(0, (((B_c*t21) + t21 + Maximum(((t18 + t21)), ((t18 + t19)))))))), (t22*t24), (N_q*t24), t11, (t24*t25), (d*t27), t26, (t25*t28), (d_v*t27), t26, (((((-1)*d_v*((((-1)*t2) + ((-1)*t8)))) + t29))*t23), t30, t11, (e*(((t11*t29) + (t20*t8)))), t30, t11)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((-1)*N_q)
     t2 = ((N_k + t1))
@@ -220,7 +220,7 @@ def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t14 = (((B_r*(((t4*t6) + t9))) + ((-1)*(((B_r*t0) + t1))*t4)))
     t15 = (d_v*t14)
     return ((((e*(((t11*t15) + (d_v*t11*t8)))) + (((((-1)*d_v*((((-1)*t1) + ((-1)*t8)))) + t15))*t12) + (t10*t13) + (t13*t14) + (d_v*t10*t12))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((N_k + ((-1)*N_q)))
     t2 = ((((-1)*t1))//(B_r))
@@ -228,7 +228,7 @@ def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t4 = Maximum(0, t2)
     t5 = (B*H*e*(((B_c*SumOfFloors(((((-1)*t3) + ((-1)*t4))), B_c, B_r, (((-1) + B_c + B_r + (B_r*t4) + t1)))) + (N_k*((t0 + t3))))))
     return ((((d*t5) + (d_v*t5))),)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = ((-1)*t1)
@@ -272,7 +272,7 @@ def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t40 = (d*t39)
     t41 = (d_v*t39)
     return (t19, t22, t23, t25, t26, (((e*t19) + (e*t22) + (e*t23) + (e*t25) + (e*t26))), 0, (((d*t28) + (d_v*t28))), (2*(((d*t32) + (d_v*t32)))*t33), ((t18 + t27)), 0, 0, ((B_c + (B_c*B_r) + t34)), (((8*B_r) + Maximum(0, (((B_c*t34) + t34 + Maximum(((t34 + t35)), (((B_r*e) + t35)))))))), ((t37 + t38 + t40 + t41)), (((e*t37) + (e*t38) + (e*t40) + (e*t41))))
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -308,7 +308,7 @@ def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t32 = (d_v*t25)
     t33 = (d_v*t29)
     return (t15, t16, ((t18 + t19)), t19, 0, 0, (((((((-1)*((((-1)*t9) + t2))*t22) + t16))*t21) + (t15*t20) + (t15*t21) + (t16*t20))), 0, (t13*t2), ((t15 + t16)), 1, 0, (((8*B_r) + Maximum(0, (((B_c*t23) + t23 + Maximum(((t20 + t23)), ((t20 + t21)))))))), (t25*t27), (d*t29), t28, (t27*t30), (N_k*t27), t13, (t30*t31), (N_k*t31), t13, (((((-1)*d_v*((((-1)*t10) + ((-1)*t24)))) + t32))*t26), t33, t28, (e*(((t10*t22) + (t13*t32)))), t33, t28)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((N_k + ((-1)*N_q)))
@@ -329,7 +329,7 @@ def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t17 = (((B_r*(((t4*t8) + t11))) + ((-1)*(((B_r*t1) + t16))*t4)))
     t18 = (d_v*t17)
     return ((((e*(((t13*t18) + (d_v*t10*t13)))) + (((((-1)*d_v*((((-1)*t10) + ((-1)*t16)))) + t18))*t14) + (t12*t15) + (t15*t17) + (d_v*t12*t14))),)
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-((G*N_q))//(B_r)))
     t1 = ((N_k + ((-1)*N_q)))
     t2 = ((((-1)*G*t1))//(B_r))
@@ -339,7 +339,7 @@ def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t6 = Maximum(0, t2)
     t7 = (B*H_kv*e*(((B_c*SumOfFloors(((((-1)*t5) + ((-1)*t6))), t3, B_r, (((B_r*t6) + t4)))) + (N_k*((t0 + t5))))))
     return ((((d*t7) + (d_v*t7))),)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = ((W_l + N_q))
     t2 = (-(-(t1)//(B_r)))
@@ -397,7 +397,7 @@ def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t54 = (d*t53)
     t55 = (d_v*t53)
     return (t28, t32, t33, t36, t38, (((e*t28) + (e*t32) + (e*t33) + (e*t36) + (e*t38))), 0, (((d*t40) + (d_v*t40))), (2*(((d*t48) + (d_v*t48)))*t26), ((t27 + t39)), 0, 0, ((B_c + (B_c*B_r) + t49)), (((8*B_r) + Maximum(0, (((B_c*t49) + t49 + Maximum(((t49 + t50)), (((B_r*e) + t50)))))))), ((t51 + t52 + t54 + t55)), (((e*t51) + (e*t52) + (e*t54) + (e*t55))))
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -442,7 +442,7 @@ def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t41 = (d_v*t33)
     t42 = (N_q*t39)
     return (t22, t23, ((t25 + t26)), t26, 0, 0, (((((((-1)*((((-1)*t16) + t7))*t29) + (B*H*d_v*t19)))*t28) + (t22*t27) + (t22*t28) + (t23*t27))), 0, (t20*t4), ((t22 + t23)), 1, 0, (((8*B_r) + Maximum(0, (((B_c*t30) + t30 + Maximum(((t27 + t30)), ((t27 + t28)))))))), (t33*t35), (N_q*t35), t20, (t35*t36), (d*t38), t37, (t36*t39), (d_v*t38), t37, ((((d_v*t40) + t41))*t34), t42, t20, (e*(((((N_q + t40))*t29) + (t20*t41)))), t42, t20)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -473,7 +473,7 @@ def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t27 = ((t17 + t25))
     t28 = (d_v*t26)
     return ((((e*(((((N_q + t27))*t23) + (t20*t28)))) + ((((d_v*t27) + t28))*t21) + (t19*t22) + (t22*t26) + (e*t19*t23))),)
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -490,7 +490,7 @@ def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t13 = Maximum(0, t9)
     t14 = (B*H*e*(((B_c*((((-1)*SumOfFloors(((((-1)*t12) + t6)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t12) + t7)))) + SumOfFloors(((((-1)*t11) + ((-1)*t13))), B_c, B_r, (((B_r*t13) + t10)))))) + (((t11 + t6))*Minimum(N_k, (B_c*Minimum(t0, t2)))))))
     return ((((d*t14) + (d_v*t14))),)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (-(-(t0)//(B_r)))
     t2 = ((W_l + N_q))
@@ -551,7 +551,7 @@ def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t57 = (N_k*d*t28)
     t58 = (N_k*t39)
     return (t30, t34, t35, t38, t40, (((e*t30) + (e*t34) + (e*t35) + (e*t38) + (e*t40))), 0, (((d*t42) + (d_v*t42))), (2*(((d*t50) + (d_v*t50)))*t51), ((t29 + t41)), 0, 0, ((B_c + (B_c*B_r) + t52)), (((8*B_r) + Maximum(0, (((B_c*t52) + t52 + Maximum(((t52 + t53)), (((B_r*e) + t53)))))))), ((t55 + t56 + t57 + t58)), (((e*t55) + (e*t56) + (e*t57) + (e*t58))))
-def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -598,7 +598,7 @@ def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t43 = (d_v*t35)
     t44 = (d_v*t39)
     return (t24, t25, ((t27 + t28)), t28, 0, 0, (((((((-1)*((((-1)*t18) + t8))*t31) + (B*H_kv*d_v*t21)))*t30) + (t24*t29) + (t24*t30) + (t25*t29))), 0, (t22*t5), ((t24 + t25)), 1, 0, (((8*B_r) + Maximum(0, (((B_c*t32) + t32 + Maximum(((t29 + t32)), ((t29 + t30)))))))), (t35*t37), (d*t39), t38, (t37*t40), (N_k*t37), t22, (t40*t41), (N_k*t41), t22, ((((d_v*t42) + t43))*t36), t44, t38, (e*(((((t4 + t42))*t31) + (t22*t43)))), t44, t38)
-def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -631,7 +631,7 @@ def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t29 = ((t19 + t27))
     t30 = (d_v*t28)
     return ((((e*(((((t29 + t4))*t25) + (t22*t30)))) + ((((d_v*t29) + t30))*t23) + (t21*t24) + (t24*t28) + (e*t21*t25))),)
-def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))

@@ -12,7 +12,7 @@ def f4(l_s, c_s):
     return (l_s,)
 def f5(N_q, l_s):
     return (((((-1)*N_q) + (l_s*((N_q)//(l_s))))),)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
     t0 = (B*H)
     t1 = (d*t0)
     t2 = (N_q*t1)
@@ -47,7 +47,7 @@ def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s, B_r, B_c
     t31 = (d*t30)
     t32 = (d_v*t30)
     return (t2, t14, t16, t17, (((e*t14) + (e*t16) + t18)), 0, t24, t24, ((((((B_r*((((-1)*t12) + (t6*t8) + t9))) + ((-1)*((((-1)*t21) + t6))*t20)))*t0) + t22)), 0, 0, (((2*B_r) + t25 + t26 + t27 + t28 + t29)), (((4*t25) + (4*t29) + (8*B_r) + (e*t26) + (e*t27) + (e*t28))), ((t17 + t2 + t31 + t32)), (((e*t31) + (e*t32) + t18)))
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
     t0 = (-(-(N_q)//(B_r)))
     t1 = (-(-(((N_q + l_s)))//(B_r)))
     t2 = (-(-(N_q)//(B_c)))
@@ -75,9 +75,9 @@ def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s, B_r, B_c
     t24 = (t23*t9)
     t25 = (N_q*t24)
     return (t10, t10, ((t11 + t12)), t12, 0, 0, (((t10*t14) + (t10*t15))), 0, (t0*t9), t10, 1, 0, (((8*B_r) + (B_c*t16) + (B_r*t17) + (d_v*t16) + t14 + t15)), t19, t19, t9, (t18*t20), (t17*t22), t21, (t20*t24), (t22*t23), t21, t25, t25, t9)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
     return (B_r, B_c, d, B_r, d_v, B_c, 1, 1)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = (-(-(N_q)//(B_r)))
@@ -87,16 +87,16 @@ def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s, B_r, B_c
     t6 = Minimum(t2, (-(-(((B_c + l_s)))//(B_r))), t3)
     t7 = ((((B_c*((((-1)*SumOfFloors(((((-1)*t6) + t4)), B_c, B_r, ((((-1)*l_s) + (B_r*t6))))) + SumOfFloors(t5, B_c, B_r, (((-1) + B_c + B_r)))))) + (N_q*((((-1)*t5) + t4)))))*t0)
     return ((((d*t1) + (d*t7) + (d_v*t1) + (d_v*t7))),)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((8*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e))),)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
     t0 = (B*H*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_s, c_s):
     return (0,)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, l_s, c_s, B_r, B_c):
     return ((((2*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
 RECORDS = {
     'requirements ()': (('!CompiledRequirement', 'kv_len', 'q_len = {q_len}, for a position sees positions of its own sequence', (), ('kv_len', 'q_len', ), ("#", f0, 1), None), ('!CompiledRequirement', 'stride', 'up to q_len = {q_len}', (), ('q_len', 'stride', ), ("#", f1, 1), ("#", f2, 1)), ('!CompiledRequirement', 'summary', 'up to stride = {stride}, the positions of a section', (('fixed', True, ), ('second', True, ), ), ('stride', 'summary', ), ("#", f3, 1), ("#", f4, 1)), ('!CompiledRequirement', 'q_len', 'a multiple of stride = {stride}, for the second fixed factor has whole sections only', (('fixed', True, ), ('second', True, ), ), ('q_len', 'stride', ), ("#", f5, 1), None), ),

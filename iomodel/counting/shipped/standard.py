@@ -1,5 +1,5 @@
 """Compiled formulas of standard; written by `python -m tests.support.shipped_formulas`."""
-def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (N_q*d)
     t1 = (B*H)
     t2 = (t0*t1)
@@ -25,7 +25,7 @@ def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t22 = (((t10*t19) + (t19*t9) + t12))
     t23 = (((t1*t18) + t22))
     return (t2, (t1*t3), t5, t5, (t1*t6), t5, t5, t8, (((t1*t10) + (t1*t9) + (e*t1*t14) + t12 + t13)), 0, (((t15*t16) + (t16*t17))), (((t15 + t17))*t16), t5, 0, 0, Maximum(((t0 + t3 + t4)), ((t4 + t6 + t7))), Maximum(((t11 + t14 + t9)), (((4*t7) + t10 + t18))), t21, (((2*t5) + t20)), ((t21 + t8)), t23, (((t16*t18) + t22)), ((t13 + t23)))
-def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (B*H)
     t1 = (d*e)
     t2 = (N_k*t1)
@@ -44,9 +44,9 @@ def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t15 = (t0*t14)
     t16 = (d_v*e*t12)
     return (t0, 0, 0, 0, 0, ((t3 + t5)), 0, t0, t0, 1, 0, ((t2 + t4 + t7)), t5, t5, t0, t3, (t2*t8), t8, t11, t11, t0, t13, t13, 0, 0, 0, 0, t0, 0, 1, 0, t7, t11, t11, t0, t11, t11, t0, t0, 0, 0, 0, 0, ((t11 + t15)), 0, t0, t0, 1, 0, (((d_v*t6) + t10 + t14)), t11, t11, t0, t15, (t14*t8), t8, t16, t16, t0)
-def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (N_q, N_k, d, 1, 1, 1, 1, N_q, d_v, N_k, 1, 1)
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -75,7 +75,7 @@ def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2
     t25 = (((e*t2) + (e*t20) + (e*t21)))
     t26 = ((t13 + t25))
     return (t3, t5, t7, t8, t10, t7, t7, t11, (((3*t13) + (e*t10) + (e*t3) + (e*t5) + (e*t8) + t12)), 0, (((t14*t15) + (t15*t16))), (((t14 + t16))*t15), t7, 0, 0, Maximum(N_k, ((m_1 + n_1 + t17)), ((m_2 + n_2 + t18))), Maximum((4*N_k), (((4*t17) + (e*m_1) + (e*n_1))), (((4*t18) + (e*m_2) + (e*n_2)))), t23, ((t22 + t24)), ((t11 + t23)), t26, (((e*t24) + t25)), ((t12 + t26)))
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
     t0 = (-(-(N_k)//(n_1)))
     t1 = (B*H)
     t2 = ((-(-(N_q)//(m_1)))*t1)
@@ -99,37 +99,37 @@ def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2
     t20 = (d_v*e)
     t21 = (t20*t7)
     return (t4, 0, 0, 0, 0, (((t4*t5) + (t4*t6))), 0, t3, t4, 1, 0, (((4*m_1*n_1) + t5 + t6)), (t0*t9), t9, t1, (N_k*t2*t8), (t11*t8), t10, t13, t13, t1, t12, t12, 0, 0, 0, 0, t7, 0, 1, 0, (4*N_k), t13, t13, t1, t13, t13, t1, t17, 0, 0, 0, 0, (((t17*t18) + (t17*t19))), 0, t16, t17, 1, 0, (((4*m_2*n_2) + t18 + t19)), (t13*t14), t13, t1, (N_k*t15*t20), (t11*t20), t10, t21, t21, t1)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
     return (m_1, n_1, 1, m_1, 1, 1, 1, m_2, n_2, 1, m_2, 1)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1):
     t0 = (B*H*N_k*e)
     return ((((N_q*t0) + (d*(-(-(N_q)//(m_1)))*t0) + (B*H*N_q*d*e*(-(-(N_k)//(n_1)))))),)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1):
     return ((((e*m_1) + (e*n_1) + (4*m_1*n_1))),)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1):
     return ((B*H*N_k*N_q*e),)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1):
     t0 = (B*H*N_k*e)
     return ((((N_q*t0) + (d*(-(-(N_q)//(m_1)))*t0))),)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_2, n_2):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_2, n_2):
     t0 = (B*H*N_q*e)
     return ((((d_v*t0) + (N_k*(-(-(d_v)//(n_2)))*t0) + (B*H*N_k*d_v*e*(-(-(N_q)//(m_2)))))),)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_2, n_2):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_2, n_2):
     return ((((e*m_2) + (e*n_2) + (4*m_2*n_2))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_2, n_2):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_2, n_2):
     return ((B*H*N_q*d_v*e),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_2, n_2):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_2, n_2):
     t0 = (B*H*d_v*e)
     return ((((N_q*t0) + (N_k*(-(-(N_q)//(m_2)))*t0))),)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return ((4*N_k),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1):
     return (((m_1 + n_1 + (m_1*n_1))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_2, n_2):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_2, n_2):
     return (((m_2 + n_2 + (m_2*n_2))),)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (N_k,)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (G*N_q)
     t1 = (d*t0)
     t2 = (B*H_kv)
@@ -161,7 +161,7 @@ def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t28 = (((e*t23) + t15))
     t29 = (((e*t22) + t28))
     return ((t1*t2), t4, t6, t6, t8, t6, t6, t10, (((e*t10) + (t11*t2) + (e*t12*t2) + t15)), 0, (((t16*t17) + (t17*t18))), (((t16 + t18))*t20), t6, 0, 0, Maximum(((t1 + t3 + t5)), ((t5 + t7 + t9))), Maximum(((t11 + t12 + t13)), (((4*t9) + (e*t5) + t14))), t25, ((t24 + t26)), ((t25 + t27)), t29, (((e*t26) + t28)), (((e*t27) + t29)))
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (B*H_kv)
     t1 = (N_k*e)
     t2 = (d*t1)
@@ -183,10 +183,10 @@ def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t18 = (t0*t17)
     t19 = (d_v*e)
     return (t0, 0, 0, 0, 0, ((t3 + t7)), 0, t0, t0, 1, 0, ((t2 + t6 + t9)), t7, (t11*t5), t10, t3, t3, t0, t13, t14, t10, t16, t16, 0, 0, 0, 0, t0, 0, 1, 0, t9, t13, t14, t10, t13, t14, t10, t0, 0, 0, 0, 0, ((t13 + t18)), 0, t0, t0, 1, 0, (((d_v*t8) + t12 + t17)), t13, t14, t10, t18, t18, t0, (t15*t19), (t11*t19), t10)
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (G*N_q)
     return (t0, N_k, d, 1, 1, 1, 1, t0, d_v, N_k, 1, 1)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -215,7 +215,7 @@ def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_
     t25 = (((e*t20) + (e*t5) + (e*t9)))
     t26 = (((e*t18) + t25))
     return (t3, t6, t7, t8, t10, t7, t7, t11, (((e*t10) + (e*t11) + (e*t3) + (e*t6) + (e*t8) + (3*e*t7))), 0, (((t12*t5) + (t12*t9))), ((((d*t13) + (d_v*t13)))*t15), t7, 0, 0, Maximum(N_k, ((m_1 + n_1 + t16)), ((m_2 + n_2 + t17))), Maximum((4*N_k), (((4*t16) + (e*m_1) + (e*n_1))), (((4*t17) + (e*m_2) + (e*n_2)))), t22, ((t21 + t23)), ((t22 + t24)), t26, (((e*t23) + t25)), (((e*t24) + t26)))
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
     t0 = (-(-(N_k)//(n_1)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -241,27 +241,27 @@ def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_
     t22 = (e*n_2)
     t23 = (d_v*e)
     return (t5, 0, 0, 0, 0, (((t5*t6) + (t5*t7))), 0, t4, t5, 1, 0, (((4*m_1*n_1) + t6 + t7)), (t0*t8*t9), (t11*t9), t10, (N_k*t3*t9), (t12*t9), t2, t14, t16, t10, t13, t13, 0, 0, 0, 0, t8, 0, 1, 0, (4*N_k), t14, t16, t10, t14, t16, t10, t20, 0, 0, 0, 0, (((t20*t21) + (t20*t22))), 0, t19, t20, 1, 0, (((4*m_2*n_2) + t21 + t22)), (t14*t17), t16, t10, (N_k*t18*t23), (t12*t23), t2, (t23*t8), (d_v*t15), t10)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1):
     t0 = (G*N_q)
     t1 = (B*H_kv*N_k*e)
     return ((((t0*t1) + (d*(-(-(t0)//(m_1)))*t1) + (B*H_kv*d*e*(-(-(N_k)//(n_1)))*t0))),)
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1):
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1):
     return ((B*G*H_kv*N_k*N_q*e),)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1):
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1):
     t0 = (G*N_q)
     t1 = (B*H_kv*N_k*e)
     return ((((t0*t1) + (d*(-(-(t0)//(m_1)))*t1))),)
-def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_2, n_2):
+def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_2, n_2):
     t0 = (G*N_q)
     t1 = (B*H_kv*d_v*e)
     return ((((t0*t1) + (N_k*(-(-(t0)//(m_2)))*t1) + (B*H_kv*N_k*e*(-(-(d_v)//(n_2)))*t0))),)
-def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_2, n_2):
+def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_2, n_2):
     return ((B*G*H_kv*N_q*d_v*e),)
-def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_2, n_2):
+def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_2, n_2):
     t0 = (G*N_q)
     t1 = (B*H_kv*d_v*e)
     return ((((t0*t1) + (N_k*(-(-(t0)//(m_2)))*t1))),)
-def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (N_q*d)
     t1 = (B*H)
     t2 = (t0*t1)
@@ -292,7 +292,7 @@ def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t27 = (((t10*t24) + (t24*t9) + t12))
     t28 = (((t1*t23) + t27))
     return (t2, (t1*t3), t5, t5, (t1*t6), t5, t5, t8, (((t1*t10) + (t1*t9) + (e*t1*t14) + t12 + t13)), 0, (((d*t15) + (d_v*t15))), ((((d*t21) + (d_v*t21)))*t22), t5, 0, 0, Maximum(((t0 + t3 + t4)), ((t4 + t6 + t7))), Maximum(((t11 + t14 + t9)), (((4*t7) + t10 + t23))), t26, ((t15 + t25)), ((t26 + t8)), t28, (((t22*t23) + t27)), ((t13 + t28)))
-def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
+def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -323,7 +323,7 @@ def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_
     t27 = (((e*t2) + (e*t23) + (e*t24)))
     t28 = ((t12 + t27))
     return (t3, t5, t6, t7, t9, t6, t6, t10, (((3*t12) + (e*t3) + (e*t5) + (e*t7) + (e*t9) + t11)), 0, (((d*t13) + (d_v*t13))), (2*(((d*t19) + (d_v*t19)))*t0), t6, 0, 0, Maximum(N_k, ((m_1 + n_1 + t20)), ((m_2 + n_2 + t21))), Maximum((4*N_k), (((4*t20) + (e*m_1) + (e*n_1))), (((4*t21) + (e*m_2) + (e*n_2)))), t26, ((t13 + t25)), ((t10 + t26)), t28, (((e*t13) + t27)), ((t11 + t28)))
-def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (G*N_q)
     t1 = (d*t0)
     t2 = (B*H_kv)
@@ -359,7 +359,7 @@ def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t32 = (((e*t27) + t15))
     t33 = (((e*t26) + t32))
     return ((t1*t2), t4, t6, t6, t8, t6, t6, t10, (((e*t10) + (t11*t2) + (e*t12*t2) + t15)), 0, (((t16*t4) + (t16*t8))), ((((d*t22) + (d_v*t22)))*t24), t6, 0, 0, Maximum(((t1 + t3 + t5)), ((t5 + t7 + t9))), Maximum(((t11 + t12 + t13)), (((4*t9) + (e*t5) + t14))), t29, ((t28 + t30)), ((t29 + t31)), t33, (((e*t30) + t32)), (((e*t31) + t33)))
-def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
+def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -393,7 +393,7 @@ def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_
     t30 = (((e*t25) + (e*t5) + (e*t9)))
     t31 = (((e*t24) + t30))
     return (t3, t6, t7, t8, t10, t7, t7, t11, (((e*t10) + (e*t11) + (e*t3) + (e*t6) + (e*t8) + (3*e*t7))), 0, (((t12*t5) + (t12*t9))), ((((d*t18) + (d_v*t18)))*t20), t7, 0, 0, Maximum(N_k, ((m_1 + n_1 + t21)), ((m_2 + n_2 + t22))), Maximum((4*N_k), (((4*t21) + (e*m_1) + (e*n_1))), (((4*t22) + (e*m_2) + (e*n_2)))), t27, ((t26 + t28)), ((t27 + t29)), t31, (((e*t28) + t30)), (((e*t29) + t31)))
-def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (N_q*d)
     t1 = (B*H)
     t2 = (t0*t1)
@@ -429,7 +429,7 @@ def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t32 = (((t10*t29) + (t29*t9) + t12))
     t33 = (((t1*t28) + t32))
     return (t2, (t1*t3), t5, t5, (t1*t6), t5, t5, t8, (((t1*t10) + (t1*t9) + (e*t1*t14) + t12 + t13)), 0, (((d*t15) + (d_v*t15))), ((((d*t26) + (d_v*t26)))*t27), t5, 0, 0, Maximum(((t0 + t3 + t4)), ((t4 + t6 + t7))), Maximum(((t11 + t14 + t9)), (((4*t7) + t10 + t28))), t31, ((t15 + t30)), ((t31 + t8)), t33, (((t27*t28) + t32)), ((t13 + t33)))
-def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
+def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -465,7 +465,7 @@ def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_
     t32 = (((e*t2) + (e*t28) + (e*t29)))
     t33 = ((t12 + t32))
     return (t3, t5, t6, t7, t9, t6, t6, t10, (((3*t12) + (e*t3) + (e*t5) + (e*t7) + (e*t9) + t11)), 0, (((d*t13) + (d_v*t13))), (2*(((d*t24) + (d_v*t24)))*t0), t6, 0, 0, Maximum(N_k, ((m_1 + n_1 + t25)), ((m_2 + n_2 + t26))), Maximum((4*N_k), (((4*t25) + (e*m_1) + (e*n_1))), (((4*t26) + (e*m_2) + (e*n_2)))), t31, ((t13 + t30)), ((t10 + t31)), t33, (((e*t13) + t32)), ((t11 + t33)))
-def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (G*N_q)
     t1 = (d*t0)
     t2 = (B*H_kv)
@@ -506,7 +506,7 @@ def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t37 = (((e*t32) + t15))
     t38 = (((e*t31) + t37))
     return ((t1*t2), t4, t6, t6, t8, t6, t6, t10, (((e*t10) + (t11*t2) + (e*t12*t2) + t15)), 0, (((t16*t4) + (t16*t8))), ((((d*t27) + (d_v*t27)))*t29), t6, 0, 0, Maximum(((t1 + t3 + t5)), ((t5 + t7 + t9))), Maximum(((t11 + t12 + t13)), (((4*t9) + (e*t5) + t14))), t34, ((t33 + t35)), ((t34 + t36)), t38, (((e*t35) + t37)), (((e*t36) + t38)))
-def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
+def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -545,7 +545,7 @@ def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_
     t35 = (((e*t30) + (e*t5) + (e*t9)))
     t36 = (((e*t29) + t35))
     return (t3, t6, t7, t8, t10, t7, t7, t11, (((e*t10) + (e*t11) + (e*t3) + (e*t6) + (e*t8) + (3*e*t7))), 0, (((t12*t5) + (t12*t9))), ((((d*t23) + (d_v*t23)))*t25), t7, 0, 0, Maximum(N_k, ((m_1 + n_1 + t26)), ((m_2 + n_2 + t27))), Maximum((4*N_k), (((4*t26) + (e*m_1) + (e*n_1))), (((4*t27) + (e*m_2) + (e*n_2)))), t32, ((t31 + t33)), ((t32 + t34)), t36, (((e*t33) + t35)), (((e*t34) + t36)))
-def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (N_k*N_q)
     t1 = (2*t0)
     t2 = (B*H)
@@ -612,7 +612,7 @@ def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t63 = ((t61 + t62))
     t64 = (t31*t63)
     return (t3, (t4*t5), t7, t8, t3, t10, t12, (t14*t16), (t16*t17), t17, (t15*t7), t8, t8, t12, t14, (t10*t15), (((7*t25) + (t15*t19) + (t15*t21) + (t16*t22) + (t16*t23) + (t28*t5) + t19 + t21 + t22 + t23 + t27)), 0, (((d*t30) + (d_v*t30))), ((((d*t1) + (d_v*t1)))*t5), 0, 0, 0, Maximum(t1, ((t0 + t11 + t9)), ((t0 + t4 + t6))), Maximum(((t24 + t29)), ((t20 + t28 + t29)), (((4*t9) + t24 + t26)), (((4*t6) + t24 + t28)), (((4*t11) + t18 + t24))), (((((t35 + t8))*t31) + (((t38 + t8))*t15))), (((((t3 + t35))*t31) + (((t3 + t38))*t15))), (((((t35 + t39))*t31) + (((t38 + t39))*t15))), (((((t34 + t41))*t31) + (t15*t42))), (((((t10 + t42))*t15) + (((t41 + t44))*t31))), (((((t10 + t36 + t43 + t45))*t15) + t47)), (((((t46 + t7))*t15) + t47)), (((((t25 + t52))*t31) + (((t25 + t55))*t15))), (((((t52 + t56))*t31) + (((t55 + t56))*t15))), (((((t52 + t57))*t31) + (((t55 + t57))*t15))), (((((t51 + t58))*t31) + (t15*t59))), (((((t19 + t59))*t15) + (((t58 + t61))*t31))), (((((t19 + t53 + t60 + t62))*t15) + t64)), (((((t21 + t63))*t15) + t64)))
-def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (B*H)
     t1 = (N_k*N_q)
     t2 = (e*t1)
@@ -639,9 +639,9 @@ def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t23 = (t19*t8)
     t24 = (t12*t8)
     return (t0, 0, 0, 0, 0, ((t3 + t6)), 0, t0, t0, 1, 0, (((N_k*t7) + t2 + t5)), t3, t3, t0, t6, t6, t0, (t12*t9), t12, t10, (t13*t8), t13, t0, t0, 0, 0, (t0*t1), 0, ((t13 + t6)), 0, t0, t0, 1, 0, ((t11 + t14 + t5)), t6, t6, t0, t13, t12, t10, t3, t3, t0, 0, 0, 0, 0, 0, 0, t0, 0, 1, 0, ((t14 + t2)), t3, t3, t0, t3, t3, t0, t3, t3, t0, t0, 0, 0, 0, 0, ((t17 + t3)), 0, t0, t0, 1, 0, (((N_q*t18) + t16 + t2)), t3, t3, t0, t17, t19, t10, t21, t21, t0, t0, 0, 0, 0, 0, ((t21 + t3)), 0, t0, t0, 1, 0, (((N_k*t18) + t2 + t20)), t3, t3, t0, t21, t21, t0, (t19*t9), t19, t10, (t17*t8), t17, t0, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, (((t15 + t18))*t8), (G*t23), t17, t0, t23, t19, t10, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, (((t4 + t7))*t8), (G*t24), t13, t0, t24, t12, t10)
-def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (N_k, d_v, N_q, 1, 1, N_q, N_k, d_v, 1, 1, 1, 1, N_q, d, N_k, 1, 1, N_k, d, N_q, 1, 1, 1, 1, 1, 1)
-def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (B*N_k)
     t1 = (H*N_q)
     t2 = (t0*t1)
@@ -729,7 +729,7 @@ def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_
     t84 = ((t73 + t83))
     t85 = (t38*t84)
     return (t3, t6, (t7*t9), t2, t10, (t11*t12), (t13*t14), (t16*t18), (t18*t19), t19, (t17*t9), t2, t2, t14, t16, (t12*t17), (((e*t10) + (e*t3) + (e*t6) + (t11*t25) + (t13*t28) + (t17*t25) + (t17*t26) + (t18*t30) + (t18*t32) + (t26*t7) + t22 + t34)), 0, (((t14*t35) + (t35*t5))), (2*(((d*t37) + (d_v*t37)))*t23), 0, 0, 0, (((t17*Maximum(t36, t47, (2*d_v), t40, t42, t44, t46)) + (t38*Maximum(t36, t40, t42, t44, t46)))), (((t17*Maximum(t48, (((4*d) + t27)), (((4*d_v) + t53)), t49, t50, t51, t52)) + (t38*Maximum(t48, t49, t50, t51, t52)))), (((((t2 + t56))*t38) + (((t2 + t59))*t17))), (((((t56 + t60))*t38) + (((t59 + t60))*t17))), (((((t56 + t61))*t38) + (((t59 + t61))*t17))), (((((t55 + t63))*t38) + (t17*t64))), (((((t12 + t64))*t17) + (((t63 + t67))*t38))), (((((t12 + t57 + t66 + t68))*t17) + t70)), (((((t69 + t9))*t17) + t70)), (((((t21 + t75))*t17) + (((t33 + t73))*t38))), (((((t75 + t76))*t17) + (((t76 + t77))*t38))), (((((t22 + t75))*t17) + (((t22 + t77))*t38))), (((((t30 + t79))*t38) + (t17*t81))), (((((t25 + t81))*t17) + (((t79 + t82))*t38))), (((((t21 + t25 + t80 + t83))*t17) + t85)), (((((t26 + t84))*t17) + t85)))
-def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (-(-(N_k)//(m_3)))
@@ -775,75 +775,75 @@ def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_
     t42 = (t12*t31)
     t43 = (t12*t16)
     return (t5, 0, 0, 0, 0, (((t5*t6) + (t5*t7))), 0, (t0*t4), t5, 1, 0, (((4*m_3*n_3) + t6 + t7)), (t3*t9), t9, t0, (t11*t2), t11, t0, (t13*t16), t16, t14, (t12*t17), t17, t0, t21, 0, 0, (t21*t22), 0, (((t21*t23) + (t21*t24))), 0, t20, t21, 1, 0, (((4*t22) + t23 + t24)), (t11*t18), t11, t0, (t15*t19), t16, t14, t9, t9, t0, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, (((4*N_k) + t8)), t9, t9, t0, t9, t9, t0, t9, t9, t0, t28, 0, 0, 0, 0, (((m_5*t29) + (n_5*t29))), 0, t27, t28, 1, 0, (((e*m_5) + (e*n_5) + (4*m_5*n_5))), (t25*t9), t9, t0, (t26*t30), t31, t14, t33, t33, t0, t37, 0, 0, 0, 0, (((t37*t38) + (t37*t39))), 0, (t0*t36), t37, 1, 0, (((4*m_6*n_6) + t38 + t39)), (t35*t9), t9, t0, (t33*t34), t33, t0, (t13*t31), t31, t14, (t12*t40), t40, t0, 0, 0, 0, 0, 0, 0, t41, 0, 1, 0, ((((4*d) + t32))*t12), (G*t42), t40, t0, t42, t31, t14, 0, 0, 0, 0, 0, 0, t41, 0, 1, 0, ((((4*d_v) + t10))*t12), (G*t43), t17, t0, t43, t16, t14)
-def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     return (m_3, n_3, 1, m_3, 1, m_4, n_4, 1, m_4, 1, 1, 1, m_5, n_5, 1, m_5, 1, m_6, n_6, 1, m_6, 1, 1, 1, 1, 1)
-def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3):
+def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = Minimum(1, (((-1) + G)))
     return ((((N_q*(-(-(d_v)//(n_3)))*t1) + (d_v*t1*t2) + (H_kv*d_v*((1 + ((-1)*t2)))*t0) + (B*H*N_q*d_v*e*(-(-(N_k)//(m_3)))))),)
-def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3):
+def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3):
     return ((((e*m_3) + (e*n_3) + (4*m_3*n_3))),)
-def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3):
+def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3):
     t0 = Minimum(1, (((-1) + G)))
     t1 = (B*N_k*d_v*e)
     return ((((H*t0*t1) + (H_kv*((1 + ((-1)*t0)))*t1))),)
-def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3):
+def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3):
     t0 = (B*H*d_v*e)
     t1 = Minimum(1, (((-1) + G)))
     return ((((N_k*t0*t1) + (N_q*(-(-(N_k)//(m_3)))*t0) + (B*H_kv*N_k*d_v*e*((1 + ((-1)*t1)))))),)
-def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_4, n_4):
+def f47(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_4, n_4):
     t0 = (B*H*N_k*e)
     return ((((N_q*t0) + (d_v*(-(-(N_q)//(m_4)))*t0) + (B*H*N_q*d_v*e*(-(-(N_k)//(n_4)))))),)
-def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_4, n_4):
+def f48(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_4, n_4):
     return ((((e*m_4) + (e*n_4) + (4*m_4*n_4))),)
-def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_4, n_4):
+def f49(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_4, n_4):
     return ((B*H*N_k*N_q*e),)
-def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_4, n_4):
+def f50(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_4, n_4):
     t0 = (B*H*N_k*e)
     return ((((N_q*t0) + (d_v*(-(-(N_q)//(m_4)))*t0))),)
-def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_5, n_5):
+def f51(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_5, n_5):
     t0 = (B*H*N_q*e)
     return ((((d*t0) + (N_k*(-(-(d)//(n_5)))*t0) + (B*H*N_k*d*e*(-(-(N_q)//(m_5)))))),)
-def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_5, n_5):
+def f52(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_5, n_5):
     return ((((e*m_5) + (e*n_5) + (4*m_5*n_5))),)
-def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_5, n_5):
+def f53(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_5, n_5):
     return ((B*H*N_q*d*e),)
-def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_5, n_5):
+def f54(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_5, n_5):
     t0 = (B*H*d*e)
     return ((((N_q*t0) + (N_k*(-(-(N_q)//(m_5)))*t0))),)
-def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_6, n_6):
+def f55(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_6, n_6):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = Minimum(1, (((-1) + G)))
     return ((((N_q*(-(-(d)//(n_6)))*t1) + (d*t1*t2) + (H_kv*d*((1 + ((-1)*t2)))*t0) + (B*H*N_q*d*e*(-(-(N_k)//(m_6)))))),)
-def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_6, n_6):
+def f56(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_6, n_6):
     return ((((e*m_6) + (e*n_6) + (4*m_6*n_6))),)
-def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_6, n_6):
+def f57(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_6, n_6):
     t0 = Minimum(1, (((-1) + G)))
     t1 = (B*N_k*d*e)
     return ((((H*t0*t1) + (H_kv*((1 + ((-1)*t0)))*t1))),)
-def f58(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_6, n_6):
+def f58(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_6, n_6):
     t0 = (B*H*d*e)
     t1 = Minimum(1, (((-1) + G)))
     return ((((N_k*t0*t1) + (N_q*(-(-(N_k)//(m_6)))*t0) + (B*H_kv*N_k*d*e*((1 + ((-1)*t1)))))),)
-def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f59(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (((4*N_k) + (N_k*e)))
     t1 = Minimum(1, (((-1) + G)))
     return ((((((1 + ((-1)*t1)))*t0) + (t1*Maximum(t0, (((4*d) + (d*e))), (((4*d_v) + (d_v*e))))))),)
-def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3):
+def f60(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3):
     return (((m_3 + n_3 + (m_3*n_3))),)
-def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_4, n_4):
+def f61(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_4, n_4):
     return (((m_4 + n_4 + (m_4*n_4))),)
-def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_5, n_5):
+def f62(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_5, n_5):
     return (((m_5 + n_5 + (m_5*n_5))),)
-def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_6, n_6):
+def f63(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_6, n_6):
     return (((m_6 + n_6 + (m_6*n_6))),)
-def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f64(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = Minimum(1, (((-1) + G)))
     t1 = (2*N_k)
     return ((((((1 + ((-1)*t0)))*t1) + (t0*Maximum(t1, (2*d), (2*d_v))))),)
-def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (B*H_kv)
     t1 = (G*N_q)
     t2 = (N_k*t1)
@@ -896,7 +896,7 @@ def f65(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t49 = ((t42 + t46 + t48))
     t50 = ((t21 + t43 + t48))
     return (t4, (t5*t6), t8, t9, t4, t11, t13, 0, 0, t8, 0, t9, t9, t13, t11, 0, (((t14*t6) + (t15*t6) + (7*t0*t16) + t21)), 0, (((t22*t23) + (t23*t24))), (2*(((t10*t25) + (t25*t7)))*t26), 0, 0, 0, Maximum(t3, ((t10 + t12 + t2)), ((t2 + t5 + t7))), Maximum(((t16 + t27)), ((t15 + t19 + t27)), (((4*t12) + t16 + t17)), ((t14 + t16 + t22)), ((t15 + t16 + t24))), ((t29 + t34)), ((t34 + t36)), ((t34 + t37)), ((t33 + t39)), ((t39 + t40)), t41, t41, ((t43 + t45)), ((t46 + t47)), (((e*t37) + t47)), ((t44 + t49)), ((t21 + t49)), t50, t50)
-def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (B*H_kv)
     t1 = (N_k*t0)
     t2 = (G*N_q)
@@ -923,10 +923,10 @@ def f66(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t23 = (d*t10)
     t24 = (t19*t9)
     return (t0, 0, 0, 0, 0, ((t4 + t6)), 0, t0, t0, 1, 0, (((4*t7) + t5 + t8)), t4, t11, t9, t6, t12, t9, t14, t14, t0, 0, t15, t9, t0, 0, 0, (t1*t2), 0, ((t14 + t6)), 0, t0, t0, 1, 0, ((t13 + t17 + t5)), t6, t12, t9, t14, t14, t0, t4, t11, t9, 0, 0, 0, 0, 0, 0, t0, 0, 1, 0, ((t17 + t8)), t4, t11, t9, t4, t11, t9, t4, t11, t9, t0, 0, 0, 0, 0, ((t20 + t4)), 0, t0, t0, 1, 0, (((d*t16) + t19 + t8)), t4, t11, t9, t20, t20, t0, t22, t23, t9, t0, 0, 0, 0, 0, ((t22 + t4)), 0, t0, t0, 1, 0, (((4*t18) + t21 + t8)), t4, t11, t9, t22, t23, t9, t20, t20, t0, 0, t24, t9, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, 0, 0, t24, t9, 0, t20, t0, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, 0, 0, t15, t9, 0, t14, t0)
-def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f67(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (G*N_q)
     return (N_k, d_v, t0, 1, 1, t0, N_k, d_v, 1, 1, 1, 1, t0, d, N_k, 1, 1, N_k, d, t0, 1, 1, 1, 1, 1, 1)
-def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (G*N_q)
     t1 = (B*N_k)
     t2 = (H_kv*t1)
@@ -980,7 +980,7 @@ def f68(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_
     t50 = (((e*t40) + t44))
     t51 = ((t43 + t48 + t50))
     return (t4, t8, (t10*t9), t3, t11, (t12*t13), t16, 0, 0, t10, 0, t3, t3, t15, t13, 0, (((e*t11) + (e*t15) + (e*t16) + (e*t4) + (e*t8) + (t12*t18) + (t19*t9) + (3*t0*t17*t5) + t18 + t19)), 0, (((t15*t20) + (t20*t7))), ((((d*t22) + (d_v*t22)))*t24), 0, 0, 0, Maximum(t21, ((m_3 + n_3 + t25)), ((m_4 + n_4 + t26)), ((m_5 + n_5 + t27)), ((m_6 + n_6 + t28))), Maximum(((t17 + t20)), (((4*t25) + (e*m_3) + (e*n_3))), (((4*t26) + (e*m_4) + (e*n_4))), (((4*t27) + (e*m_5) + (e*n_5))), (((4*t28) + (e*m_6) + (e*n_6)))), ((t29 + t36)), ((t36 + t37)), (((3*t29) + t36)), ((t35 + t39)), ((t39 + t41)), t42, t42, ((t43 + t46)), ((t46 + t47)), (((3*t43) + t46)), ((t45 + t49)), ((t49 + t50)), t51, t51)
-def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (G*N_q)
     t1 = (-(-(N_k)//(m_3)))
     t2 = (B*H_kv)
@@ -1028,49 +1028,49 @@ def f69(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_
     t44 = (e*n_6)
     t45 = (t35*t9)
     return (t5, 0, 0, 0, 0, (((t5*t6) + (t5*t7))), 0, t4, t5, 1, 0, (((4*m_3*n_3) + t6 + t7)), (t0*t3*t8), t11, t9, (t1*t14), t16, t9, t18, t18, t2, 0, t19, t9, t23, 0, 0, (t23*t24), 0, (((t23*t25) + (t23*t26))), 0, t22, t23, 1, 0, (((4*t24) + t25 + t26)), (t14*t20), t16, t9, (t17*t21), t18, t2, t27, t11, t9, 0, 0, 0, 0, 0, 0, t12, 0, 1, 0, (((4*N_k) + t8)), t27, t11, t9, t27, t11, t9, t27, t11, t9, t32, 0, 0, 0, 0, (((m_5*t34) + (n_5*t34))), 0, t33, t32, 1, 0, (((e*m_5) + (e*n_5) + (4*m_5*n_5))), (t27*t29), t11, t9, (t30*t36), t36, t2, t37, t38, t9, t42, 0, 0, 0, 0, (((t42*t43) + (t42*t44))), 0, (t2*t41), t42, 1, 0, (((4*m_6*n_6) + t43 + t44)), (t27*t40), t11, t9, (t37*t39), t38, t9, t36, t36, t2, 0, t45, t9, 0, 0, 0, 0, 0, 0, t28, 0, 1, 0, 0, 0, t45, t9, 0, t36, t2, 0, 0, 0, 0, 0, 0, t28, 0, 1, 0, 0, 0, t19, t9, 0, t18, t2)
-def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3):
+def f70(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3):
     t0 = (B*H_kv*N_k*e)
     t1 = (G*N_q)
     return ((((d_v*t0) + ((-(-(d_v)//(n_3)))*t0*t1) + (B*H_kv*d_v*e*(-(-(N_k)//(m_3)))*t1))),)
-def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3):
+def f71(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3):
     return ((B*H_kv*N_k*d_v*e),)
-def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3):
+def f72(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3):
     t0 = (B*H_kv*d_v*e)
     return ((((N_k*t0) + (G*N_q*(-(-(N_k)//(m_3)))*t0))),)
-def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_4, n_4):
+def f73(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_4, n_4):
     t0 = (G*N_q)
     t1 = (B*H_kv*N_k*e)
     return ((((t0*t1) + (d_v*(-(-(t0)//(m_4)))*t1) + (B*H_kv*d_v*e*(-(-(N_k)//(n_4)))*t0))),)
-def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_4, n_4):
+def f74(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_4, n_4):
     return ((B*G*H_kv*N_k*N_q*e),)
-def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_4, n_4):
+def f75(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_4, n_4):
     t0 = (G*N_q)
     t1 = (B*H_kv*N_k*e)
     return ((((t0*t1) + (d_v*(-(-(t0)//(m_4)))*t1))),)
-def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_5, n_5):
+def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_5, n_5):
     t0 = (G*N_q)
     t1 = (B*H_kv*d*e)
     return ((((t0*t1) + (N_k*(-(-(t0)//(m_5)))*t1) + (B*H_kv*N_k*e*(-(-(d)//(n_5)))*t0))),)
-def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_5, n_5):
+def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_5, n_5):
     return ((B*G*H_kv*N_q*d*e),)
-def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_5, n_5):
+def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_5, n_5):
     t0 = (G*N_q)
     t1 = (B*H_kv*d*e)
     return ((((t0*t1) + (N_k*(-(-(t0)//(m_5)))*t1))),)
-def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_6, n_6):
+def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_6, n_6):
     t0 = (B*H_kv*N_k*e)
     t1 = (G*N_q)
     return ((((d*t0) + ((-(-(d)//(n_6)))*t0*t1) + (B*H_kv*d*e*(-(-(N_k)//(m_6)))*t1))),)
-def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_6, n_6):
+def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_6, n_6):
     return ((B*H_kv*N_k*d*e),)
-def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_6, n_6):
+def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_6, n_6):
     t0 = (B*H_kv*d*e)
     return ((((N_k*t0) + (G*N_q*(-(-(N_k)//(m_6)))*t0))),)
-def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return ((((4*N_k) + (N_k*e))),)
-def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return ((2*N_k),)
-def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (N_k*N_q)
     t1 = (2*t0)
     t2 = (B*H)
@@ -1143,7 +1143,7 @@ def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t69 = ((t67 + t68))
     t70 = (t37*t69)
     return (t3, (t4*t5), t7, t8, t3, t10, t12, (t14*t16), (t16*t17), t17, (t15*t7), t8, t8, t12, t14, (t10*t15), (((7*t25) + (t15*t19) + (t15*t21) + (t16*t22) + (t16*t23) + (t28*t5) + t19 + t21 + t22 + t23 + t27)), 0, (((d*t30) + (d_v*t30))), ((((d*t36) + (d_v*t36)))*t5), 0, 0, 0, Maximum(t1, ((t0 + t11 + t9)), ((t0 + t4 + t6))), Maximum(((t24 + t29)), ((t20 + t28 + t29)), (((4*t9) + t24 + t26)), (((4*t6) + t24 + t28)), (((4*t11) + t18 + t24))), (((((t41 + t8))*t37) + (((t44 + t8))*t15))), (((((t3 + t41))*t37) + (((t3 + t44))*t15))), (((((t41 + t45))*t37) + (((t44 + t45))*t15))), (((((t40 + t47))*t37) + (t15*t48))), (((((t10 + t48))*t15) + (((t47 + t50))*t37))), (((((t10 + t42 + t49 + t51))*t15) + t53)), (((((t52 + t7))*t15) + t53)), (((((t25 + t58))*t37) + (((t25 + t61))*t15))), (((((t58 + t62))*t37) + (((t61 + t62))*t15))), (((((t58 + t63))*t37) + (((t61 + t63))*t15))), (((((t57 + t64))*t37) + (t15*t65))), (((((t19 + t65))*t15) + (((t64 + t67))*t37))), (((((t19 + t59 + t66 + t68))*t15) + t70)), (((((t21 + t69))*t15) + t70)))
-def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (B*N_k)
     t1 = (H*N_q)
     t2 = (t0*t1)
@@ -1237,7 +1237,7 @@ def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_
     t90 = ((t79 + t89))
     t91 = (t44*t90)
     return (t3, t6, (t7*t9), t2, t10, (t11*t12), (t13*t14), (t16*t18), (t18*t19), t19, (t17*t9), t2, t2, t14, t16, (t12*t17), (((e*t10) + (e*t3) + (e*t6) + (t11*t25) + (t13*t28) + (t17*t25) + (t17*t26) + (t18*t30) + (t18*t32) + (t26*t7) + t22 + t34)), 0, (((t14*t35) + (t35*t5))), (2*(((t41*t42) + (t41*t43)))*t23), 0, 0, 0, (((t17*Maximum(t45, t42, t43, t47, t49, t51, t53)) + (t44*Maximum(t45, t47, t49, t51, t53)))), (((t17*Maximum(t54, (((4*d) + t27)), (((4*d_v) + t59)), t55, t56, t57, t58)) + (t44*Maximum(t54, t55, t56, t57, t58)))), (((((t2 + t62))*t44) + (((t2 + t65))*t17))), (((((t62 + t66))*t44) + (((t65 + t66))*t17))), (((((t62 + t67))*t44) + (((t65 + t67))*t17))), (((((t61 + t69))*t44) + (t17*t70))), (((((t12 + t70))*t17) + (((t69 + t73))*t44))), (((((t12 + t63 + t72 + t74))*t17) + t76)), (((((t75 + t9))*t17) + t76)), (((((t21 + t81))*t17) + (((t33 + t79))*t44))), (((((t81 + t82))*t17) + (((t82 + t83))*t44))), (((((t22 + t81))*t17) + (((t22 + t83))*t44))), (((((t30 + t85))*t44) + (t17*t87))), (((((t25 + t87))*t17) + (((t85 + t88))*t44))), (((((t21 + t25 + t86 + t89))*t17) + t91)), (((((t26 + t90))*t17) + t91)))
-def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (B*H_kv)
     t1 = (G*N_q)
     t2 = (N_k*t1)
@@ -1296,7 +1296,7 @@ def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t55 = ((t48 + t52 + t54))
     t56 = ((t21 + t49 + t54))
     return (t4, (t5*t6), t8, t9, t4, t11, t13, 0, 0, t8, 0, t9, t9, t13, t11, 0, (((t14*t6) + (t15*t6) + (7*t0*t16) + t21)), 0, (((t22*t23) + (t23*t24))), ((((d*t30) + (d_v*t30)))*t32), 0, 0, 0, Maximum(t3, ((t10 + t12 + t2)), ((t2 + t5 + t7))), Maximum(((t16 + t33)), ((t15 + t19 + t33)), (((4*t12) + t16 + t17)), ((t14 + t16 + t22)), ((t15 + t16 + t24))), ((t35 + t40)), ((t40 + t42)), ((t40 + t43)), ((t39 + t45)), ((t45 + t46)), t47, t47, ((t49 + t51)), ((t52 + t53)), (((e*t43) + t53)), ((t50 + t55)), ((t21 + t55)), t56, t56)
-def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (G*N_q)
     t1 = (B*N_k)
     t2 = (H_kv*t1)
@@ -1355,7 +1355,7 @@ def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_
     t55 = (((e*t45) + t49))
     t56 = ((t48 + t53 + t55))
     return (t4, t8, (t10*t9), t3, t11, (t12*t13), t16, 0, 0, t10, 0, t3, t3, t15, t13, 0, (((e*t11) + (e*t15) + (e*t16) + (e*t4) + (e*t8) + (t12*t18) + (t19*t9) + (3*t0*t17*t5) + t18 + t19)), 0, (((t15*t20) + (t20*t7))), ((((d*t26) + (d_v*t26)))*t28), 0, 0, 0, Maximum(t29, ((m_3 + n_3 + t30)), ((m_4 + n_4 + t31)), ((m_5 + n_5 + t32)), ((m_6 + n_6 + t33))), Maximum(((t17 + t20)), (((4*t30) + (e*m_3) + (e*n_3))), (((4*t31) + (e*m_4) + (e*n_4))), (((4*t32) + (e*m_5) + (e*n_5))), (((4*t33) + (e*m_6) + (e*n_6)))), ((t34 + t41)), ((t41 + t42)), (((3*t34) + t41)), ((t40 + t44)), ((t44 + t46)), t47, t47, ((t48 + t51)), ((t51 + t52)), (((3*t48) + t51)), ((t50 + t54)), ((t54 + t55)), t56, t56)
-def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (N_k*N_q)
     t1 = (2*t0)
     t2 = (B*H)
@@ -1433,7 +1433,7 @@ def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t74 = ((t72 + t73))
     t75 = (t42*t74)
     return (t3, (t4*t5), t7, t8, t3, t10, t12, (t14*t16), (t16*t17), t17, (t15*t7), t8, t8, t12, t14, (t10*t15), (((7*t25) + (t15*t19) + (t15*t21) + (t16*t22) + (t16*t23) + (t28*t5) + t19 + t21 + t22 + t23 + t27)), 0, (((d*t30) + (d_v*t30))), ((((d*t41) + (d_v*t41)))*t5), 0, 0, 0, Maximum(t1, ((t0 + t11 + t9)), ((t0 + t4 + t6))), Maximum(((t24 + t29)), ((t20 + t28 + t29)), (((4*t9) + t24 + t26)), (((4*t6) + t24 + t28)), (((4*t11) + t18 + t24))), (((((t46 + t8))*t42) + (((t49 + t8))*t15))), (((((t3 + t46))*t42) + (((t3 + t49))*t15))), (((((t46 + t50))*t42) + (((t49 + t50))*t15))), (((((t45 + t52))*t42) + (t15*t53))), (((((t10 + t53))*t15) + (((t52 + t55))*t42))), (((((t10 + t47 + t54 + t56))*t15) + t58)), (((((t57 + t7))*t15) + t58)), (((((t25 + t63))*t42) + (((t25 + t66))*t15))), (((((t63 + t67))*t42) + (((t66 + t67))*t15))), (((((t63 + t68))*t42) + (((t66 + t68))*t15))), (((((t62 + t69))*t42) + (t15*t70))), (((((t19 + t70))*t15) + (((t69 + t72))*t42))), (((((t19 + t64 + t71 + t73))*t15) + t75)), (((((t21 + t74))*t15) + t75)))
-def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (B*N_k)
     t1 = (H*N_q)
     t2 = (t0*t1)
@@ -1532,7 +1532,7 @@ def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_
     t95 = ((t84 + t94))
     t96 = (t49*t95)
     return (t3, t6, (t7*t9), t2, t10, (t11*t12), (t13*t14), (t16*t18), (t18*t19), t19, (t17*t9), t2, t2, t14, t16, (t12*t17), (((e*t10) + (e*t3) + (e*t6) + (t11*t25) + (t13*t28) + (t17*t25) + (t17*t26) + (t18*t30) + (t18*t32) + (t26*t7) + t22 + t34)), 0, (((t14*t35) + (t35*t5))), (2*(((t46*t47) + (t46*t48)))*t23), 0, 0, 0, (((t17*Maximum(t50, t47, t48, t52, t54, t56, t58)) + (t49*Maximum(t50, t52, t54, t56, t58)))), (((t17*Maximum(t59, (((4*d) + t27)), (((4*d_v) + t64)), t60, t61, t62, t63)) + (t49*Maximum(t59, t60, t61, t62, t63)))), (((((t2 + t67))*t49) + (((t2 + t70))*t17))), (((((t67 + t71))*t49) + (((t70 + t71))*t17))), (((((t67 + t72))*t49) + (((t70 + t72))*t17))), (((((t66 + t74))*t49) + (t17*t75))), (((((t12 + t75))*t17) + (((t74 + t78))*t49))), (((((t12 + t68 + t77 + t79))*t17) + t81)), (((((t80 + t9))*t17) + t81)), (((((t21 + t86))*t17) + (((t33 + t84))*t49))), (((((t86 + t87))*t17) + (((t87 + t88))*t49))), (((((t22 + t86))*t17) + (((t22 + t88))*t49))), (((((t30 + t90))*t49) + (t17*t92))), (((((t25 + t92))*t17) + (((t90 + t93))*t49))), (((((t21 + t25 + t91 + t94))*t17) + t96)), (((((t26 + t95))*t17) + t96)))
-def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (B*H_kv)
     t1 = (G*N_q)
     t2 = (N_k*t1)
@@ -1596,7 +1596,7 @@ def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t60 = ((t53 + t57 + t59))
     t61 = ((t21 + t54 + t59))
     return (t4, (t5*t6), t8, t9, t4, t11, t13, 0, 0, t8, 0, t9, t9, t13, t11, 0, (((t14*t6) + (t15*t6) + (7*t0*t16) + t21)), 0, (((t22*t23) + (t23*t24))), ((((d*t35) + (d_v*t35)))*t37), 0, 0, 0, Maximum(t3, ((t10 + t12 + t2)), ((t2 + t5 + t7))), Maximum(((t16 + t38)), ((t15 + t19 + t38)), (((4*t12) + t16 + t17)), ((t14 + t16 + t22)), ((t15 + t16 + t24))), ((t40 + t45)), ((t45 + t47)), ((t45 + t48)), ((t44 + t50)), ((t50 + t51)), t52, t52, ((t54 + t56)), ((t57 + t58)), (((e*t48) + t58)), ((t55 + t60)), ((t21 + t60)), t61, t61)
-def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (G*N_q)
     t1 = (B*N_k)
     t2 = (H_kv*t1)
@@ -1660,7 +1660,7 @@ def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_3, n_3, m_4, n_
     t60 = (((e*t50) + t54))
     t61 = ((t53 + t58 + t60))
     return (t4, t8, (t10*t9), t3, t11, (t12*t13), t16, 0, 0, t10, 0, t3, t3, t15, t13, 0, (((e*t11) + (e*t15) + (e*t16) + (e*t4) + (e*t8) + (t12*t18) + (t19*t9) + (3*t0*t17*t5) + t18 + t19)), 0, (((t15*t20) + (t20*t7))), ((((d*t31) + (d_v*t31)))*t33), 0, 0, 0, Maximum(t34, ((m_3 + n_3 + t35)), ((m_4 + n_4 + t36)), ((m_5 + n_5 + t37)), ((m_6 + n_6 + t38))), Maximum(((t17 + t20)), (((4*t35) + (e*m_3) + (e*n_3))), (((4*t36) + (e*m_4) + (e*n_4))), (((4*t37) + (e*m_5) + (e*n_5))), (((4*t38) + (e*m_6) + (e*n_6)))), ((t39 + t46)), ((t46 + t47)), (((3*t39) + t46)), ((t45 + t49)), ((t49 + t51)), t52, t52, ((t53 + t56)), ((t56 + t57)), (((3*t53) + t56)), ((t55 + t59)), ((t59 + t60)), t61, t61)
-def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (N_q*d)
     t1 = (B*H)
     t2 = (t0*t1)
@@ -1734,7 +1734,7 @@ def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t70 = ((t65 + t69))
     t71 = (t43*t70)
     return (t3, (t4*t5), t7, t8, (t5*t9), t12, t7, t14, (t16*t18), (t18*t19), t7, t7, t11, t19, (t17*t20), t7, t7, t2, t16, (t17*t21), (((3*t29) + (3*t31) + (11*t27) + (t17*t32) + (t17*t33) + (t18*t23) + (t18*t25) + (t22*t5) + (t24*t5) + t23 + t25)), 0, (((d*t34) + (d_v*t34))), ((((d*t35) + (d_v*t35)))*t5), t7, 0, 0, Maximum(t13, ((t0 + t4 + t6)), ((t10 + t6 + t9))), Maximum(((t26 + t36)), ((t22 + t28 + t36)), ((t24 + t30 + t36)), (((4*t4) + t26 + t28)), (((4*t9) + t26 + t30)), (((4*t0) + t22 + t26)), (((4*t10) + t24 + t26))), ((t38 + t39)), ((t39 + t40)), t42, (((((t20 + t42))*t17) + (((t38 + t44))*t43))), (((((t40 + t44))*t43) + (((t40 + t45))*t17))), (((((t44 + t46))*t43) + (((t45 + t46))*t17))), (((((t47 + t48))*t43) + (t17*t50))), (((((t21 + t50))*t17) + (((t52 + t7))*t43))), (((((t21 + t49 + t51))*t17) + t53)), (((((t20 + t52))*t17) + t53)), ((t55 + t56)), ((t56 + t57)), t60, (((((t33 + t60))*t17) + (((t55 + t61))*t43))), (((((t57 + t61))*t43) + (((t57 + t62))*t17))), (((((t61 + t63))*t43) + (((t62 + t63))*t17))), (((((t65 + t66))*t43) + (t17*t68))), (((((t27 + t70))*t43) + (((t32 + t68))*t17))), (((((t32 + t67 + t69))*t17) + t71)), (((((t33 + t70))*t17) + t71)))
-def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (B*H)
     t1 = (d*e)
     t2 = (N_k*t1)
@@ -1762,9 +1762,9 @@ def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t24 = (t20*t9)
     t25 = (t17*t20)
     return (t0, 0, 0, 0, 0, ((t3 + t5)), 0, t0, t0, 1, 0, ((t2 + t4 + t7)), t5, t5, t0, t3, t9, t8, t11, t11, t0, t12, t12, 0, 0, 0, 0, t0, 0, 1, 0, t7, t11, t11, t0, t11, t11, t0, t0, 0, 0, 0, 0, ((t11 + t15)), 0, t0, t0, 1, 0, (((N_q*t16) + t10 + t14)), t11, t11, t0, t15, t17, t8, t19, t19, t0, t0, 0, 0, 0, 0, ((t11 + t19)), 0, t0, t0, 1, 0, (((N_k*t16) + t10 + t18)), t11, t11, t0, t19, t19, t0, (t17*t21), t17, t8, (t15*t20), t15, t0, t0, 0, 0, t12, 0, ((t15 + t19)), 0, t0, t0, 1, 0, ((t14 + t18 + t7)), t19, t19, t0, t15, t17, t8, t11, t11, t0, 0, 0, 0, 0, 0, 0, t0, 0, 1, 0, ((t10 + t7)), t11, t11, t0, t11, t11, t0, t11, t11, t0, t0, 0, 0, 0, 0, ((t11 + t3)), 0, t0, t0, 1, 0, (((N_q*t22) + t10 + t2)), t11, t11, t0, t3, t9, t8, t5, t5, t0, t0, 0, 0, 0, 0, ((t11 + t5)), 0, t0, t0, 1, 0, (((N_k*t22) + t10 + t4)), t11, t11, t0, t5, t5, t0, (t21*t9), t9, t8, (t20*t3), t3, t0, 0, 0, 0, 0, 0, 0, t23, 0, 1, 0, (((t1 + t22))*t20), (G*t24), t3, t0, t24, t9, t8, 0, 0, 0, 0, 0, 0, t23, 0, 1, 0, (((t13 + t16))*t20), (G*t25), t15, t0, t25, t17, t8)
-def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (N_q, N_k, d, 1, 1, 1, 1, N_q, d_v, N_k, 1, 1, N_k, d_v, N_q, 1, 1, N_q, N_k, d_v, 1, 1, 1, 1, N_q, d, N_k, 1, 1, N_k, d, N_q, 1, 1, 1, 1, 1, 1)
-def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (H*N_q)
     t1 = (B*t0)
     t2 = (d*t1)
@@ -1861,7 +1861,7 @@ def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_
     t93 = ((t88 + t92))
     t94 = (t36*t93)
     return (t3, t7, t8, t9, t11, t13, t8, t14, (t16*t18), (t18*t19), t8, t8, t12, t19, (t10*t17), t8, t8, t2, t16, (t17*t6), (((6*t21) + (e*t11) + (e*t13) + (e*t14) + (e*t3) + (e*t7) + (e*t9) + (t17*t24) + (t17*t25) + (t18*t27) + (t18*t29) + t31 + t33)), 0, (((d*t34) + (d_v*t34))), (2*(((d*t35) + (d_v*t35)))*t22), t8, 0, 0, (((t17*Maximum(t37, t50, t51, t39, t41, t43, t45, t47, t49)) + (t36*Maximum(t37, t39, t41, t43, t45, t47, t49)))), (((t17*Maximum(t52, (((4*d) + t30)), (((4*d_v) + t32)), t53, t54, t55, t56, t57, t58)) + (t36*Maximum(t52, t53, t54, t55, t56, t57, t58)))), ((t60 + t61)), ((t61 + t63)), t66, (((((t10 + t66))*t17) + (((t60 + t67))*t36))), (((((t63 + t67))*t36) + (((t63 + t68))*t17))), (((((t67 + t69))*t36) + (((t68 + t69))*t17))), (((((t71 + t72))*t36) + (t17*t74))), (((((t6 + t74))*t17) + (((t77 + t8))*t36))), (((((t6 + t73 + t76))*t17) + t78)), (((((t10 + t77))*t17) + t78)), ((t33 + t79)), ((t33 + t80)), t83, (((((t25 + t83))*t17) + (((t79 + t84))*t36))), (((((t80 + t84))*t36) + (((t80 + t85))*t17))), (((((t84 + t86))*t36) + (((t85 + t86))*t17))), (((((t88 + t89))*t36) + (t17*t91))), (((((t21 + t93))*t36) + (((t24 + t91))*t17))), (((((t24 + t90 + t92))*t17) + t94)), (((((t25 + t93))*t17) + t94)))
-def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (-(-(N_k)//(n_1)))
     t1 = (B*H)
     t2 = ((-(-(N_q)//(m_1)))*t1)
@@ -1923,9 +1923,9 @@ def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_
     t58 = (t14*t34)
     t59 = (t25*t34)
     return (t4, 0, 0, 0, 0, (((t4*t5) + (t4*t6))), 0, t3, t4, 1, 0, (((4*m_1*n_1) + t5 + t6)), (t0*t9), t9, t1, (t11*t2), t14, t12, t15, t15, t1, t16, t16, 0, 0, 0, 0, t8, 0, 1, 0, t17, t15, t15, t1, t15, t15, t1, t21, 0, 0, 0, 0, (((t21*t22) + (t21*t23))), 0, t20, t21, 1, 0, (((4*m_2*n_2) + t22 + t23)), (t15*t18), t15, t1, (t19*t24), t25, t12, t27, t27, t1, t31, 0, 0, 0, 0, (((t31*t32) + (t31*t33))), 0, (t1*t30), t31, 1, 0, (((4*m_3*n_3) + t32 + t33)), (t15*t29), t15, t1, (t27*t28), t27, t1, (t25*t35), t25, t12, (t34*t37), t37, t1, t41, 0, 0, (t41*t42), 0, (((t41*t43) + (t41*t44))), 0, t40, t41, 1, 0, (((4*t42) + t43 + t44)), (t27*t38), t27, t1, (t24*t39), t25, t12, t15, t15, t1, 0, 0, 0, 0, 0, 0, t8, 0, 1, 0, ((t10 + t17)), t15, t15, t1, t15, t15, t1, t15, t15, t1, t48, 0, 0, 0, 0, (((m_5*t49) + (n_5*t49))), 0, t47, t48, 1, 0, (((e*m_5) + (e*n_5) + (4*m_5*n_5))), (t15*t45), t15, t1, (t11*t46), t14, t12, t9, t9, t1, t53, 0, 0, 0, 0, (((t53*t54) + (t53*t55))), 0, (t1*t52), t53, 1, 0, (((4*m_6*n_6) + t54 + t55)), (t15*t51), t15, t1, (t50*t9), t9, t1, (t14*t35), t14, t12, (t34*t56), t56, t1, 0, 0, 0, 0, 0, 0, t57, 0, 1, 0, ((((4*d) + t7))*t34), (G*t58), t56, t1, t58, t14, t12, 0, 0, 0, 0, 0, 0, t57, 0, 1, 0, ((((4*d_v) + t26))*t34), (G*t59), t37, t1, t59, t25, t12)
-def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     return (m_1, n_1, 1, m_1, 1, 1, 1, m_2, n_2, 1, m_2, 1, m_3, n_3, 1, m_3, 1, m_4, n_4, 1, m_4, 1, 1, 1, m_5, n_5, 1, m_5, 1, m_6, n_6, 1, m_6, 1, 1, 1, 1, 1)
-def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (G*N_q)
     t1 = (d*t0)
     t2 = (B*H_kv)
@@ -1980,7 +1980,7 @@ def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t51 = (((e*t41) + t50))
     t52 = (((2*t16) + t51))
     return ((2*t3), t6, t8, (3*t8), t11, (2*t13), t8, (t14*t2), 0, 0, t8, t8, t13, t10, 0, t8, t8, t3, t5, 0, (((3*t16) + (3*t18) + (t20*t21) + (t21*t22) + (11*t19*t2))), 0, (((t10*t23) + (t23*t5))), ((((t24*t4) + (t24*t9)))*t26), t8, 0, 0, Maximum(t14, ((t1 + t4 + t7)), ((t12 + t7 + t9))), Maximum(((t19 + t27)), ((t15 + t20 + t27)), ((t17 + t22 + t27)), (((4*t1) + t15 + t19)), (((4*t12) + t17 + t19)), (((4*t4) + t19 + t20)), (((4*t9) + t19 + t22))), ((t32 + t34)), ((t34 + t37)), ((t10 + t32 + t38)), ((t32 + t39)), ((t37 + t39)), ((t31 + t39 + t40)), ((t29 + t42 + t5)), ((t29 + t43)), t43, t43, ((t46 + t47)), ((t47 + t48)), ((t18 + t46 + t49)), ((t46 + t50)), ((t48 + t50)), (((e*t40) + t45 + t50)), ((t16 + t44 + t51)), ((t44 + t52)), t52, t52)
-def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (B*H_kv)
     t1 = (N_k*e)
     t2 = (d*t1)
@@ -2009,10 +2009,10 @@ def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t25 = (t10*t19)
     t26 = (t10*t2)
     return (t0, 0, 0, 0, 0, ((t3 + t7)), 0, t0, t0, 1, 0, ((t2 + t6 + t9)), t7, t13, t10, t3, t3, t0, t15, t16, t10, t18, t18, 0, 0, 0, 0, t0, 0, 1, 0, t9, t15, t16, t10, t15, t16, t10, t0, 0, 0, 0, 0, ((t15 + t20)), 0, t0, t0, 1, 0, (((d_v*t21) + t14 + t19)), t15, t16, t10, t20, t20, t0, t23, t24, t10, t0, 0, 0, 0, 0, ((t15 + t23)), 0, t0, t0, 1, 0, (((d_v*t8) + t14 + t22)), t15, t16, t10, t23, t24, t10, t20, t20, t0, 0, t25, t10, t0, 0, 0, t18, 0, ((t20 + t23)), 0, t0, t0, 1, 0, ((t19 + t22 + t9)), t23, t24, t10, t20, t20, t0, t15, t16, t10, 0, 0, 0, 0, 0, 0, t0, 0, 1, 0, ((t14 + t9)), t15, t16, t10, t15, t16, t10, t15, t16, t10, t0, 0, 0, 0, 0, ((t15 + t3)), 0, t0, t0, 1, 0, (((d*t21) + t14 + t2)), t15, t16, t10, t3, t3, t0, t7, t13, t10, t0, 0, 0, 0, 0, ((t15 + t7)), 0, t0, t0, 1, 0, (((d*t8) + t14 + t6)), t15, t16, t10, t7, t13, t10, t3, t3, t0, 0, t26, t10, 0, 0, 0, 0, 0, 0, t17, 0, 1, 0, 0, 0, t26, t10, 0, t3, t0, 0, 0, 0, 0, 0, 0, t17, 0, 1, 0, 0, 0, t25, t10, 0, t20, t0)
-def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (G*N_q)
     return (t0, N_k, d, 1, 1, 1, 1, t0, d_v, N_k, 1, 1, N_k, d_v, t0, 1, 1, t0, N_k, d_v, 1, 1, 1, 1, t0, d, N_k, 1, 1, N_k, d, t0, 1, 1, 1, 1, 1, 1)
-def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2073,7 +2073,7 @@ def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n
     t57 = (((e*t46) + t56))
     t58 = (((e*t48) + t57))
     return (t4, t7, t8, t9, t12, t14, t8, t15, 0, 0, t8, t8, t13, t11, 0, t8, t8, t3, t6, 0, (((e*t12) + (e*t13) + (e*t14) + (e*t15) + (e*t3) + (e*t4) + (e*t7) + (e*t9) + (6*t16*t2) + t18 + t19)), 0, (((t11*t20) + (t20*t6))), ((((t10*t21) + (t21*t5)))*t23), t8, 0, 0, Maximum(t24, ((m_1 + n_1 + t25)), ((m_2 + n_2 + t26)), ((m_3 + n_3 + t27)), ((m_4 + n_4 + t28)), ((m_5 + n_5 + t29)), ((m_6 + n_6 + t30))), Maximum((((4*N_k) + t16)), (((4*t25) + (e*m_1) + (e*n_1))), (((4*t26) + (e*m_2) + (e*n_2))), (((4*t27) + (e*m_3) + (e*n_3))), (((4*t28) + (e*m_4) + (e*n_4))), (((4*t29) + (e*m_5) + (e*n_5))), (((4*t30) + (e*m_6) + (e*n_6)))), ((t35 + t37)), ((t37 + t39)), ((t11 + t35 + t41)), ((t35 + t44)), ((t39 + t44)), (((N_k*t45) + t34 + t44)), ((t32 + t47 + t6)), ((t32 + t49)), t49, t49, ((t52 + t53)), ((t53 + t54)), ((t19 + t52 + t55)), ((t52 + t56)), ((t54 + t56)), (((t16*t45) + t51 + t56)), ((t18 + t50 + t57)), ((t50 + t58)), t58, t58)
-def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (-(-(N_k)//(n_1)))
     t1 = (G*N_q)
     t2 = (B*H_kv)
@@ -2135,7 +2135,7 @@ def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n
     t58 = (e*n_6)
     t59 = (d*t38)
     return (t5, 0, 0, 0, 0, (((t5*t6) + (t5*t7))), 0, t4, t5, 1, 0, (((4*m_1*n_1) + t6 + t7)), (t0*t10), t13, t11, (d*t14*t3), t16, t2, t17, t18, t11, t20, t20, 0, 0, 0, 0, t8, 0, 1, 0, t21, t17, t18, t11, t17, t18, t11, t25, 0, 0, 0, 0, (((t25*t26) + (t25*t27))), 0, (t2*t24), t25, 1, 0, (((4*m_2*n_2) + t26 + t27)), (t17*t22), t18, t11, (t23*t28), t28, t2, t30, t31, t11, t35, 0, 0, 0, 0, (((t35*t36) + (t35*t37))), 0, (t2*t34), t35, 1, 0, (((4*m_3*n_3) + t36 + t37)), (t17*t33), t18, t11, (t30*t32), t31, t11, t28, t28, t2, 0, t39, t11, t43, 0, 0, (t43*t44), 0, (((t43*t45) + (t43*t46))), 0, t42, t43, 1, 0, (((4*t44) + t45 + t46)), (t30*t40), t31, t11, (d_v*t14*t41), t28, t2, t17, t18, t11, 0, 0, 0, 0, 0, 0, t8, 0, 1, 0, ((t14 + t21)), t17, t18, t11, t17, t18, t11, t17, t18, t11, t50, 0, 0, 0, 0, (((m_5*t52) + (n_5*t52))), 0, t51, t50, 1, 0, (((e*m_5) + (e*n_5) + (4*m_5*n_5))), (t17*t47), t18, t11, (t16*t48), t16, t2, t10, t13, t11, t56, 0, 0, 0, 0, (((t56*t57) + (t56*t58))), 0, (t2*t55), t56, 1, 0, (((4*m_6*n_6) + t57 + t58)), (t17*t54), t18, t11, (t10*t53), t13, t11, t16, t16, t2, 0, t59, t11, 0, 0, 0, 0, 0, 0, t19, 0, 1, 0, 0, 0, t59, t11, 0, t16, t2, 0, 0, 0, 0, 0, 0, t19, 0, 1, 0, 0, 0, t39, t11, 0, t28, t2)
-def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (N_q*d)
     t1 = (B*H)
     t2 = (t0*t1)
@@ -2214,7 +2214,7 @@ def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t75 = ((t70 + t74))
     t76 = (t48*t75)
     return (t3, (t4*t5), t7, t8, (t5*t9), t12, t7, t14, (t16*t18), (t18*t19), t7, t7, t11, t19, (t17*t20), t7, t7, t2, t16, (t17*t21), (((3*t29) + (3*t31) + (11*t27) + (t17*t32) + (t17*t33) + (t18*t23) + (t18*t25) + (t22*t5) + (t24*t5) + t23 + t25)), 0, (((d*t34) + (d_v*t34))), ((((d*t40) + (d_v*t40)))*t5), t7, 0, 0, Maximum(t13, ((t0 + t4 + t6)), ((t10 + t6 + t9))), Maximum(((t26 + t41)), ((t22 + t28 + t41)), ((t24 + t30 + t41)), (((4*t4) + t26 + t28)), (((4*t9) + t26 + t30)), (((4*t0) + t22 + t26)), (((4*t10) + t24 + t26))), ((t43 + t44)), ((t44 + t45)), t47, (((((t20 + t47))*t17) + (((t43 + t49))*t48))), (((((t45 + t49))*t48) + (((t45 + t50))*t17))), (((((t49 + t51))*t48) + (((t50 + t51))*t17))), (((((t52 + t53))*t48) + (t17*t55))), (((((t21 + t55))*t17) + (((t57 + t7))*t48))), (((((t21 + t54 + t56))*t17) + t58)), (((((t20 + t57))*t17) + t58)), ((t60 + t61)), ((t61 + t62)), t65, (((((t33 + t65))*t17) + (((t60 + t66))*t48))), (((((t62 + t66))*t48) + (((t62 + t67))*t17))), (((((t66 + t68))*t48) + (((t67 + t68))*t17))), (((((t70 + t71))*t48) + (t17*t73))), (((((t27 + t75))*t48) + (((t32 + t73))*t17))), (((((t32 + t72 + t74))*t17) + t76)), (((((t33 + t75))*t17) + t76)))
-def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (H*N_q)
     t1 = (B*t0)
     t2 = (d*t1)
@@ -2316,7 +2316,7 @@ def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n
     t98 = ((t93 + t97))
     t99 = (t41*t98)
     return (t3, t7, t8, t9, t11, t13, t8, t14, (t16*t18), (t18*t19), t8, t8, t12, t19, (t10*t17), t8, t8, t2, t16, (t17*t6), (((6*t21) + (e*t11) + (e*t13) + (e*t14) + (e*t3) + (e*t7) + (e*t9) + (t17*t24) + (t17*t25) + (t18*t27) + (t18*t29) + t31 + t33)), 0, (((d*t34) + (d_v*t34))), (2*(((d*t40) + (d_v*t40)))*t22), t8, 0, 0, (((t17*Maximum(t42, t55, t56, t44, t46, t48, t50, t52, t54)) + (t41*Maximum(t42, t44, t46, t48, t50, t52, t54)))), (((t17*Maximum(t57, (((4*d) + t30)), (((4*d_v) + t32)), t58, t59, t60, t61, t62, t63)) + (t41*Maximum(t57, t58, t59, t60, t61, t62, t63)))), ((t65 + t66)), ((t66 + t68)), t71, (((((t10 + t71))*t17) + (((t65 + t72))*t41))), (((((t68 + t72))*t41) + (((t68 + t73))*t17))), (((((t72 + t74))*t41) + (((t73 + t74))*t17))), (((((t76 + t77))*t41) + (t17*t79))), (((((t6 + t79))*t17) + (((t8 + t82))*t41))), (((((t6 + t78 + t81))*t17) + t83)), (((((t10 + t82))*t17) + t83)), ((t33 + t84)), ((t33 + t85)), t88, (((((t25 + t88))*t17) + (((t84 + t89))*t41))), (((((t85 + t89))*t41) + (((t85 + t90))*t17))), (((((t89 + t91))*t41) + (((t90 + t91))*t17))), (((((t93 + t94))*t41) + (t17*t96))), (((((t21 + t98))*t41) + (((t24 + t96))*t17))), (((((t24 + t95 + t97))*t17) + t99)), (((((t25 + t98))*t17) + t99)))
-def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (G*N_q)
     t1 = (d*t0)
     t2 = (B*H_kv)
@@ -2376,7 +2376,7 @@ def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t56 = (((e*t46) + t55))
     t57 = (((2*t16) + t56))
     return ((2*t3), t6, t8, (3*t8), t11, (2*t13), t8, (t14*t2), 0, 0, t8, t8, t13, t10, 0, t8, t8, t3, t5, 0, (((3*t16) + (3*t18) + (t20*t21) + (t21*t22) + (11*t19*t2))), 0, (((t10*t23) + (t23*t5))), ((((d*t29) + (d_v*t29)))*t31), t8, 0, 0, Maximum(t14, ((t1 + t4 + t7)), ((t12 + t7 + t9))), Maximum(((t19 + t32)), ((t15 + t20 + t32)), ((t17 + t22 + t32)), (((4*t1) + t15 + t19)), (((4*t12) + t17 + t19)), (((4*t4) + t19 + t20)), (((4*t9) + t19 + t22))), ((t37 + t39)), ((t39 + t42)), ((t10 + t37 + t43)), ((t37 + t44)), ((t42 + t44)), ((t36 + t44 + t45)), ((t34 + t47 + t5)), ((t34 + t48)), t48, t48, ((t51 + t52)), ((t52 + t53)), ((t18 + t51 + t54)), ((t51 + t55)), ((t53 + t55)), (((e*t45) + t50 + t55)), ((t16 + t49 + t56)), ((t49 + t57)), t57, t57)
-def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2441,7 +2441,7 @@ def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n
     t61 = (((e*t50) + t60))
     t62 = (((e*t52) + t61))
     return (t4, t8, t9, t10, t12, t14, t9, t15, 0, 0, t9, t9, t13, t11, 0, t9, t9, t3, t7, 0, (((e*t10) + (e*t12) + (e*t13) + (e*t14) + (e*t15) + (e*t3) + (e*t4) + (e*t8) + (6*t16*t2) + t18 + t19)), 0, (((t11*t20) + (t20*t7))), ((((d*t26) + (d_v*t26)))*t28), t9, 0, 0, Maximum(t29, ((m_1 + n_1 + t30)), ((m_2 + n_2 + t31)), ((m_3 + n_3 + t32)), ((m_4 + n_4 + t33)), ((m_5 + n_5 + t34)), ((m_6 + n_6 + t35))), Maximum((((4*N_k) + t16)), (((4*t30) + (e*m_1) + (e*n_1))), (((4*t31) + (e*m_2) + (e*n_2))), (((4*t32) + (e*m_3) + (e*n_3))), (((4*t33) + (e*m_4) + (e*n_4))), (((4*t34) + (e*m_5) + (e*n_5))), (((4*t35) + (e*m_6) + (e*n_6)))), ((t40 + t42)), ((t42 + t44)), ((t11 + t40 + t46)), ((t40 + t49)), ((t44 + t49)), (((3*t36) + t39 + t49)), ((t36 + t51 + t7)), ((t36 + t53)), t53, t53, ((t56 + t57)), ((t57 + t58)), ((t19 + t56 + t59)), ((t56 + t60)), ((t58 + t60)), (((3*t54) + t55 + t60)), ((t18 + t54 + t61)), ((t54 + t62)), t62, t62)
-def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (N_q*d)
     t1 = (B*H)
     t2 = (t0*t1)
@@ -2525,7 +2525,7 @@ def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t80 = ((t75 + t79))
     t81 = (t53*t80)
     return (t3, (t4*t5), t7, t8, (t5*t9), t12, t7, t14, (t16*t18), (t18*t19), t7, t7, t11, t19, (t17*t20), t7, t7, t2, t16, (t17*t21), (((3*t29) + (3*t31) + (11*t27) + (t17*t32) + (t17*t33) + (t18*t23) + (t18*t25) + (t22*t5) + (t24*t5) + t23 + t25)), 0, (((d*t34) + (d_v*t34))), ((((d*t45) + (d_v*t45)))*t5), t7, 0, 0, Maximum(t13, ((t0 + t4 + t6)), ((t10 + t6 + t9))), Maximum(((t26 + t46)), ((t22 + t28 + t46)), ((t24 + t30 + t46)), (((4*t4) + t26 + t28)), (((4*t9) + t26 + t30)), (((4*t0) + t22 + t26)), (((4*t10) + t24 + t26))), ((t48 + t49)), ((t49 + t50)), t52, (((((t20 + t52))*t17) + (((t48 + t54))*t53))), (((((t50 + t54))*t53) + (((t50 + t55))*t17))), (((((t54 + t56))*t53) + (((t55 + t56))*t17))), (((((t57 + t58))*t53) + (t17*t60))), (((((t21 + t60))*t17) + (((t62 + t7))*t53))), (((((t21 + t59 + t61))*t17) + t63)), (((((t20 + t62))*t17) + t63)), ((t65 + t66)), ((t66 + t67)), t70, (((((t33 + t70))*t17) + (((t65 + t71))*t53))), (((((t67 + t71))*t53) + (((t67 + t72))*t17))), (((((t71 + t73))*t53) + (((t72 + t73))*t17))), (((((t75 + t76))*t53) + (t17*t78))), (((((t27 + t80))*t53) + (((t32 + t78))*t17))), (((((t32 + t77 + t79))*t17) + t81)), (((((t33 + t80))*t17) + t81)))
-def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (H*N_q)
     t1 = (B*t0)
     t2 = (d*t1)
@@ -2632,7 +2632,7 @@ def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n
     t103 = ((t102 + t98))
     t104 = (t103*t46)
     return (t3, t7, t8, t9, t11, t13, t8, t14, (t16*t18), (t18*t19), t8, t8, t12, t19, (t10*t17), t8, t8, t2, t16, (t17*t6), (((6*t21) + (e*t11) + (e*t13) + (e*t14) + (e*t3) + (e*t7) + (e*t9) + (t17*t24) + (t17*t25) + (t18*t27) + (t18*t29) + t31 + t33)), 0, (((d*t34) + (d_v*t34))), (2*(((d*t45) + (d_v*t45)))*t22), t8, 0, 0, (((t17*Maximum(t47, t60, t61, t49, t51, t53, t55, t57, t59)) + (t46*Maximum(t47, t49, t51, t53, t55, t57, t59)))), (((t17*Maximum(t62, (((4*d) + t30)), (((4*d_v) + t32)), t63, t64, t65, t66, t67, t68)) + (t46*Maximum(t62, t63, t64, t65, t66, t67, t68)))), ((t70 + t71)), ((t71 + t73)), t76, (((((t10 + t76))*t17) + (((t70 + t77))*t46))), (((((t73 + t77))*t46) + (((t73 + t78))*t17))), (((((t77 + t79))*t46) + (((t78 + t79))*t17))), (((((t81 + t82))*t46) + (t17*t84))), (((((t6 + t84))*t17) + (((t8 + t87))*t46))), (((((t6 + t83 + t86))*t17) + t88)), (((((t10 + t87))*t17) + t88)), ((t33 + t89)), ((t33 + t90)), t93, (((((t25 + t93))*t17) + (((t89 + t94))*t46))), (((((t90 + t94))*t46) + (((t90 + t95))*t17))), (((((t94 + t96))*t46) + (((t95 + t96))*t17))), (((((t98 + t99))*t46) + (t101*t17))), (((((t101 + t24))*t17) + (((t103 + t21))*t46))), (((((t100 + t102 + t24))*t17) + t104)), (((((t103 + t25))*t17) + t104)))
-def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (G*N_q)
     t1 = (d*t0)
     t2 = (B*H_kv)
@@ -2697,7 +2697,7 @@ def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
     t61 = (((e*t51) + t60))
     t62 = (((2*t16) + t61))
     return ((2*t3), t6, t8, (3*t8), t11, (2*t13), t8, (t14*t2), 0, 0, t8, t8, t13, t10, 0, t8, t8, t3, t5, 0, (((3*t16) + (3*t18) + (t20*t21) + (t21*t22) + (11*t19*t2))), 0, (((t10*t23) + (t23*t5))), ((((d*t34) + (d_v*t34)))*t36), t8, 0, 0, Maximum(t14, ((t1 + t4 + t7)), ((t12 + t7 + t9))), Maximum(((t19 + t37)), ((t15 + t20 + t37)), ((t17 + t22 + t37)), (((4*t1) + t15 + t19)), (((4*t12) + t17 + t19)), (((4*t4) + t19 + t20)), (((4*t9) + t19 + t22))), ((t42 + t44)), ((t44 + t47)), ((t10 + t42 + t48)), ((t42 + t49)), ((t47 + t49)), ((t41 + t49 + t50)), ((t39 + t5 + t52)), ((t39 + t53)), t53, t53, ((t56 + t57)), ((t57 + t58)), ((t18 + t56 + t59)), ((t56 + t60)), ((t58 + t60)), (((e*t50) + t55 + t60)), ((t16 + t54 + t61)), ((t54 + t62)), t62, t62)
-def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
+def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, m_1, n_1, m_2, n_2, m_3, n_3, m_4, n_4, m_5, n_5, m_6, n_6):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)

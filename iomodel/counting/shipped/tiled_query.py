@@ -1,5 +1,5 @@
 """Compiled formulas of tiled_query; written by `python -m tests.support.shipped_formulas`."""
-def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -23,7 +23,7 @@ def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t20 = (t19*t3)
     t21 = (t19*t6)
     return (t2, t5, t7, t8, (((e*t5) + (e*t7) + t9)), 0, (((t11*t12) + (t12*t13))), (((t11 + t13))*t12), (t0*t10), 0, 0, ((t14 + t15 + t16 + Maximum(t17, t18))), (((4*t14) + (4*t16) + (e*t15) + Maximum((e*t17), (e*t18)))), ((t2 + t20 + t21 + t8)), (((e*t20) + (e*t21) + t9)))
-def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -40,25 +40,25 @@ def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t13 = (N_k*t12)
     t14 = (t6*t9)
     return (t2, t2, t3, t3, 0, 0, (((t2*t5) + (t2*t7))), 0, t1, (2*t2), 1, 0, (((B_r*t4) + (N_k*t8) + (d_v*t8) + Maximum(t5, t7))), t10, t10, t0, (t11*t4), (t13*t4), t12, (t11*t6), (t13*t6), t12, t14, t14, t0)
-def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (B_r, B_c, d, B_r, d_v, B_c, B_r, B_c)
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = (N_k*(-(-(N_q)//(B_r)))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2))),)
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     t1 = (d*e)
     return ((((B_r*t1) + (N_k*t0) + (d_v*t0) + Maximum((B_c*t1), (B_c*d_v*e)))),)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (0,)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return ((((B_r*N_k) + (B_r*d) + (B_r*d_v) + Maximum((B_c*d), (B_c*d_v)))),)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -82,7 +82,7 @@ def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t20 = (d*t19)
     t21 = (d_v*t19)
     return (t3, t7, t9, t10, (((e*t10) + (e*t3) + (e*t7) + (e*t9))), 0, (((t11*t6) + (t11*t8))), (2*(((d*t12) + (d_v*t12)))*t13), (t0*t5), 0, 0, ((t14 + t15 + t16 + Maximum(t17, t18))), (((4*t14) + (4*t16) + (e*t15) + Maximum((e*t17), (e*t18)))), ((t20 + t21 + t6 + t8)), (((e*t20) + (e*t21) + (e*t6) + (e*t8))))
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(t0)//(B_r)))*t1)
@@ -99,16 +99,16 @@ def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t13 = (N_k*t2)
     t14 = (N_k*t1)
     return (t3, t3, t4, t4, 0, 0, (((t3*t6) + (t3*t8))), 0, t2, (2*t3), 1, 0, (((B_r*t5) + (N_k*t9) + (d_v*t9) + Maximum(t6, t8))), (t10*t5), (t12*t5), t11, (t13*t5), (t14*t5), t1, (t13*t7), (t14*t7), t1, (t10*t7), (t12*t7), t11)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (t0*t1)
     t3 = (N_k*(-(-(t0)//(B_r)))*t1)
     return ((((d*t2) + (d*t3) + (d_v*t2) + (d_v*t3))),)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*G*H_kv*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -142,7 +142,7 @@ def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t30 = (d*t29)
     t31 = (d_v*t29)
     return (t8, t12, t14, t15, (((e*t12) + (e*t14) + (e*t8) + t16)), 0, (((d*t18) + (d_v*t18))), (2*(((d*t22) + (d_v*t22)))*t6), t17, 0, 0, ((t23 + t24 + t25 + Maximum(t26, t27))), (((4*t23) + (4*t25) + (e*t24) + Maximum((e*t26), (e*t27)))), ((t15 + t28 + t30 + t31)), (((e*t28) + (e*t30) + (e*t31) + t16)))
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -168,7 +168,7 @@ def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t22 = (t10*t15)
     t23 = (N_q*t22)
     return (t11, t11, t12, t12, 0, 0, (((t11*t14) + (t11*t16))), 0, (t1*t10), (2*t11), 1, 0, (((B_r*t13) + (N_k*t17) + (d_v*t17) + Maximum(t14, t16))), (((((-1)*t2) + ((-1)*t8)))*t18), (N_q*t18), t10, (t18*t19), (t13*t21), t20, (t19*t22), (t15*t21), t20, t23, t23, t10)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d_v*t0)
     t2 = ((-1)*N_q)
@@ -181,11 +181,11 @@ def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t9 = ((-1)*Minimum(t8, Maximum(0, t4, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t10 = (((B_c*SumOfFloors(((((-1)*t5) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + t3 + t6)))) + (N_k*((t8 + t9)))))
     return ((((N_q*t1) + (((((-1)*t2) + ((-1)*t6)))*t7) + (t1*t10) + (t10*t7))),)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = ((-1)*N_q)
     return ((((N_q*d_v*t0) + (d*((((-1)*t1) + ((-1)*B_r*Maximum(0, ((((((-1)*N_k) + ((-1)*t1))))//(B_r))))))*t0))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -224,7 +224,7 @@ def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t35 = (N_k*t9)
     t36 = (N_k*t17)
     return (t10, t16, t18, t19, (((e*t10) + (e*t16) + (e*t18) + (e*t19))), 0, (((d*t21) + (d_v*t21))), (2*(((d*t25) + (d_v*t25)))*t26), t20, 0, 0, ((t27 + t28 + t29 + Maximum(t30, t31))), (((4*t27) + (4*t29) + (e*t28) + Maximum((e*t30), (e*t31)))), ((t33 + t34 + t35 + t36)), (((e*t33) + (e*t34) + (e*t35) + (e*t36))))
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -251,7 +251,7 @@ def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t23 = (((B_c*t11) + (N_k*t8)))
     t24 = (t12*t17)
     return (t13, t13, t14, t14, 0, 0, (((t13*t16) + (t13*t18))), 0, (t12*t2), (2*t13), 1, 0, (((B_r*t15) + (N_k*t19) + (d_v*t19) + Maximum(t16, t18))), (((((-1)*t10) + (G*N_q)))*t20), (t15*t22), t21, (t20*t23), (N_k*t20), t12, (t23*t24), (N_k*t24), t12, (t1*t24), (t17*t22), t21)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (d_v*t1)
@@ -266,10 +266,10 @@ def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t11 = ((-1)*Minimum(t8, Maximum(0, t4, (-(-(((((-1)*t10) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t12 = (((B_c*SumOfFloors(((((-1)*t11) + ((-1)*t5))), t9, B_r, ((t10 + t6)))) + (N_k*((t11 + t8)))))
     return ((((((((-1)*t6) + (G*N_q)))*t7) + (t0*t2) + (t12*t2) + (t12*t7))),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv*e)
     return ((((d*(((G*N_q) + ((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*N_k)))))//(B_r))))))*t0) + (G*N_q*d_v*t0))),)
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -320,7 +320,7 @@ def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t47 = (d*t46)
     t48 = (d_v*t46)
     return (t15, t25, t27, t28, (((e*t15) + (e*t25) + (e*t27) + t29)), 0, (((d*t31) + (d_v*t31))), (2*(((d*t39) + (d_v*t39)))*t13), t30, 0, 0, ((t40 + t41 + t42 + Maximum(t43, t44))), (((4*t40) + (4*t42) + (e*t41) + Maximum((e*t43), (e*t44)))), ((t28 + t45 + t47 + t48)), (((e*t45) + (e*t47) + (e*t48) + t29)))
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -354,7 +354,7 @@ def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t30 = (t18*t23)
     t31 = (N_q*t30)
     return (t19, t19, t20, t20, 0, 0, (((t19*t22) + (t19*t24))), 0, (t18*t4), (2*t19), 1, 0, (((B_r*t21) + (N_k*t25) + (d_v*t25) + Maximum(t22, t24))), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t26), (N_q*t26), t18, (t26*t27), (t21*t29), t28, (t27*t30), (t23*t29), t28, t31, t31, t18)
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d_v*t0)
     t2 = ((-1)*N_q)
@@ -375,10 +375,10 @@ def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t17 = Minimum(t8, t10, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t9)))//(B_r))), t5))
     t18 = (((B_c*((((-1)*SumOfFloors(((((-1)*t17) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t17) + t2)))) + SumOfFloors(((((-1)*t16) + ((-1)*t6))), B_c, B_r, ((t15 + t7)))))) + (((t11 + t16))*Minimum(N_k, (B_c*Minimum(t13, t14))))))
     return ((((N_q*t1) + (((((-1)*t7) + Minimum(N_q, (B_r*t11))))*t12) + (t1*t18) + (t12*t18))),)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     return ((((N_q*d_v*t0) + (d*((((-1)*B_r*Maximum(0, ((((N_q + ((-1)*W_r) + ((-1)*N_k))))//(B_r)))) + Minimum(N_q, (B_r*Minimum((-(-(N_q)//(B_r))), (-(-(((W_l + N_q)))//(B_r))))))))*t0))),)
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -432,7 +432,7 @@ def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t50 = (N_k*t15)
     t51 = (N_k*t28)
     return (t16, t27, t29, t30, (((e*t16) + (e*t27) + (e*t29) + (e*t30))), 0, (((d*t32) + (d_v*t32))), (2*(((d*t40) + (d_v*t40)))*t41), t31, 0, 0, ((t42 + t43 + t44 + Maximum(t45, t46))), (((4*t42) + (4*t44) + (e*t43) + Maximum((e*t45), (e*t46)))), ((t48 + t49 + t50 + t51)), (((e*t48) + (e*t49) + (e*t50) + (e*t51))))
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -467,7 +467,7 @@ def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t31 = (((B_c*t19) + (t14*Minimum(N_k, (B_c*t3)))))
     t32 = (t20*t25)
     return (t21, t21, t22, t22, 0, 0, (((t21*t24) + (t21*t26))), 0, (t20*t5), (2*t21), 1, 0, (((B_r*t23) + (N_k*t27) + (d_v*t27) + Maximum(t24, t26))), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t28), (t23*t30), t29, (t28*t31), (N_k*t28), t20, (t31*t32), (N_k*t32), t20, (t32*t4), (t25*t30), t29)
-def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (d_v*t1)
@@ -490,7 +490,7 @@ def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t19 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c + t18))))//(B_r)))))
     t20 = (((B_c*((((-1)*SumOfFloors(((((-1)*t19) + t11)), t15, B_r, (((B_r*t19) + ((-1)*G*t18))))) + SumOfFloors(((((-1)*t17) + ((-1)*t6))), t15, B_r, ((t16 + t7)))))) + (((t11 + t17))*Minimum(N_k, (B_c*Minimum(t13, t14))))))
     return ((((((((-1)*t7) + Minimum(t0, (B_r*t11))))*t12) + (t0*t2) + (t12*t20) + (t2*t20))),)
-def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     return ((((d*((((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*W_r) + ((-1)*N_k)))))//(B_r)))) + Minimum(t0, (B_r*Minimum((-(-(t0)//(B_r))), (-(-((G*((W_l + N_q))))//(B_r))))))))*t1) + (d_v*t0*t1))),)

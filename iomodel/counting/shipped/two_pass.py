@@ -1,5 +1,5 @@
 """Compiled formulas of two_pass; written by `python -m tests.support.shipped_formulas`."""
-def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -72,7 +72,7 @@ def f0(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, 
     t69 = ((t66 + t68))
     t70 = (t47*t69)
     return (t2, t5, t9, t11, t13, t15, t15, (t18*t20), (t20*t22), t1, t18, t22, t23, t24, t12, (((8*t14) + (12*t1) + (e*t11) + (e*t13) + (e*t2) + (e*t23) + (e*t24) + (e*t5) + (e*t9) + (t20*t26) + (t20*t27) + t25 + t28)), 0, (((6*N_k*t2) + (8*N_k*t12))), (2*(((3*N_q*t21) + (4*N_q*t16)))*t0), (N_k*t29), 0, 0, Maximum((((B_c_dQ*t30) + (d*t30) + t30 + t31 + t32 + t33)), (((B_c*t34) + (d*t37) + (d_v*t37) + t34 + t35 + t36))), Maximum((((4*t39) + (B_c_dQ*t38) + (e*t31) + (e*t32) + (e*t33) + (e*t39) + t38)), (((B_c*t40) + (d*t41) + (d*t42) + (d_v*t41) + (d_v*t42) + (e*t35) + (e*t36) + t40))), t46, (((((t44 + t49))*t47) + (((t46 + t50))*t19))), (((((t43 + t52))*t47) + (((t43 + t45 + t53))*t19))), (((((t22 + t48 + t53 + t54))*t19) + t56)), (((((t10 + t55))*t19) + t56)), t60, (((((t59 + t62))*t47) + (((t60 + t64))*t19))), (((((t58 + t66))*t47) + (((t28 + t58 + t67))*t19))), (((((t27 + t61 + t67 + t68))*t19) + t70)), (((((t63 + t69))*t19) + t70)))
-def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -109,9 +109,9 @@ def f1(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, 
     t33 = (t19*t24)
     t34 = (t21*t24)
     return (0, 0, 0, 0, 0, 0, t1, 0, 1, 0, ((4 + (2*t2))), t3, t3, t0, t3, t3, t0, t4, t4, t0, t7, t7, t7, t7, t8, t8, t8, 0, (((t11*t7) + (t12*t7) + (t7*t9))), 0, t6, t7, 1, 0, (((B_c*t10) + (B_c*t13) + (B_c*t14) + (B_c*t2) + (B_c*t9) + t11 + t12 + t9)), t16, t19, t17, t20, t21, t17, (t22*t5), t22, t0, (t3*t5), t3, t0, t23, t4, t0, t23, t4, t0, (t19*t25), t19, t17, (t21*t25), t21, t17, (t16*t24), t16, t0, (t20*t24), t20, t0, t27, t27, t27, t28, t28, t28, 0, (((t27*t29) + (t27*t30))), 0, t26, t27, 1, 0, (((B_c_dQ*t31) + (B_r_dQ*t10) + (B_r_dQ*t13) + (B_r_dQ*t2) + t29 + t30 + t31)), t22, t22, t0, t3, t3, t0, t4, t4, t0, t4, t4, t0, (t10*t32), t19, t17, (t2*t32), t21, t17, t22, t22, t0, 0, 0, 0, 0, 0, 0, t18, 0, 1, 0, (((t10 + t13))*t24), (G*t33), t16, t0, t33, t19, t17, 0, 0, 0, 0, 0, 0, t18, 0, 1, 0, (((t14 + t2))*t24), (G*t34), t20, t0, t34, t21, t17)
-def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f2(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     return (1, 1, B_r, B_c, d, B_c, d_v, B_r, B_r, B_c, d_v, B_c, d, B_r, B_c, B_r, B_r_dQ, B_c_dQ, d, B_r_dQ, B_c_dQ, d_v, B_r_dQ, d, B_c_dQ, B_r_dQ, B_c_dQ, 1, 1, 1, 1)
-def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -122,13 +122,13 @@ def f3(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t7 = Minimum(1, (((-1) + G)))
     t8 = (B*H_kv*N_k*((1 + ((-1)*t7))))
     return ((((8*t6) + (t0*t6) + (t0*t8) + (t3*t7) + (t4*t6) + (t4*t8) + (t5*t7) + t3 + t5)),)
-def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f4(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (8*B_r)
     t1 = (4*B_c)
     t2 = (B_c*e)
     t3 = (B_r*e)
     return ((((B_c*t0) + (d*t1) + (d*t2) + (d*t3) + (d_v*t1) + (d_v*t2) + (d_v*t3) + t0)),)
-def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -136,38 +136,38 @@ def f5(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t4 = Minimum(1, (((-1) + G)))
     t5 = (H_kv*((1 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + t2 + t3)),)
-def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f6(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (e*t1)
     t3 = (N_k*e*(-(-(N_q)//(B_r_dQ)))*t0)
     return ((((8*t1) + (d*t3) + (d_v*t2) + (d_v*t3) + (2*d*t2))),)
-def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f7(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (8*B_r_dQ)
     t1 = (B_r_dQ*d)
     t2 = (B_c_dQ*e)
     return ((((4*t1) + (B_c_dQ*t0) + (d*t2) + (d_v*t2) + (e*t1) + (B_r_dQ*d_v*e) + t0)),)
-def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f8(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (B*H*N_q)
     t1 = (e*t0)
     return ((((8*t0) + (d_v*t1) + (2*d*t1))),)
-def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f9(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = (d_v*e)
     t1 = ((4 + (2*t0)))
     t2 = Minimum(1, (((-1) + G)))
     return ((((((1 + ((-1)*t2)))*t1) + (t2*Maximum(t1, (((4*d) + (d*e))), (((4*d_v) + t0)))))),)
-def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f10(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (2*B_r)
     t1 = (2*B_c)
     return ((((B_c*t0) + (B_r*d) + (B_r*d_v) + (d*t1) + (d_v*t1) + t0)),)
-def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f11(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (2*B_r_dQ)
     return ((((B_c_dQ*d) + (B_c_dQ*d_v) + (B_c_dQ*t0) + (B_r_dQ*d_v) + (d*t0) + t0)),)
-def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f12(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     t0 = ((1 + (2*d_v)))
     t1 = Minimum(1, (((-1) + G)))
     return ((((((1 + ((-1)*t1)))*t0) + (t1*Maximum((2*d), t0)))),)
-def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -219,7 +219,7 @@ def f13(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ,
     t48 = (((e*t41) + t47))
     t49 = (((4*t34) + t44 + t48))
     return (t3, t5, t9, t12, t14, t16, t16, 0, 0, t2, t7, t11, 0, 0, t13, (((8*t15) + (12*t2) + (e*t12) + (e*t13) + (e*t14) + (e*t3) + (e*t5) + (e*t9) + t19)), 0, (((6*t0*t11) + (8*t0*t7))), (2*(((3*N_q*t10) + (4*N_q*t6)))*t20), (2*N_k*t2), 0, 0, Maximum((((B_c_dQ*t21) + (d*t21) + t21 + t22 + t23 + t24)), (((B_c*t25) + (d*t28) + (d_v*t28) + t25 + t26 + t27))), Maximum((((4*t30) + (B_c_dQ*t29) + (e*t22) + (e*t23) + (e*t24) + (e*t30) + t29)), (((B_c*t31) + (d*t32) + (d*t33) + (d_v*t32) + (d_v*t33) + (e*t26) + (e*t27) + t31))), ((t11 + t39 + t7)), ((t39 + t40)), ((t38 + t42)), t43, t43, ((t19 + t46)), ((t46 + t47)), ((t45 + t48)), t49, t49)
-def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -256,7 +256,7 @@ def f14(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ,
     t33 = (t14*t2)
     t34 = (N_k*t27)
     return (0, 0, 0, 0, 0, 0, t2, 0, 1, 0, ((4 + (2*t3))), t4, t7, t5, t4, t7, t5, t8, t9, t5, t11, t11, t11, t11, t12, t12, t12, 0, (((t11*t13) + (t11*t15) + (t11*t16))), 0, t10, t11, 1, 0, (((B_c*t13) + (B_c*t14) + (B_c*t3) + (d*t17) + (d_v*t17) + t13 + t15 + t16)), t19, t19, t1, t20, t20, t1, (t14*t21), t22, t5, (t21*t3), t7, t5, t23, t9, t5, t23, t9, t5, t19, t19, t1, t20, t20, t1, 0, t25, t5, 0, t26, t5, t28, t28, t28, t29, t29, t29, 0, (((t28*t30) + (t28*t31))), 0, t27, t28, 1, 0, (((B_c_dQ*t32) + (B_r_dQ*t14) + (B_r_dQ*t3) + (4*B_r_dQ*d) + t30 + t31 + t32)), t33, t22, t5, t4, t7, t5, t8, t9, t5, t8, t9, t5, (t14*t34), t19, t1, (t3*t34), t20, t1, t33, t22, t5, 0, 0, 0, 0, 0, 0, t18, 0, 1, 0, 0, 0, t25, t5, 0, t19, t1, 0, 0, 0, 0, 0, 0, t18, 0, 1, 0, 0, 0, t26, t5, 0, t20, t1)
-def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (e*t0)
     t2 = (d*t1)
@@ -264,10 +264,10 @@ def f15(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
     t4 = (d_v*t1)
     t5 = (G*N_q*(-(-(N_k)//(B_c))))
     return ((((t2*t3) + (t2*t5) + (t3*t4) + (t4*t5) + (8*t0*t5))),)
-def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c):
+def f16(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -275,15 +275,15 @@ def f17(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t4 = (d*e)
     t5 = (N_k*(-(-(t0)//(B_r_dQ)))*t1)
     return ((((8*t2) + (t2*t3) + (t3*t5) + (t4*t5) + (2*t2*t4))),)
-def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f18(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (B*G*H_kv*N_q)
     t1 = (e*t0)
     return ((((8*t0) + (d_v*t1) + (2*d*t1))),)
-def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f19(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (((4 + (2*d_v*e))),)
-def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r):
+def f20(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r):
     return (((1 + (2*d_v))),)
-def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -376,7 +376,7 @@ def f21(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ,
     t89 = ((t86 + t88))
     t90 = (t67*t89)
     return (t2, t16, t22, t25, t26, t27, t27, (t29*t31), (t31*t32), t1, t29, t32, (t18*t30), t33, t34, (((8*t15) + (8*t9) + (e*t16) + (e*t22) + (e*t25) + (e*t26) + (e*t33) + (t30*t39) + (t31*t40) + (t31*t41) + t36 + t37 + t38 + t42)), 0, (((t43*t44) + (t43*t45) + (2*d_v*t45) + (4*d_v*t44))), (2*(((t43*t49) + (3*d_v*t49)))*t0), ((t44 + t45)), 0, 0, Maximum((((B_c_dQ*t50) + (d*t50) + t50 + t51 + t52 + t53)), (((B_c*t54) + (d*t57) + (d_v*t57) + t54 + t55 + t56))), Maximum((((B_c_dQ*t58) + (B_r_dQ*t35) + (B_r_dQ*t43) + (e*t51) + (e*t52) + (e*t53) + t58)), (((4*t60) + (B_c*t35) + (B_c*t43) + (B_c*t59) + (e*t55) + (e*t56) + (e*t60) + t59))), t66, (((((t64 + t69))*t67) + (((t66 + t70))*t30))), (((((t63 + t72))*t67) + (((t63 + t65 + t73))*t30))), (((((t32 + t68 + t73 + t74))*t30) + t76)), (((((t24 + t75))*t30) + t76)), t80, (((((t79 + t82))*t67) + (((t80 + t84))*t30))), (((((t78 + t86))*t67) + (((t42 + t78 + t87))*t30))), (((((t41 + t81 + t87 + t88))*t30) + t90)), (((((t83 + t89))*t30) + t90)))
-def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -430,7 +430,7 @@ def f22(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ,
     t50 = (t23*t31)
     t51 = (t25*t31)
     return (0, 0, 0, 0, 0, 0, t1, 0, 1, 0, ((4 + (2*t2))), t3, t3, t0, t3, t3, t0, t4, t4, t0, t11, t11, t11, t11, t12, t12, t12, 0, (((t11*t13) + (t11*t15) + (t11*t16))), 0, (t0*t5), t11, 1, 0, (((B_c*t13) + (B_c*t14) + (B_c*t17) + (B_c*t18) + (B_c*t2) + t13 + t15 + t16)), t20, t23, t21, t24, t25, t21, (t14*t27), t28, t0, (t2*t27), t3, t0, t30, t4, t0, t30, t4, t0, (t23*t32), t23, t21, (t25*t32), t25, t21, (t20*t31), t20, t0, (t24*t31), t24, t0, t41, t41, t41, t42, t42, t42, 0, (((t41*t43) + (t41*t44))), 0, (t0*t34), t41, 1, 0, (((B_c_dQ*t45) + (B_r_dQ*t14) + (B_r_dQ*t17) + (B_r_dQ*t2) + t43 + t44 + t45)), (t14*t47), t28, t0, (t2*t47), t3, t0, t48, t4, t0, t48, t4, t0, (t14*t49), t23, t21, (t2*t49), t25, t21, t28, t28, t0, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, (((t14 + t17))*t31), (G*t50), t20, t0, t50, t23, t21, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, (((t18 + t2))*t31), (G*t51), t24, t0, t51, t25, t21)
-def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -443,13 +443,13 @@ def f23(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t9 = Minimum(t8, Maximum(0, (-(-(((B_r + N_k + ((-1)*N_q))))//(B_c)))))
     t10 = ((((N_q*t8) + ((-1)*B_r*SumOfFloors(((((-1)*t9) + t8)), B_r, B_c, ((N_q + ((-1)*N_k) + (B_c*t9)))))))*t1)
     return ((((8*t10) + (t0*t10) + (t0*t7) + (t10*t4) + (t3*t6) + (t4*t7) + (t5*t6) + t3 + t5)),)
-def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f24(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (8*B_r)
     t1 = (4*B_c)
     t2 = (B_c*e)
     t3 = (B_r*e)
     return ((((B_c*t0) + (d*t1) + (d*t2) + (d*t3) + (d_v*t1) + (d_v*t2) + (d_v*t3) + t0)),)
-def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -457,7 +457,7 @@ def f25(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t4 = Minimum(1, (((-1) + G)))
     t5 = (H_kv*((1 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + t2 + t3)),)
-def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (d*e)
     t2 = (t0*t1)
@@ -472,17 +472,17 @@ def f26(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t11 = ((-1)*Minimum(t10, Maximum(0, t5, (-(-(((1 + N_q + ((-1)*B_c_dQ) + ((-1)*B_r_dQ) + ((-1)*N_k) + (B_c_dQ*(-(-(N_k)//(B_c_dQ)))))))//(B_r_dQ))))))
     t12 = (((B_c_dQ*SumOfFloors(((((-1)*t11) + ((-1)*t6))), B_c_dQ, B_r_dQ, (((-1) + B_c_dQ + B_r_dQ + t4 + t7)))) + (N_k*((t10 + t11)))))
     return ((((8*t8) + (N_q*t2) + (t1*t8) + (t12*t2) + (t8*t9) + (t0*t12*t9))),)
-def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f27(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (d*e)
     t2 = ((-1)*N_q)
     t3 = (((((-1)*t2) + ((-1)*B_r_dQ*Maximum(0, ((((((-1)*N_k) + ((-1)*t2))))//(B_r_dQ))))))*t0)
     return ((((8*t3) + (t1*t3) + (N_q*t0*t1) + (d_v*e*t3))),)
-def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f28(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (2*B_r)
     t1 = (2*B_c)
     return ((((B_c*t0) + (B_r*d) + (B_r*d_v) + (d*t1) + (d_v*t1) + t0)),)
-def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (d_v*t1)
@@ -554,7 +554,7 @@ def f29(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ,
     t68 = (((t32*t57) + t67))
     t69 = (((4*t56) + t64 + t68))
     return (t3, t18, t26, t28, t29, t30, t30, 0, 0, t31, t20, t27, 0, 0, (t0*t19), (((4*t31) + (8*t12) + (8*t17) + (e*t18) + (e*t26) + (e*t28) + (e*t29) + (e*t3) + (t31*t32) + t35)), 0, (((t36*t38) + (t36*t39) + (2*d_v*t39) + (4*d_v*t38))), (2*(((t36*t43) + (3*d_v*t43)))*t44), ((t38 + t39)), 0, 0, Maximum((((B_c_dQ*t45) + (d*t45) + t45 + t46 + t47 + t48)), (((B_c*t49) + (d*t52) + (d_v*t52) + t49 + t50 + t51))), Maximum((((B_c_dQ*t53) + (B_r_dQ*t32) + (B_r_dQ*t36) + (e*t46) + (e*t47) + (e*t48) + t53)), (((4*t55) + (B_c*t32) + (B_c*t36) + (B_c*t54) + (e*t50) + (e*t51) + (e*t55) + t54))), ((t20 + t27 + t60)), ((t60 + t61)), ((t59 + t62)), t63, t63, ((t35 + t66)), ((t66 + t67)), ((t65 + t68)), t69, t69)
-def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -608,7 +608,7 @@ def f30(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ,
     t50 = (t28*t48)
     t51 = ((((B_c_dQ*t42) + (N_k*t39)))*t1)
     return (0, 0, 0, 0, 0, 0, t2, 0, 1, 0, ((4 + (2*t3))), t4, t7, t5, t4, t7, t5, (4*t2), t8, t5, t15, t15, t15, t15, t16, t16, t16, 0, (((t15*t17) + (t15*t19) + (t15*t20))), 0, (t1*t9), t15, 1, 0, (((B_c*t17) + (B_c*t18) + (B_c*t3) + (d*t21) + (d_v*t21) + t17 + t19 + t20)), t23, t23, t1, t24, t24, t1, (t18*t26), t27, t5, (t26*t3), t7, t5, t29, t8, t5, t29, t8, t5, t23, t23, t1, t24, t24, t1, 0, t31, t5, 0, t32, t5, t43, t43, t43, t44, t44, t44, 0, (((t43*t45) + (t43*t46))), 0, (t1*t34), t43, 1, 0, (((B_c_dQ*t47) + (B_r_dQ*t18) + (B_r_dQ*t3) + (4*B_r_dQ*d) + t45 + t46 + t47)), (t18*t49), t27, t5, (t3*t49), t7, t5, t50, t8, t5, t50, t8, t5, (t18*t51), t23, t1, (t3*t51), t24, t1, (t18*t2), t27, t5, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, 0, 0, t31, t5, 0, t23, t1, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, 0, 0, t32, t5, 0, t24, t1)
-def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H_kv)
     t1 = (2*N_k*e*t0)
     t2 = (-(-(N_k)//(B_c)))
@@ -618,10 +618,10 @@ def f31(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t6 = (((((-1)*B_r*SumOfFloors(((((-1)*t5) + t2)), B_r, t4, (((t4*t5) + t3)))) + (G*N_q*t2)))*t0)
     t7 = (e*t6)
     return ((((8*t6) + (d*t1) + (d*t7) + (d_v*t1) + (d_v*t7))),)
-def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f32(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (d*e)
@@ -637,12 +637,12 @@ def f33(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t12 = ((-1)*Minimum(t9, Maximum(0, t4, (-(-(((((-1)*t11) + (B_c_dQ*G*(-(-(N_k)//(B_c_dQ)))))))//(B_r_dQ))))))
     t13 = ((((B_c_dQ*SumOfFloors(((((-1)*t12) + ((-1)*t5))), t10, B_r_dQ, ((t11 + t6)))) + (N_k*((t12 + t9)))))*t1)
     return ((((8*t7) + (t13*t2) + (t13*t8) + (t2*t7) + (t7*t8) + (t0*t1*t2))),)
-def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f34(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (B*H_kv)
     t1 = ((((G*N_q) + ((-1)*B_r_dQ*Maximum(0, (((G*((N_q + ((-1)*N_k)))))//(B_r_dQ))))))*t0)
     t2 = (e*t1)
     return ((((8*t1) + (d*t2) + (d_v*t2) + (G*N_q*d*e*t0))),)
-def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -765,7 +765,7 @@ def f35(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ,
     t119 = ((t116 + t118))
     t120 = (t119*t97)
     return (t2, t34, t47, t49, t50, t51, t51, (t53*t55), (t55*t56), t1, t53, t56, (t54*t57), t59, t60, (((8*t16) + (8*t33) + (e*t34) + (e*t47) + (e*t49) + (e*t50) + (e*t59) + (t54*t65) + (t55*t66) + (t55*t67) + t62 + t63 + t64 + t68)), 0, (((t69*t70) + (t69*t71) + (2*d_v*t71) + (4*d_v*t70))), (2*(((t69*t79) + (3*d_v*t79)))*t0), ((t70 + t71)), 0, 0, Maximum((((B_c_dQ*t80) + (d*t80) + t80 + t81 + t82 + t83)), (((B_c*t84) + (d*t87) + (d_v*t87) + t84 + t85 + t86))), Maximum((((B_c_dQ*t88) + (B_r_dQ*t61) + (B_r_dQ*t69) + (e*t81) + (e*t82) + (e*t83) + t88)), (((4*t90) + (B_c*t61) + (B_c*t69) + (B_c*t89) + (e*t85) + (e*t86) + (e*t90) + t89))), t96, (((((t100 + t96))*t54) + (((t94 + t99))*t97))), (((((t102 + t93))*t97) + (((t103 + t93 + t95))*t54))), (((((t103 + t104 + t56 + t98))*t54) + t106)), (((((t105 + t58))*t54) + t106)), t110, (((((t109 + t112))*t97) + (((t110 + t114))*t54))), (((((t108 + t116))*t97) + (((t108 + t117 + t68))*t54))), (((((t111 + t117 + t118 + t67))*t54) + t120)), (((((t113 + t119))*t54) + t120)))
-def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -840,7 +840,7 @@ def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ,
     t71 = (t36*t43)
     t72 = (t37*t43)
     return (0, 0, 0, 0, 0, 0, t1, 0, 1, 0, ((4 + (2*t2))), t3, t3, t0, t3, t3, t0, t4, t4, t0, t25, t25, t25, t25, t26, t26, t26, 0, (((t25*t27) + (t25*t29) + (t25*t30))), 0, (t0*t9), t25, 1, 0, (((B_c*t2) + (B_c*t27) + (B_c*t28) + (B_c*t31) + (B_c*t32) + t27 + t29 + t30)), (t28*t33), t36, t34, (t2*t33), t37, t34, (t28*t39), t40, t0, (t2*t39), t3, t0, t42, t4, t0, t42, t4, t0, (t36*t44), t36, t34, (t37*t44), t37, t34, (t43*t46), t46, t0, (t43*t47), t47, t0, t62, t62, t62, t63, t63, t63, 0, (((t62*t64) + (t62*t65))), 0, (t0*t51), t62, 1, 0, (((B_c_dQ*t66) + (B_r_dQ*t2) + (B_r_dQ*t28) + (B_r_dQ*t31) + t64 + t65 + t66)), (t28*t68), t40, t0, (t2*t68), t3, t0, t69, t4, t0, t69, t4, t0, (t28*t70), t36, t34, (t2*t70), t37, t34, t40, t40, t0, 0, 0, 0, 0, 0, 0, t35, 0, 1, 0, (((t28 + t31))*t43), (G*t71), t46, t0, t71, t36, t34, 0, 0, 0, 0, 0, 0, t35, 0, 1, 0, (((t2 + t32))*t43), (G*t72), t47, t0, t72, t37, t34)
-def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (d*e)
     t1 = (N_k*t0)
     t2 = Minimum(1, (((-1) + G)))
@@ -867,7 +867,7 @@ def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t23 = Minimum(t14, t16, Maximum(0, (-(-(((B_r + ((-1)*N_q) + t15)))//(B_c))), t11))
     t24 = ((((B_r*((((-1)*SumOfFloors(((((-1)*t23) + t17)), B_r, B_c, ((N_q + ((-1)*W_r) + (B_c*t23) + t8)))) + SumOfFloors(((((-1)*t12) + ((-1)*t22))), B_r, B_c, ((t13 + t21)))))) + (((t17 + t22))*Minimum(N_q, (B_r*Minimum(t19, t20))))))*t3)
     return ((((8*t24) + (t0*t18) + (t0*t24) + (t1*t4) + (t1*t7) + (t18*t5) + (t24*t5) + (t4*t6) + (t6*t7))),)
-def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (N_k*d)
     t1 = Minimum(1, (((-1) + G)))
     t2 = (B*e)
@@ -877,7 +877,7 @@ def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t6 = (H_kv*((1 + ((-1)*t1)))*t2)
     t7 = (((((-1)*B_c*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c)))) + Minimum(N_k, (B_c*Minimum((-(-(N_k)//(B_c))), (-(-(((W_r + N_k)))//(B_c))))))))*t3)
     return ((((d*t7) + (d_v*t7) + (t0*t4) + (t0*t6) + (t4*t5) + (t5*t6))),)
-def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (d*e)
     t2 = (t0*t1)
@@ -900,12 +900,12 @@ def f39(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t19 = Minimum(t9, t11, Maximum(0, (-(-(((B_c_dQ + ((-1)*N_k) + t10)))//(B_r_dQ))), t6))
     t20 = (((B_c_dQ*((((-1)*SumOfFloors(((((-1)*t19) + t12)), B_c_dQ, B_r_dQ, ((N_k + ((-1)*W_l) + (B_r_dQ*t19) + t3)))) + SumOfFloors(((((-1)*t18) + ((-1)*t7))), B_c_dQ, B_r_dQ, ((t17 + t8)))))) + (((t12 + t18))*Minimum(N_k, (B_c_dQ*Minimum(t15, t16))))))
     return ((((8*t13) + (N_q*t2) + (t1*t13) + (t13*t14) + (t2*t20) + (t0*t14*t20))),)
-def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f40(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (B*H)
     t1 = (d*e)
     t2 = (((((-1)*B_r_dQ*Maximum(0, ((((N_q + ((-1)*W_r) + ((-1)*N_k))))//(B_r_dQ)))) + Minimum(N_q, (B_r_dQ*Minimum((-(-(N_q)//(B_r_dQ))), (-(-(((W_l + N_q)))//(B_r_dQ))))))))*t0)
     return ((((8*t2) + (t1*t2) + (N_q*t0*t1) + (d_v*e*t2))),)
-def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (d_v*t1)
@@ -1008,7 +1008,7 @@ def f41(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ,
     t99 = (((t59*t88) + t98))
     t100 = (((4*t87) + t95 + t99))
     return (t3, t38, t52, t53, t54, t55, t55, 0, 0, t56, t57, t58, 0, 0, (t0*t42), (((4*t56) + (8*t19) + (8*t37) + (e*t3) + (e*t38) + (e*t52) + (e*t53) + (e*t54) + (t56*t59) + t62)), 0, (((t63*t65) + (t63*t66) + (2*d_v*t66) + (4*d_v*t65))), (2*(((t63*t74) + (3*d_v*t74)))*t75), ((t65 + t66)), 0, 0, Maximum((((B_c_dQ*t76) + (d*t76) + t76 + t77 + t78 + t79)), (((B_c*t80) + (d*t83) + (d_v*t83) + t80 + t81 + t82))), Maximum((((B_c_dQ*t84) + (B_r_dQ*t59) + (B_r_dQ*t63) + (e*t77) + (e*t78) + (e*t79) + t84)), (((4*t86) + (B_c*t59) + (B_c*t63) + (B_c*t85) + (e*t81) + (e*t82) + (e*t86) + t85))), ((t57 + t58 + t91)), ((t91 + t92)), ((t90 + t93)), t94, t94, ((t62 + t97)), ((t97 + t98)), ((t96 + t99)), t100, t100)
-def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
+def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, B_r_dQ, B_c_dQ):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1084,7 +1084,7 @@ def f42(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r, B_c, B_r_dQ,
     t72 = (t45*t70)
     t73 = ((((B_c_dQ*t64) + (t60*Minimum(N_k, (B_c_dQ*t52)))))*t1)
     return (0, 0, 0, 0, 0, 0, t2, 0, 1, 0, ((4 + (2*t3))), t4, t7, t5, t4, t7, t5, (4*t2), t8, t5, t31, t31, t31, t31, t32, t32, t32, 0, (((t31*t33) + (t31*t35) + (t31*t36))), 0, (t1*t14), t31, 1, 0, (((B_c*t3) + (B_c*t33) + (B_c*t34) + (d*t37) + (d_v*t37) + t33 + t35 + t36)), (t34*t38), t40, t1, (t3*t38), t41, t1, (t34*t43), t44, t5, (t3*t43), t7, t5, t46, t8, t5, t46, t8, t5, t40, t40, t1, t41, t41, t1, 0, t48, t5, 0, t49, t5, t65, t65, t65, t66, t66, t66, 0, (((t65*t67) + (t65*t68))), 0, (t1*t53), t65, 1, 0, (((B_c_dQ*t69) + (B_r_dQ*t3) + (B_r_dQ*t34) + (4*B_r_dQ*d) + t67 + t68 + t69)), (t34*t71), t44, t5, (t3*t71), t7, t5, t72, t8, t5, t72, t8, t5, (t34*t73), t40, t1, (t3*t73), t41, t1, (t2*t34), t44, t5, 0, 0, 0, 0, 0, 0, t39, 0, 1, 0, 0, 0, t48, t5, 0, t40, t1, 0, 0, 0, 0, 0, 0, t39, 0, 1, 0, 0, 0, t49, t5, 0, t41, t1)
-def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (d*e)
     t1 = (B*H_kv)
     t2 = (N_k*t1)
@@ -1109,12 +1109,12 @@ def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
     t21 = Minimum(t8, t10, Maximum(0, t6, (-(-(((B_r + ((-1)*t20))))//(t18)))))
     t22 = ((((B_r*((((-1)*SumOfFloors(((((-1)*t21) + t11)), B_r, t18, (((t18*t21) + t20)))) + SumOfFloors(((((-1)*t19) + ((-1)*t7))), B_r, t18, (((-1) + B_r + (t18*t7) + t16)))))) + (((t11 + t19))*Minimum(t13, (B_r*Minimum(t14, t15))))))*t1)
     return ((((8*t22) + (t0*t12) + (t0*t2) + (t0*t22) + (t12*t3) + (t2*t3) + (t22*t3))),)
-def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_c, B_r):
+def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_c, B_r):
     t0 = (B*H_kv*e)
     t1 = (N_k*t0)
     t2 = (((((-1)*B_c*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c)))) + Minimum(N_k, (B_c*Minimum((-(-(N_k)//(B_c))), (-(-(((W_r + N_k)))//(B_c))))))))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2))),)
-def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (d*e)
@@ -1138,7 +1138,7 @@ def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t20 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c_dQ + t19))))//(B_r_dQ)))))
     t21 = ((((B_c_dQ*((((-1)*SumOfFloors(((((-1)*t20) + t11)), t16, B_r_dQ, (((B_r_dQ*t20) + ((-1)*G*t19))))) + SumOfFloors(((((-1)*t18) + ((-1)*t6))), t16, B_r_dQ, ((t17 + t7)))))) + (((t11 + t18))*Minimum(N_k, (B_c_dQ*Minimum(t14, t15))))))*t1)
     return ((((8*t12) + (t12*t13) + (t12*t2) + (t13*t21) + (t2*t21) + (t0*t1*t2))),)
-def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, e_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
+def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r_dQ, B_c_dQ):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (((((-1)*B_r_dQ*Maximum(0, (((G*((N_q + ((-1)*W_r) + ((-1)*N_k)))))//(B_r_dQ)))) + Minimum(t0, (B_r_dQ*Minimum((-(-(t0)//(B_r_dQ))), (-(-((G*((W_l + N_q))))//(B_r_dQ))))))))*t1)

@@ -235,7 +235,7 @@ class Call {
       ...numbers,
       group,
       element_size: size,
-      kv_element_size: size,
+      kv_size: 32n * size,
       page_size: 1n,
       window_left: windowed ? (this.sides.left ?? 0n) : 0n,
       window_right: windowed ? (this.sides.right ?? 0n) : 0n,

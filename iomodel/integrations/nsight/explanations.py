@@ -25,9 +25,9 @@ def written_bytes(cost: Cost) -> int | None:
     if both or cost.atomics:
         return None
     numbers = cost.workload.longest.numbers
-    sizes = {"io": cost.workload.element_size, "fp32": 4, "int32": 4, "int64": 8, "bool": 1}
+    sizes: dict[str, float] = {"io": cost.workload.element_size, "fp32": 4, "int32": 4, "int64": 8, "bool": 1}
     sizes["out"] = numbers.get("out_element_size", sizes["io"])
-    sizes["kv"] = numbers.get("kv_element_size", sizes["io"])
+    sizes["kv"] = numbers.get("kv_size", 32 * sizes["io"]) / 32
     quarters = numbers.get("weight_size", 32 * sizes["io"])
 
     def size(name: str) -> float:
@@ -128,7 +128,7 @@ def _streams(estimate: Estimate, counters: KernelCounters, written: int | None) 
     w = cost.workload.longest
     numbers = w.numbers
     rows = numbers["batch"] * numbers["kv_heads"] * numbers["kv_len"]
-    once = rows * (numbers["head_dim"] + numbers["value_dim"]) * numbers.get("kv_element_size", w.element_size)
+    once = rows * (numbers["head_dim"] + numbers["value_dim"]) * numbers.get("kv_size", 32 * w.element_size) / 32
     others = estimate.compulsory_bytes - written - once
     passes, requested = (reads - others) / once, estimate.requested_bytes - written - others
     if passes > 1.05:

@@ -217,8 +217,8 @@ def _speculation(plan: Plan, names: OptionNames) -> Iterator[Flag]:
 def _file(plan: Plan) -> Iterator[str]:
     """List the lines of the file of TensorRT-LLM, for what has no option."""
     cache = []
-    if plan.decode.kv_dtype == "fp8":
-        cache.append("  dtype: fp8")
+    if plan.decode.kv_dtype in ("fp8", "nvfp4"):
+        cache.append(f"  dtype: {plan.decode.kv_dtype}")
     if plan.page_size is not None:
         cache.append(f"  tokens_per_block: {plan.page_size}")
     if plan.prefix_cache is not None:

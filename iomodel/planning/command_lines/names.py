@@ -75,7 +75,7 @@ VLLM = OptionNames(
         }
     ),
     DTYPES,
-    FrozenDict({"fp8": "fp8"}),
+    FrozenDict({"fp8": "fp8", "nvfp4": "nvfp4"}),
     all_ranks=False,
 )
 SGLANG = OptionNames(
@@ -112,7 +112,7 @@ SGLANG = OptionNames(
         }
     ),
     DTYPES,
-    FrozenDict({"fp8": "fp8_e4m3"}),
+    FrozenDict({"fp8": "fp8_e4m3", "nvfp4": "fp4_e2m1"}),
     nvfp4=(*BLACKWELL, "gfx"),
 )
 TRTLLM = OptionNames(
@@ -130,7 +130,7 @@ TRTLLM = OptionNames(
             "file": "--config",
         }
     ),
-    kv_dtypes=FrozenDict({"fp8": "fp8"}),
+    kv_dtypes=FrozenDict({"fp8": "fp8", "nvfp4": "nvfp4"}),
     nvfp4=BLACKWELL,
 )
 ENGINES = FrozenDict({engine.name: engine for engine in (VLLM, SGLANG, TRTLLM)})

@@ -12,6 +12,7 @@ from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.cost import Cost
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
@@ -24,6 +25,7 @@ from iomodel.timing.clock import clock_for
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.span import Span
 from iomodel.workloads.attention import Attention
+from iomodel.workloads.call import KV_MULTIPLE
 from iomodel.workloads.masks.documents import Documents
 
 MOST = 1 << 14
@@ -105,13 +107,23 @@ class AttentionClock:
     def _timed(self, name: str, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]) -> Span:
         result = estimate(name, call, self.device, tiles, parameters=self.parameters, **options)
         return Span(
-            result.seconds,
+            max(result.seconds, self._conversion(call, result.cost)),
             sum(kernel.streamed_bytes for kernel in result.kernels),
             result.requested_bytes,
             result.cost.useful_flops,
             tuple(result.breakdown.items()),
             tuple(result.tiles.items()),
         )
+
+    def _conversion(self, call: Attention, cost: Cost) -> float:
+        """Time the conversion of elements of 4 bits to the type of the products, at every load of a tile [s].
+
+        It runs beside the loads and the products, as that of weights does.
+        """
+        rate = rates(self.device, call.dtype).fp32
+        if rate is None or call.kv_dtype not in KV_MULTIPLE:
+            return 0.0
+        return (cost.reads.get("K", 0) + cost.reads.get("V", 0)) * self.parameters.convert_ops / rate
 
     def _options(self, name: str, call: Attention) -> Iterator[dict[str, Any]]:
         """List options to try: packed groups of heads, and keys split among blocks, if there are few rows."""

@@ -11,7 +11,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.step.layout import Layout, LinearLayer, layer_linears
 from iomodel.planning.step.precision import MULTIPLIED, as_linear_dtype, own_products
-from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
 from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE, served
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 
@@ -73,14 +73,15 @@ def types_of(
     kv_dtype: str | None,
 ) -> dict[str, str]:
     """Resolve the types of activations, products, matrices and cache, with defaults for missing ones."""
-    dtypes = {"dtype": dtype, "kv_dtype": kv_dtype}
+    dtypes = {"dtype": (dtype, ELEMENT_SIZE), "kv_dtype": (kv_dtype, KV_QUARTERS)}
     as_linear_dtype(linear_dtype)
-    for field, value in dtypes.items():
-        if value is not None and (not isinstance(value, str) or value not in ELEMENT_SIZE):
-            raise UnknownNameError(field, value, ELEMENT_SIZE)
+    for field, (value, known) in dtypes.items():
+        if value is not None and (not isinstance(value, str) or value not in known):
+            raise UnknownNameError(field, value, known)
     weight_types = WEIGHT_QUARTERS | WEIGHT_SIZE
     if weight_dtype is not None and (not isinstance(weight_dtype, str) or weight_dtype not in weight_types):
         raise UnknownNameError("weight_dtype", weight_dtype, weight_types)
+    check_cache(spec, kv_dtype)
     activations = dtype or served(spec.dtype)
     weights = weight_dtype or (spec.dtype if spec.dtype in QUANTISED else activations)
     own = MULTIPLIED[weights] if weights in own_products(device) else activations
@@ -91,6 +92,16 @@ def types_of(
         "expert_dtype": weight_dtype or spec.expert_dtype or weights,
         "kv_dtype": kv_dtype or spec.kv_dtype or activations,
     }
+
+
+def check_cache(spec: ModelSpec, kv_dtype: object) -> None:
+    """Raise InputError for a cache in int4 of rows that are both K and V: no engine keeps these with a zero point."""
+    shared = any(layer.attention and (layer.attention.latent or layer.attention.tied_kv) for layer in spec.counted)
+    if kv_dtype == "int4" and shared:
+        raise InputError(
+            f"kv_dtype: int4 given for {spec.name or spec.title}, whose rows are both K and V; allowed: bf16, fp8, "
+            "nvfp4"
+        )
 
 
 def check_routing(spec: ModelSpec, routing: object, tokens: int) -> tuple[int, ...] | None:

@@ -59,11 +59,13 @@ class StepSetting:
 
     @property
     def attention_dtype(self) -> str:
-        """Type of Q and of the products of attention: that of an fp8 cache where the device has such products.
+        """Type of Q and of the products of attention: fp8 for a cache in fp8 or nvfp4 on a device with such products.
 
-        FlashAttention-3, FlashInfer and TensorRT-LLM quantise Q for an fp8 cache; attention on latents does not.
+        FlashAttention-3, FlashInfer and TensorRT-LLM quantise Q for an fp8 cache; attention on latents does not. An
+        nvfp4 cache is converted to fp8 on chip (NVIDIA, "Optimizing Inference for Long Context and Large Batch Sizes
+        with NVFP4 KV Cache", 2025).
         """
-        fp8 = self.kv_dtype == "fp8" and bool(self.clock.device.compute.peak.fp8)
+        fp8 = self.kv_dtype in ("fp8", "nvfp4") and bool(self.clock.device.compute.peak.fp8)
         return "fp8" if fp8 and self.clock.device.architecture not in NO_FP8_ATTENTION else self.dtype
 
     def linear(

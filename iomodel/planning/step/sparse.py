@@ -19,6 +19,7 @@ from iomodel.planning.step.streamed import TILE, streamed
 from iomodel.timing.span import Span
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
+from iomodel.workloads.dtypes import index_dtype
 
 SCORE = 4
 """Size of a score of the indexer, fp32 [B]."""
@@ -45,7 +46,7 @@ def _scores(indexer: Indexer, at: StepSetting) -> Span:
     pairs = at.batch * visible(at.q_len, at.kv_len, indexer.pool)
     keys = at.batch * indexer.elements(at.kv_len, at.page_size)
     tensors = {
-        "keys": keys * ELEMENT_SIZE[at.kv_dtype],
+        "keys": keys * ELEMENT_SIZE[index_dtype(at.kv_dtype)],
         "queries": at.tokens * indexer.heads * indexer.head_dim * ELEMENT_SIZE[at.dtype],
         "scores written": pairs * SCORE,
         "scores read": pairs * SCORE,

@@ -24,8 +24,8 @@ def bound_bytes(algorithm: AlgorithmLike, calls: Calls | Layers, budget: Any, un
         return _one_by_one(algorithm, calls, budget, unit)
     kind = kind_of(first)
     formulas = counts_of(kind.mask, kind.direction, first.latent)
-    narrowest = np.minimum(point["element_size"], point["kv_element_size"])
-    sizes = budget if unit == "elements" else np.maximum(1, budget // narrowest)
+    narrowest = np.minimum(32 * point["element_size"], point["kv_size"])
+    sizes = budget if unit == "elements" else np.maximum(1, 32 * budget // narrowest)
     if formulas.nodes:  # a mask given by data
         return _one_by_one(algorithm, calls, budget, unit)
     _, compulsory, pairs = formulas.arrays([*point.values()], (), ())
@@ -38,7 +38,7 @@ def bound_bytes(algorithm: AlgorithmLike, calls: Calls | Layers, budget: Any, un
         held = [bound_bytes_of(name, counted, value, widths, known) for name, value in bounds if value]  # type: ignore[arg-type]
         return max(least, *held, 0)
 
-    widths = point["element_size"], point["kv_element_size"]
+    widths = 32 * point["element_size"], point["kv_size"]
     numbers = (compulsory, pairs, point["head_dim"], point["value_dim"], sizes, budget, *widths)
     whole = [np.asarray(number).astype(object) for number in numbers]
     largest = np.frompyfunc(best, len(whole), 1)(*whole)

@@ -95,8 +95,8 @@ def _operands_of_layer(layer: Linear) -> dict[str, int]:
 
 def _keys_and_values(call: Attention) -> dict[str, int]:
     """Size K of a head, K and V of a head and of all heads [B]."""
-    key = call.kv_len * call.head_dim * call.kv_element_size
-    both = key if call.latent else key + call.kv_len * call.value_dim * call.kv_element_size
+    key = -(-call.kv_len * call.head_dim * call.kv_size // 32)
+    both = key if call.latent else key + -(-call.kv_len * call.value_dim * call.kv_size // 32)
     heads = call.batch * call.kv_heads
     return {
         "K of one head": key,

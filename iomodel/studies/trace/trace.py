@@ -258,9 +258,10 @@ def _traced(workload: Workload) -> Shape:
         raise InputError(
             f"workload: {shown(workload)} given; allowed: one of a single shape, as an Attention or an MLP"
         )
-    weight = call.numbers.get("weight_size", 32)
-    if weight % 32:
-        raise InputError(f"weight_size: {weight} quarters of a bit given; allowed: whole bytes in a trace, such as fp8")
+    for field in ("weight_size", "kv_size"):
+        size = call.numbers.get(field, 32)
+        if size % 32:
+            raise InputError(f"{field}: {size} quarters of a bit given; allowed: whole bytes in a trace, such as fp8")
     return call
 
 
