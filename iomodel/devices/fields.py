@@ -172,7 +172,7 @@ class Compute(Group):
 
 
 class Interconnect(Group):
-    """Links to other devices; `total` is the sum of both directions, 0 means no link."""
+    """Links to other devices; `total` is the sum of both directions, 0 means no link; `devices` all that they join."""
 
     total: Link | None = None
     per_direction: Link | None = None
@@ -180,6 +180,7 @@ class Interconnect(Group):
     link_per_direction_usable: Link | None = None
     pcie_total: Link | None = None
     pcie_per_direction: Link | None = None
+    devices: Amount | None = None
 
 
 class Board(Group):

@@ -67,6 +67,7 @@ QUESTIONS: dict[str, Callable[[Hardware], object]] = {
         iomodel.diagnose("split_kv", DECODE, device, 1e-5, {"block_q": 16, "block_kv": 64})
     ),
     "pair": step(layout=PAIR),
+    "sixteen": step(layout=iomodel.Layout(tensor_parallel=8, pipeline_parallel=2)),
     "fp4": step(q_len=64, precision="fp4"),
     "plan": lambda device: plain(iomodel.plan("llama-3-8b", device, prompt=64, output=4)),
     "energy": lambda device: plain(
@@ -96,6 +97,7 @@ USED: dict[str, tuple[str, float, str]] = {
     "compute.peak.int8": ("a10", 2, "product in int8"),
     "compute.peak.tf32": ("a10", 0.5, "product in tf32"),
     "compute.units": ("a10", 2, "fp32"),
+    "interconnect.devices": ("h100-sxm5", 2, "sixteen"),
     "interconnect.pcie_total": ("l40s", 2, "pair"),
     "interconnect.per_direction": ("a100-pcie-80gb", 2, "pair"),
     "limits.blocks_per_sm": ("a10", 0.125, "warps"),

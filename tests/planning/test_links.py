@@ -102,11 +102,10 @@ def test_a_node_of_all_devices_is_one_network_and_smaller_or_slower_ones_cost_mo
         return found.seconds, found.stage_seconds
 
     whole = seconds(devices_per_node=Layout(**degrees).devices)
-    assert whole == seconds()
     apart = [seconds(devices_per_node=8, network_bandwidth=rate) for rate in (100e9, 50e9, 12.5e9)]
     assert [*apart] == sorted(apart)
     assert all(a < b for a, b in zip(whole, apart[0], strict=True))
-    assert seconds(devices_per_node=8) == apart[1]
+    assert seconds(devices_per_node=8) == seconds() == apart[1]  # an H100 has links to seven others
 
 
 @pytest.mark.parametrize(("ranks", "node", "stages"), list(product((1, 2, 4), (1, 2, 4, 8), range(1, 9))))

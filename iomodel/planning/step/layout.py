@@ -42,8 +42,8 @@ class Layout(Model):
         Further copies of experts, at most as many as experts [-]: experts and copies divide evenly among the ranks, and
         tokens among the copies of an expert (DeepSeek-V3, arXiv:2412.19437, section 3.4).
     devices_per_node : int, optional
-        Devices of a node, which exchange by their own links [-]; nodes exchange by a network. By default the links
-        join all devices.
+        Devices of a node, which exchange by their own links [-]; nodes exchange by a network. By default as many as
+        the links of a device join, where its file says so: 8 on an HGX board, 72 in a GB200 NVL72; else all.
     network_bandwidth : float, optional
         Bandwidth of the network for each device, in one direction [B/s]; 50e9 by default, a port of 400 Gb/s for each
         device, as in a DGX H100.

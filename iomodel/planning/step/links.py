@@ -5,7 +5,8 @@ Parallel Distrib. Comput. 69:117). An all-to-all exchange sends (n - 1) / n of a
 those of NCCL's tuning model for its low-latency protocol over NVLink (github.com/NVIDIA/nccl, src/graph/tuning.cc:
 baseLat, hwLat). Long transfers reach a share of the link. Nothing overlaps with products.
 
-A layout with nodes has two networks: the links within a node, and the network between nodes, which takes what crosses.
+A layout with nodes, by default where a device's links do not join all ranks, has two networks: the links within a node,
+and the network between nodes, which takes what crosses.
 """
 
 from __future__ import annotations
@@ -52,6 +53,30 @@ def link(device: Hardware) -> float:
         f"interconnect: {device.id or device.name} has no link on file; tensor_parallel, pipeline_parallel and "
         "expert_parallel above 1 need interconnect.per_direction"
     )
+
+
+def with_nodes(layout: Layout, device: Hardware, devices: int | None = None) -> Layout:
+    """Return a layout with the nodes of a device, where its devices do not fit one node and it names none.
+
+    A node then has as many devices as its links join, or the most below that which keep groups of ranks whole.
+
+    Examples
+    --------
+    >>> from iomodel.devices.device import hardware
+    >>> wide = Layout(expert_parallel=144)
+    >>> [with_nodes(wide, hardware(name)).devices_per_node for name in ("h100-sxm5", "gb200")]
+    [8, 72]
+    >>> with_nodes(Layout(expert_parallel=32), hardware("gb200")).devices_per_node is None
+    True
+    """
+    joined = device.interconnect.devices
+    count = layout.devices if devices is None else devices
+    if layout.devices_per_node is not None or joined is None or count <= joined.value:
+        return layout
+    degrees = layout.tensor_parallel, layout.expert_parallel
+    sizes = range(1, int(joined.value) + 1)
+    whole = [size for size in sizes if all(size % ranks == 0 or ranks % size == 0 for ranks in degrees)]
+    return layout.model_copy(update={"devices_per_node": whole[-1]})
 
 
 def all_reduce(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NODE) -> Span:

@@ -14,7 +14,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.planning.step.attention import attention_clock
 from iomodel.planning.step.given import as_layout, as_model, check_routing, linear_layers, types_of
 from iomodel.planning.step.layout import Layout, LinearLayer
-from iomodel.planning.step.links import all_to_all, link, send
+from iomodel.planning.step.links import all_to_all, link, send, with_nodes
 from iomodel.planning.step.parts import Part, StepSetting, layer_parts
 from iomodel.planning.step.precision import check_products, own_products, with_precision
 from iomodel.planning.step.result import StepPart, StepTime, part_of
@@ -115,6 +115,7 @@ def step(
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
     shared.check(spec)
+    shared = with_nodes(shared, device)
     if min(shared.devices, shared.devices_per_node or shared.devices) > 1:
         link(device)
     asked: dict[str, Any] = {"weight_dtype": weight_dtype, "linear_dtype": linear_dtype, "kv_dtype": kv_dtype}

@@ -14,7 +14,7 @@ from iomodel.models.spec import ModelSpec
 from iomodel.planning.step.attention import attention_clock
 from iomodel.planning.step.given import as_layout, as_model
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.links import all_reduce, link, send
+from iomodel.planning.step.links import all_reduce, link, send, with_nodes
 from iomodel.planning.step.setting import Part
 from iomodel.planning.training.memory import (
     OPTIMIZER,
@@ -114,6 +114,7 @@ def train_step(
         if not isinstance(name, str) or name not in known:
             raise UnknownNameError(field, name, known)
     _check(spec, shared, sequences, passed * replicas)
+    shared = with_nodes(shared, device, replicas * shared.devices)
     if replicas * shared.devices > 1:
         link(device)
     micro_batches, full = sequences // (passed * replicas), recompute == "full"
