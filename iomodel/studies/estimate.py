@@ -149,8 +149,8 @@ def estimate(
     passes = _passes(bound, call, device, sizes, parameters, implementation)
     timed = [clock.fastest(tile, launch) for clock, tile in passes]
     parameters = max((clock.parameters for clock, _ in passes), key=lambda found: found.host_launch)
-    bare = tuple(dict.fromkeys(clock.bare for clock, tile in passes if tile and clock.bare is not None))
-    return assembled(algorithm, call, device, partial(bound.at, sizes), timed, known, parameters, sizes, bare)
+    clocks = tuple(clock for clock, tile in passes if tile and clock.assumed)
+    return assembled(algorithm, call, device, partial(bound.at, sizes), timed, known, parameters, sizes, clocks)
 
 
 def _with_searched(
@@ -258,7 +258,7 @@ def assembled(
     known: Rates,
     parameters: Parameters,
     sizes: Mapping[str, int],
-    bare: tuple[str, ...] = (),
+    assumed: Sequence[Clock] = (),
 ) -> Estimate:
     """Combine the passes of a call into one estimate; what its time does not need is computed when it is read."""
     seconds = seconds_of([time for launch in timed for time in launch.times], parameters)
@@ -270,7 +270,11 @@ def assembled(
         "cost": lambda _: cost(),
         "kernels": lambda _: tuple(kernel for launch in timed for kernel in launch.kernels),
         "compulsory_bytes": lambda found: min(compulsory(algorithm, call).bytes, found.requested_bytes),
-        "left_out": lambda _: (*known.left_out, *bare, *memory_levels(device)[1]),
+        "left_out": lambda _: (
+            *known.left_out,
+            *dict.fromkeys(clock.bare for clock in assumed if clock.bare is not None),
+            *memory_levels(device)[1],
+        ),
         "levels": lambda found: level_traffic(algorithm, call, device, found.requested_bytes, found.dram_bytes),
     }
     return Estimate.deferring(

