@@ -84,10 +84,11 @@ class Hardware(Group, NamedData):
 
     @property
     def sram_per_block(self) -> int:
-        """On-chip memory available to one thread block, the budget of the tiles [B]."""
+        """On-chip memory available to one thread block, the budget of the tiles: no more than an SM has [B]."""
         if self.memory.sram.per_block is None:
             raise SpecError(f"memory.sram.per_block: {self.id or self.name} lacks it; write it as '228 KiB'")
-        return int(self.memory.sram.per_block.value)
+        least = int(self.memory.sram.per_block.value)
+        return least if self.memory.sram.per_sm is None else min(least, int(self.memory.sram.per_sm.value))
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the figures to plain data in base units, omitting unset fields; `from_data` restores them."""
