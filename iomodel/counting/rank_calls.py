@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from sympy import Add, Expr, Integer
+from sympy import Add, Expr, Integer, ceiling
 
 from iomodel.counting.evaluation.evaluate import evaluate
 from iomodel.counting.messages import folded
@@ -125,7 +125,7 @@ class RankCalls:
 
     def bytes_of(self, counts: Mapping[str, Expr]) -> Any:
         """Sum the bytes of tensors at every rank [B]."""
-        return self._of_ranks(Add(*(count * self._size(name) for name, count in self._moved(counts))))
+        return self._of_ranks(ceiling(Add(*(count * self._quarters(name) for name, count in self._moved(counts))) / 32))
 
     def tensors(self, counts: Mapping[str, Expr], rank: int) -> Mapping[str, int]:
         """Count the elements of each tensor at one rank [elements]."""
@@ -136,5 +136,6 @@ class RankCalls:
         """Iterate over the tensors that exist: V is a part of a latent."""
         return ((name, count) for name, count in counts.items() if not (name == "V" and self.call.latent))
 
-    def _size(self, name: str) -> Integer:
-        return Integer(self.call.kv_element_size if name in CACHED else self.call.element_size)
+    def _quarters(self, name: str) -> Integer:
+        """Return the size of an element in quarters of a bit."""
+        return Integer(self.call.kv_size if name in CACHED else 32 * self.call.element_size)

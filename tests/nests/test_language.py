@@ -405,7 +405,7 @@ def points(draw: st.DrawFn) -> dict[Symbol, int]:
     values |= {tile: draw(st.integers(1, 11)) for tile in TILE.values()}
     values |= {W_l: draw(st.integers(0, 6)), W_r: draw(st.integers(0, 6)), p: draw(st.integers(1, 7))}
     values |= {s: draw(st.integers(1, 4)), n_dQ: draw(st.integers(1, 3))}
-    values |= {e: draw(st.sampled_from([1, 2, 4])), b_kv: draw(st.sampled_from([16, 18, 32, 64, 128]))}
+    values |= {e: draw(st.sampled_from([1, 2, 4])), b_kv: draw(st.sampled_from([32, 64, 128]))}
     group, kv_heads = draw(st.integers(1, 3)), draw(st.integers(1, 2))
     return values | {
         B: draw(st.integers(1, 2)),

@@ -138,3 +138,13 @@ def test_a_wrong_question_is_one_line(name: str) -> None:
     arguments, message = REFUSED[name]
     with pytest.raises(iomodel.IOModelError, match=message):
         iomodel.context_parallel(**{"workload": W, **arguments})  # type: ignore[arg-type]
+
+
+def test_narrow_keys_and_values_send_their_own_bytes() -> None:
+    sent = {}
+    for kv_dtype in ("bf16", "fp8", "nvfp4", "int4"):
+        w = iomodel.Attention(heads=8, kv_heads=2, q_len=4096, head_dim=128, mask="causal", kv_dtype=kv_dtype)
+        ring = next(way for way in iomodel.context_parallel(w, 4, "h100-sxm5").methods if way.method == "ring")
+        sent[kv_dtype] = ring.sent_bytes
+    rows = 3 * 1024 * 2 * 2 * 128  # elements of K and V of three turns
+    assert sent == {"bf16": 2 * rows, "fp8": rows, "nvfp4": rows * 9 // 16, "int4": rows // 2}

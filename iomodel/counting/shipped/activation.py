@@ -1,29 +1,29 @@
 """Compiled formulas of activation; written by `python -m tests.support.shipped_formulas`."""
-def f0(T, C, C_2, e, b_kv):
+def f0(T, C, C_2, C_3, e, b_kv):
     t0 = (C*T)
     t1 = (2*t0)
     t2 = (e*t1)
     return (t0, t0, t2, 0, 0, 0, t0, 0, 0, C, (C*e), t1, t2)
-def f1(T, C, C_2, e, b_kv):
+def f1(T, C, C_2, C_3, e, b_kv):
     t0 = (C*T)
     t1 = (e*t0)
     return (t0, 0, 0, 0, 0, 0, T, 0, 1, 0, (C*e), t1, t1, 1, t1, t1, 1)
-def f2(T, C, C_2, e, b_kv):
+def f2(T, C, C_2, C_3, e, b_kv):
     return (1, 1)
-def f3(T, C, C_2, e, b_kv):
+def f3(T, C, C_2, C_3, e, b_kv):
     t0 = (2*C*T)
     return (t0, (e*t0))
-def f4(T, C, C_2, e, b_kv):
+def f4(T, C, C_2, C_3, e, b_kv):
     t0 = (C*T)
     t1 = (3*t0)
     t2 = (e*t1)
     t3 = (2*C)
     return (t0, t0, t0, t2, 0, 0, 0, t0, 0, 0, t3, (e*t3), t1, t2)
-def f5(T, C, C_2, e, b_kv):
+def f5(T, C, C_2, C_3, e, b_kv):
     t0 = (C*T)
     t1 = (e*t0)
     return (t0, 0, 0, 0, 0, 0, T, 0, 1, 0, (2*C*e), t1, t1, 1, t1, t1, 1, t1, t1, 1)
-def f6(T, C, C_2, e, b_kv):
+def f6(T, C, C_2, C_3, e, b_kv):
     t0 = (3*C*T)
     return (t0, (e*t0))
 RECORDS = {

@@ -1,16 +1,16 @@
 """Compiled formulas of add_norm; written by `python -m tests.support.shipped_formulas`."""
-def f0(T, C, C_2, e, b_kv):
+def f0(T, C, C_2, C_3, e, b_kv):
     t0 = (C*T)
     t1 = (3*C)
     t2 = (3*t0)
     return (t0, t0, t0, t0, t0, (5*e*t0), 0, 0, 0, 0, 0, 0, t1, (e*t1), ((C + t2)), (((C*e) + (e*t2))))
-def f1(T, C, C_2, e, b_kv):
+def f1(T, C, C_2, C_3, e, b_kv):
     t0 = (C*e)
     t1 = (T*t0)
     return (0, 0, 0, 0, 0, 0, T, 0, 1, 0, (3*t0), t1, t1, 1, t1, t1, 1, t1, t0, 1, t1, t1, 1, t1, t1, 1)
-def f2(T, C, C_2, e, b_kv):
+def f2(T, C, C_2, C_3, e, b_kv):
     return (1, 1)
-def f3(T, C, C_2, e, b_kv):
+def f3(T, C, C_2, C_3, e, b_kv):
     t0 = (4*T)
     t1 = (C*e)
     return (((C + (C*t0))), (((t0*t1) + t1)))

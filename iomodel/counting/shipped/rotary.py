@@ -1,19 +1,19 @@
 """Compiled formulas of rotary; written by `python -m tests.support.shipped_formulas`."""
-def f0(T, C, C_2, e, b_kv):
+def f0(T, C, C_2, C_3, e, b_kv):
     t0 = (C_2*T)
     t1 = (C*T)
     t2 = (4*t0)
     t3 = (e*t1)
     return (t0, t1, t1, (((2*t3) + t2)), 0, 0, 0, 0, 0, 0, ((C + C_2)), (((4*C_2) + (C*e))), ((t0 + t1)), ((t2 + t3)))
-def f1(T, C, C_2, e, b_kv):
+def f1(T, C, C_2, C_3, e, b_kv):
     t0 = (4*C_2)
     t1 = (C*e)
     t2 = (T*t0)
     t3 = (T*t1)
     return (0, 0, 0, 0, 0, 0, T, 0, 1, 0, ((t0 + t1)), t2, t2, 1, t3, t3, 1, t3, t3, 1)
-def f2(T, C, C_2, e, b_kv):
+def f2(T, C, C_2, C_3, e, b_kv):
     return (1, 1)
-def f3(T, C, C_2, e, b_kv):
+def f3(T, C, C_2, C_3, e, b_kv):
     t0 = (C_2*T)
     t1 = (2*C*T)
     return (((t0 + t1)), (((4*t0) + (e*t1))))
