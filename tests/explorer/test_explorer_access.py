@@ -148,3 +148,14 @@ def test_a_phone_shows_every_part_without_scrolling_sideways(opened: Any) -> Non
         .map((one) => one.outerHTML)"""
     )
     assert small == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_long_text_of_a_legend_leaves_its_sample_whole(opened: Any, width: int) -> None:
+    tab = opened(viewport={"width": width, "height": 844}).tab
+    widths = tab.evaluate(
+        """() => [...document.querySelectorAll(".legend svg")]
+        .map((one) => [one.getBoundingClientRect().width, Number(one.getAttribute("width"))])"""
+    )
+    assert len(widths) >= 8
+    assert all(seen == declared > 0 for seen, declared in widths)
