@@ -34,6 +34,7 @@ TABLES = [
     "plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5",
     "fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5",
     "disaggregate llama-3-8b --prefill h100-sxm5 --decode h200-sxm --link 50e9 --prompt 2048 --output 256",
+    "trace flash2 --hardware sim-a100 --q-len 256 --head-dim 64 --block-q 64 --block-kv 64",
     "simulate llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --load 4 --policy chunked",
 ]
 HELP = ["--help", *(f"{name} --help" for name in COMMANDS), "tiles flash3 --help", "estimate flash2 --help"]
@@ -51,7 +52,9 @@ def test_no_number_and_no_name_is_broken(line, capsys, monkeypatch):
         assert main(shlex.split(line)) == 0
         return capsys.readouterr().out
 
-    whole = words(page(400)) | words("left out at this width")
+    wide = page(400)
+    assert "\\[" not in wide  # markup of the terminal that nothing interprets
+    whole = words(wide) | words("left out at this width")
     for width in (60, 80, 120):
         narrow = page(width)
         assert words(narrow) <= whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from iomodel.common.display import Table, escape_markup, sizes_text
+from iomodel.common.display import Table, sizes_text
 from iomodel.studies.trace.events import Event
 from iomodel.studies.trace.rates import TraceRates
 
@@ -42,11 +42,7 @@ def named(tiles: Mapping[str, int]) -> str:
 def event_table(title: str, events: Iterable[Event], rates: TraceRates) -> Table:
     """Build a table of events, one line each, with columns for known times."""
     known = [rates.bytes_per is not None, rates.flops_per is not None]
-    times = [
-        f">{label} {escape_markup(f'[{rates.unit}]')}"
-        for label, there in zip(("HBM", "math"), known, strict=True)
-        if there
-    ]
+    times = [f">{label} [{rates.unit}]" for label, there in zip(("HBM", "math"), known, strict=True) if there]
     columns = ("", "tile", ">size", ">SRAM level", ">HBM level", *times)
     return Table(title, columns, [_row(event, rates) for event in events])
 
