@@ -65,4 +65,5 @@ def _tile(row: dict[str, str]) -> ShippedTile:
         dtypes=("fp16", "bf16") if dtype == "bf16" else (dtype,),
         architecture=row.get("architecture", ""),
         variants=variants,
+        shared_bytes=int(row["shared_bytes"]) if row.get("shared_bytes") else None,
     )

@@ -38,6 +38,8 @@ class ShippedTile(Record):
         "window", "paged", "softcap",
         "dropout" or "no dropout", "one split" or "several splits", "up to 16 rows" (or 64, 128: queries of the heads of
         a group).
+    shared_bytes : int, optional
+        Shared memory of a block by the kernel's source [B].
     """
 
     tiles: Mapping[str, int]
@@ -47,6 +49,7 @@ class ShippedTile(Record):
     dtypes: tuple[str, ...] = ()
     architecture: str = ""
     variants: tuple[str, ...] = ("",)
+    shared_bytes: int | None = None
 
     def match(self, words: frozenset[str]) -> int | None:
         """Count the words of the most specific variant that a call has; None if it has no variant.

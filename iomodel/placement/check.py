@@ -15,9 +15,10 @@ from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
-from iomodel.nests.implementation import TEXTBOOK, Implementation
+from iomodel.nests.implementation import TEXTBOOK, Implementation, ShippedTile
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Occupancy, Placement, placements
+from iomodel.placement.shipped_tile import shipped_row
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.linear import Linear
 
@@ -149,7 +150,30 @@ def check(
     if isinstance(call, Linear) or not chosen.residency:
         return _textbook(algorithm, call, device, bound.at(sizes), implementation is None)
     launches = launches_at(bound, call, device, chosen, launch_sizes)
-    return min((checked(*launch, algorithm, call, sizes) for launch in launches), key=excess)
+    return nearest(launches, algorithm, call, sizes, shipped_row(chosen, call, device, bound.options))[0]
+
+
+def nearest(
+    launches: list[tuple[Placement, Launch]],
+    algorithm: AlgorithmLike,
+    call: Attention,
+    sizes: Mapping[str, int],
+    row: ShippedTile | None,
+) -> tuple[Check, Placement, Launch]:
+    """Check a tile in every layout and return the one that exceeds least: of equals, the one that ships the tile.
+
+    A kernel may lay a tile out in several ways, of which its source takes one per call; the shared memory that the
+    table `row` of the call states tells which.
+    """
+    outcomes = [(checked(*launch, algorithm, call, sizes), *launch) for launch in launches]
+
+    def order(outcome: tuple[Check, Placement, Launch]) -> tuple[float, bool]:
+        found = outcome[0]
+        ships = row is not None and all(found.tiles.get(name) == size for name, size in row.tiles.items())
+        stated = row.shared_bytes if row is not None and ships else None
+        return excess(found), stated is not None and found.resources["shared memory"].used != stated
+
+    return min(outcomes, key=order)
 
 
 def launches_at(

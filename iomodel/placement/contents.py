@@ -16,10 +16,10 @@ from iomodel.errors import InputError
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Reused, Shared
 from iomodel.nests.symbols import BY_NAME
-from iomodel.placement.check import Check, checked, excess, launches_at
+from iomodel.placement.check import Check, launches_at, nearest
 from iomodel.placement.compile import fragment_bytes, stored_bytes, tile_sizes
 from iomodel.placement.implementations import implementation_for
-from iomodel.placement.shipped_tile import shipped_tile
+from iomodel.placement.shipped_tile import shipped_row
 from iomodel.workloads.attention import Attention, as_attention
 
 
@@ -82,14 +82,14 @@ def contents(
     if not chosen.residency:
         raise InputError(f"implementation: {chosen.name!r} given; allowed: one whose kernels lay out their tiles")
     bound = BoundCall.bind(algorithm, call, options)
-    known = shipped_tile(chosen, call, device, dict(bound.options)) if tiles is None else tiles
+    row = shipped_row(chosen, call, device, bound.options)
+    known = tiles if tiles is not None or row is None else row.tiles
     if known is None:
         raise InputError(f"tiles: none given; allowed: a tile, since {chosen.name} ships none for this call")
     given = as_mapping("tiles", known, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
     sizes = bound.sizes(given)
     launches = launches_at(bound, call, device, chosen, given)
-    outcomes = [(checked(*launch, algorithm, call, sizes), *launch) for launch in launches]
-    outcome, placement, launch = min(outcomes, key=lambda entry: excess(entry[0]))
+    outcome, placement, launch = nearest(launches, algorithm, call, sizes, row)
     residency = launch.residency
     names, elements = tile_sizes(bound.algorithm, bound.kind, bound.structure)
     at = {**placement.padded.numbers, **dict(zip(bound.compiled.numbers, bound.numbers, strict=True))}

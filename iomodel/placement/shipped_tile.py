@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iomodel.devices.device import Hardware
-from iomodel.nests.implementation import Implementation
+from iomodel.nests.implementation import Implementation, ShippedTile
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
@@ -24,6 +24,17 @@ def shipped_tile(
     options: Mapping[str, Any],
 ) -> Mapping[str, int] | None:
     """Return the tile that an implementation ships for a call; None where its table has none."""
+    row = shipped_row(implementation, call, hardware, options)
+    return None if row is None else row.tiles
+
+
+def shipped_row(
+    implementation: Implementation,
+    call: Attention | VarlenAttention,
+    hardware: Hardware,
+    options: Mapping[str, Any],
+) -> ShippedTile | None:
+    """Return the row of an implementation's table for a call; None where it has none."""
     words = _words(call, options)
     if words is None:
         return None
@@ -39,7 +50,7 @@ def shipped_tile(
     narrowest = min(((row.head_dim, row.value_dim) for row in rows), default=None)
     matched = [(row.match(words), row) for row in rows if (row.head_dim, row.value_dim) == narrowest]
     scores = [score for score, _ in matched if score is not None]
-    return next(row.tiles for score, row in matched if score == max(scores)) if scores else None
+    return next(row for score, row in matched if score == max(scores)) if scores else None
 
 
 def _rows(call: Attention | VarlenAttention) -> int:

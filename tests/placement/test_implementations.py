@@ -11,6 +11,7 @@ from iomodel.algorithms import algorithm
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.devices.rates import rates
 from iomodel.nests.implementation import TEXTBOOK, Implementation, ShippedTile
+from iomodel.placement.contents import contents
 from iomodel.placement.implementations import implementation_for, list_implementations
 from iomodel.placement.shipped_tile import shipped_tile
 from tests.shipped import DEVICES, OTHER_DEVICES
@@ -79,6 +80,24 @@ def test_the_first_implementation_that_runs_is_the_default() -> None:
             assert names[-1] == TEXTBOOK.name
     assert "flash-attention-3" not in list_implementations("flash3", "b200")
     assert list_implementations("flash3", "h100-sxm5", W.model_copy(update={"dtype": "fp32"})) == ["textbook"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels"), [("flash2", "flash-attention-2"), ("flash2", "ck"), ("split_kv", "flash-attention-2")]
+)
+def test_a_check_reports_the_layout_that_ships(name: str, kernels: str) -> None:
+    """A tile that several layouts hold, as those of a backward pass with V in registers or not, has the stated one."""
+    checks = 0
+    for row in iomodel.implementation(name, kernels).tiles:
+        device = iomodel.hardware({**DEVICES, **OTHER_DEVICES}[row.architecture])
+        for variant in row.variants:
+            w, options = call_of(row, variant.split(" with "))
+            outcome = iomodel.check(name, w, device, row.tiles, kernels, **options)
+            assert (outcome.fits, outcome.resources["shared memory"].used) == (True, row.shared_bytes), (w, device)
+            drawn = contents(name, w, device, row.tiles, kernels, **options)
+            assert drawn.check == outcome
+            checks += 1
+    assert checks >= 12
 
 
 def test_an_estimate_takes_the_shipped_tile() -> None:
