@@ -498,6 +498,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -527,6 +528,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -558,6 +560,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), None),
@@ -724,6 +727,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((256,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), "io"),
@@ -754,6 +758,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((256,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), "io"),
@@ -784,6 +789,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((256,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), "io"),
@@ -814,6 +820,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((128,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), "io"),
@@ -844,6 +851,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((128,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), "io"),
@@ -874,6 +882,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((128,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), "io"),
@@ -904,6 +913,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((256,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), "io"),
@@ -934,6 +944,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((256,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), "io"),
@@ -964,6 +975,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((128,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), "io"),
@@ -994,6 +1006,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((256,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), "io"),
@@ -1024,6 +1037,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (128, 16),
                     "sizes": ((128,), (128,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1052,6 +1066,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1080,6 +1095,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((64, 128), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1109,6 +1125,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((16,), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1140,6 +1157,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((16,), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1172,6 +1190,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((32,), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1204,6 +1223,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (32, 32),
                     "sizes": ((64,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1235,6 +1255,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (32, 32),
                     "sizes": ((64,), (64, 128)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1266,6 +1287,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (32, 16),
                     "sizes": ((128,), (64,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1295,6 +1317,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (32, 16),
                     "sizes": ((128,), (64,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1324,6 +1347,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((64,), (128,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1353,6 +1377,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (32, 32),
                     "sizes": ((128,), (64,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
                     "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
@@ -1377,6 +1402,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (32, 32),
                     "sizes": ((128,), (64,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
                     "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
@@ -1401,6 +1427,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (32, 32),
                     "sizes": ((128,), (128,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
                     "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
@@ -1425,6 +1452,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (32, 32),
                     "sizes": ((128,), (128,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
                     "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
@@ -1449,6 +1477,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (32, 32),
                     "sizes": ((128,), (64,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
                     "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
@@ -1473,6 +1502,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (32, 32),
                     "sizes": ((128,), (128,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": ((frozenset({"depth", "key"}), None), (frozenset({"key", "value"}), None)),
                     "operand_axes": frozenset({frozenset({"depth", "query"}), frozenset({"key", "query"})}),
                 },
@@ -1497,6 +1527,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((16, 32, 64, 128, 256), (16, 32, 64, 128, 256)),
                     "padded": True,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
@@ -1535,6 +1566,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((16, 32, 64, 128, 256), (16, 32, 64, 128, 256)),
                     "padded": True,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
@@ -1573,6 +1605,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((64, 128), (32, 64, 128)),
                     "padded": True,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1604,6 +1637,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((64, 128), (32, 64, 128)),
                     "padded": True,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1634,6 +1668,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (64, 16),
                     "sizes": ((128,), (32, 64, 128)),
                     "padded": True,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1665,6 +1700,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (64, 16),
                     "sizes": ((64,), (32, 64, 128)),
                     "padded": True,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1677,6 +1713,142 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 },
             ),
             "backward": (
+                {
+                    "title": "FlashAttention-4 backward: K, V, Q, dO, dS, slices of dQ in shared memory; S, dP, dQ, dK, dV in tensor memory",
+                    "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_bwd_sm100.py",
+                    "overhead": 24,
+                    "warps": (8,),
+                    "stages": (2,),
+                    "producers": 8,
+                    "producer_registers": 120,
+                    "split": "rows",
+                    "mma": "warpgroup",
+                    "transposed": True,
+                    "head_dims": (64, 96),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.0,
+                    "capability": ("8.0",),
+                    "architectures": ("sm_100", "sm_103"),
+                    "features": (),
+                    "value_dims": (),
+                    "step": (128, 16),
+                    "sizes": ((128,), (128,)),
+                    "padded": False,
+                    "instruction_rows": 128,
+                    "shared_axes": (
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"query"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"depth", "query"}), "fp32"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"key", "query"})}),
+                },
+                {
+                    "title": "FlashAttention-4 backward, a pair of blocks: halves of Q and dO in either orientation, K twice",
+                    "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_bwd_sm100.py",
+                    "overhead": 24,
+                    "warps": (8,),
+                    "stages": (1,),
+                    "producers": 8,
+                    "producer_registers": 120,
+                    "split": "rows",
+                    "mma": "warpgroup",
+                    "transposed": True,
+                    "head_dims": (128,),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.0,
+                    "capability": ("8.0",),
+                    "architectures": ("sm_100", "sm_103"),
+                    "features": (),
+                    "value_dims": (),
+                    "step": (128, 16),
+                    "sizes": ((128,), (128,)),
+                    "padded": False,
+                    "instruction_rows": 128,
+                    "shared_axes": (
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"query"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"depth", "query"}), "fp32"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"key", "query"})}),
+                },
+                {
+                    "title": "FlashAttention-4 backward, rows of 192 and 128, a pair of blocks: halves of Q and dO, K twice",
+                    "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_bwd_sm100.py",
+                    "overhead": 24,
+                    "warps": (8,),
+                    "stages": (1,),
+                    "producers": 8,
+                    "producer_registers": 120,
+                    "split": "rows",
+                    "mma": "warpgroup",
+                    "transposed": True,
+                    "head_dims": (192,),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.0,
+                    "capability": ("8.0",),
+                    "architectures": ("sm_100", "sm_103"),
+                    "features": (),
+                    "value_dims": (128,),
+                    "step": (128, 16),
+                    "sizes": ((128,), (128,)),
+                    "padded": False,
+                    "instruction_rows": 128,
+                    "shared_axes": (
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"query"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"depth", "query"}), "fp32"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"key", "query"})}),
+                },
+                {
+                    "title": "FlashAttention-4 backward, rows of 192 and 128, a pair of blocks: halves of Q and dO, K twice; a slice of dQ at a time, as under a causal mask",
+                    "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_bwd_sm100.py",
+                    "overhead": 24,
+                    "warps": (8,),
+                    "stages": (1,),
+                    "producers": 8,
+                    "producer_registers": 120,
+                    "split": "rows",
+                    "mma": "warpgroup",
+                    "transposed": True,
+                    "head_dims": (192,),
+                    "dtypes": ("fp16", "bf16"),
+                    "exposed": 0.0,
+                    "capability": ("8.0",),
+                    "architectures": ("sm_100", "sm_103"),
+                    "features": (),
+                    "value_dims": (128,),
+                    "step": (128, 16),
+                    "sizes": ((128,), (128,)),
+                    "padded": False,
+                    "instruction_rows": 128,
+                    "shared_axes": (
+                        (frozenset({"depth", "key"}), None),
+                        (frozenset({"key", "value"}), None),
+                        (frozenset({"depth", "query"}), None),
+                        (frozenset({"query", "value"}), None),
+                        (frozenset({"key", "query"}), "io"),
+                        (frozenset({"query"}), None),
+                        (frozenset({"query"}), None),
+                        (frozenset({"depth", "query"}), "fp32"),
+                    ),
+                    "operand_axes": frozenset({frozenset({"key", "query"})}),
+                },
                 {
                     "title": "FlashAttention-2 backward: Q, dO, K, V, P, dS in shared memory; S, dP, dK, dV, dQ in registers",
                     "cite": "github.com/Dao-AILab/flash-attention, csrc/flash_attn: kernel_traits.h and flash_bwd_kernel.h",
@@ -1698,6 +1870,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), None),
@@ -1729,6 +1902,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"query", "value"}), None),
@@ -1769,7 +1943,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "title": "FlashAttention-4 (CuTe, Blackwell)",
                 "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute",
                 "searched": {},
-                "places": {"forward": (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
+                "places": {"forward": (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), "backward": (0, 1, 2, 3)},
                 "executions": {
                     "forward": {
                         "cite": "arXiv:2307.08691, sections 3.1 and 3.3: tiles are fetched while others are multiplied; a warp takes its exponentials between its products",
@@ -1786,7 +1960,17 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                         "address_clocks": 0.0,
                         "host_launch": 0.0,
                         "axes": False,
-                    }
+                    },
+                    "backward": {
+                        "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_bwd_sm100.py: one warp issues the products, others compute P and dS, others add dQ to HBM",
+                        "phases": (("matrix", "shared memory", "gradient"), ("exp", "softmax"), ("random",)),
+                        "order": "grid",
+                        "in_flight": None,
+                        "waiting": 0,
+                        "address_clocks": 0.0,
+                        "host_launch": 0.0,
+                        "axes": False,
+                    },
                 },
             },
             {
@@ -1794,7 +1978,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "title": "FlashAttention-2 (CUDA)",
                 "cite": "github.com/Dao-AILab/flash-attention, csrc/flash_attn",
                 "searched": {},
-                "places": {"forward": (11,), "backward": (0, 1)},
+                "places": {"forward": (11,), "backward": (4, 5)},
                 "executions": {},
             },
             {
@@ -1909,6 +2093,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1938,6 +2123,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1968,6 +2154,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -1997,6 +2184,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -2026,6 +2214,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -2057,6 +2246,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -2086,6 +2276,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -2115,6 +2306,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
@@ -2148,6 +2340,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -2179,6 +2372,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
@@ -2212,6 +2406,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
@@ -2245,6 +2440,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
@@ -2278,6 +2474,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
@@ -2312,6 +2509,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "key"}), None),
                         (frozenset({"key", "value"}), None),
@@ -2874,6 +3072,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((64,), (64,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -2903,6 +3102,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (64, 16),
                     "sizes": ((64,), (128,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -2933,6 +3133,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (64, 16),
                     "sizes": ((64,), (128,)),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -2963,6 +3164,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -2992,6 +3194,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3022,6 +3225,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3051,6 +3255,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3080,6 +3285,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3111,6 +3317,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3140,6 +3347,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": None,
                     "sizes": ((), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3168,6 +3376,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((64, 128), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3197,6 +3406,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((16,), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3228,6 +3438,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((16,), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3260,6 +3471,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((32,), ()),
                     "padded": False,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3292,6 +3504,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((16,), (16, 32)),
                     "padded": True,
+                    "instruction_rows": 64,
                     "shared_axes": (
                         (frozenset({"depth", "query"}), None),
                         (frozenset({"depth", "key"}), None),
@@ -3320,6 +3533,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "step": (16, 16),
                     "sizes": ((16,), (16,)),
                     "padded": True,
+                    "instruction_rows": 64,
                     "shared_axes": ((frozenset({"depth", "query"}), None), (frozenset({"depth", "key"}), None)),
                     "operand_axes": frozenset({frozenset({"depth", "key"}), frozenset({"depth", "query"})}),
                 },

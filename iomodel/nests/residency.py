@@ -104,6 +104,9 @@ class Residency(Record):
         Least compute capability, and optionally the greatest, of NVIDIA's devices.
     architectures : tuple of str
         Architectures that run the kernel, in place of compute capabilities: ``("gfx942", "gfx950")``.
+    instruction_rows : int
+        Rows that one instruction of a warp group multiplies, for which it reads the other operand once: 64 of Hopper's,
+        128 of those of Blackwell's tensor memory [-].
     features : tuple of str
         Features of a call that the kernel requires, such as ``"latent"``.
     """
@@ -131,6 +134,7 @@ class Residency(Record):
     sizes: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     padded: bool = False
     tensor: tuple[Shared | Reused, ...] = ()
+    instruction_rows: int = 64
 
     def __hash__(self) -> int:
         return hash((self.title, self.cite))  # a shipped one, equal to this, has its tiles only when asked for them

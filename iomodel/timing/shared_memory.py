@@ -36,6 +36,8 @@ class WarpLayout:
         True if scores are computed and held in registers with the keys as rows.
     added : bool
         True if sums pass through shared memory on the way to HBM.
+    instruction_rows : int
+        Rows of a product that one instruction of warps together computes, for which it reads the second operand once.
     """
 
     warps: tuple[int, int] = (1, 1)
@@ -45,6 +47,7 @@ class WarpLayout:
     element_size: int = 2
     transposed: bool = False
     added: bool = False
+    instruction_rows: int = 64
 
     @classmethod
     def of(cls, residency: Residency, along: tuple[int, int], element_size: int) -> WarpLayout:
@@ -61,6 +64,7 @@ class WarpLayout:
             element_size,
             residency.transposed,
             any(dtype == "fp32" for _, dtype in residency.shared_axes),
+            residency.instruction_rows,
         )
 
 
@@ -90,7 +94,7 @@ def _operands(product: MatrixWork, layout: WarpLayout) -> Any:
     if layout.together:
         if layout.transposed and {m, n} == SCORES:
             first, second, rows = second, first, columns
-        return product.runs * (first + second * larger(1, ceil_div(rows, 64)))
+        return product.runs * (first + second * larger(1, ceil_div(rows, layout.instruction_rows)))
     bound = {"query": layout.warps[0], "key": layout.warps[1]}
     if first_held or second_held or {m, n} == SCORES:
         along_m, along_n, along_k = (bound.get(axis, 1) for axis in (m, n, k))

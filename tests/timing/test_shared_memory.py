@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import implementation
 from iomodel.algorithms import algorithm
+from iomodel.algorithms._flash4_backward import BACKWARD as FLASH4_BACKWARD
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.nests.execution import PIPELINED
@@ -158,7 +159,7 @@ def test_flash_attention_backward_by_hand() -> None:
     """64 x 128, head dimension 64, eight warps as 2 x 4: P and dS are written, then read by products of any split."""
     w = iomodel.Attention(q_len=64, kv_len=128, head_dim=64, dtype="fp16", direction="backward")
     demand = flash2(w, {"block_q": 64, "block_kv": 128})
-    backward = algorithm("flash2").residency["backward"][0]
+    backward = implementation("flash2", "flash-attention-2").residency["backward"][0]
     layout = WarpLayout.of(backward, (2, 4), 2)
     assert (layout.stored, SCORES in layout.registers) == (2, False)
     q, kv, scores = 64 * 64 * 2, 128 * 64 * 2, 64 * 128 * 2
@@ -182,6 +183,25 @@ def test_flash_attention_3_backward_by_hand() -> None:
     dv = dk = 2 * q
     dq = scores + 2 * kv  # 80 queries are more than 64
     assert shared_bytes(demand, layout) == demand.staged + steps * (scores + made + dv + dk + dq + 2 * sums)
+
+
+def test_flash_attention_4_backward_by_hand() -> None:
+    """128 x 128, head dimension 128: an instruction takes 128 rows, P^T and dS^T lie in tensor memory but for dQ.
+
+    A step is 3,328 clk of an SM that moves 128 B per clock, without the loads of Q and dO: more than the 2,560 of its
+    five products.
+    """
+    w = iomodel.Attention(q_len=256, kv_len=128, head_dim=128, dtype="bf16", direction="backward")
+    demand = flash2(w, {"block_q": 128, "block_kv": 128})
+    (backward,) = (layout for layout in FLASH4_BACKWARD if 128 in layout.head_dims)
+    layout = WarpLayout.of(backward, (2, 1), 2)
+    tile, sums, steps = 128 * 128 * 2, 128 * 128 * 4, 2
+    made, dv, dk, dq, kept = 4 * tile, tile, tile, 2 * tile, tile
+    step = made + dv + dk + dq + kept + 2 * sums
+    assert step == 3328 * 128
+    assert shared_bytes(demand, layout) == demand.staged + steps * step
+    narrow = replace(layout, instruction_rows=64)
+    assert shared_bytes(demand, narrow) == demand.staged + steps * (step + 5 * tile)
 
 
 def test_where_tiles_lie_says_what_is_read() -> None:
