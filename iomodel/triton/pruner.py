@@ -77,6 +77,7 @@ class Pruner:
     def perf_model(self, **arguments: Any) -> float:
         """Predict the time of a launch with these arguments, as `perf_model` of `prune_configs_by` [s]."""
         call = self.call(arguments)
+        _require_known(None, arguments)
         warps, stages = int(arguments.get("num_warps", 4)), int(arguments.get("num_stages", 3))
         return self._judged(None, call, tile(arguments, self.names), warps, stages).seconds
 
@@ -84,7 +85,9 @@ class Pruner:
         """Check and time every config, in the order given."""
         call, judged = self.call(arguments), []
         for config in configs:
-            sizes = tile({**arguments, **config.kwargs}, self.names)
+            given = {**arguments, **config.kwargs}
+            _require_known(config, given)
+            sizes = tile(given, self.names)
             judged.append(self._judged(config, call, sizes, config.num_warps, config.num_stages))
         return judged
 
@@ -164,6 +167,18 @@ def pruner(
     if top is not None and (not isinstance(top, int) or top < 1):
         raise InputError(f"top: {shown(top)} given; allowed: an integer from 1, or None")
     return Pruner(device, workload, kernel, bound(names or {}), top, dtype, version)
+
+
+def _require_known(config: Any, arguments: Mapping[str, Any]) -> None:
+    """Raise InputError for a launch without compiles on file: clusters, warps with roles, a limit of registers."""
+    launch = {name: getattr(config, name, None) or arguments.get(name) for name in ("num_ctas", "maxnreg")}
+    roles = next((name for name in arguments if name.lower() == "warp_specialize" and arguments[name]), None)
+    if (launch["num_ctas"] or 1) != 1:
+        raise InputError(f"num_ctas: {launch['num_ctas']} given; allowed: 1, the layout of one block is known")
+    if launch["maxnreg"] is not None:
+        raise InputError(f"maxnreg: {launch['maxnreg']} given; allowed: none, Triton's own choice is known")
+    if roles is not None:
+        raise InputError(f"{roles}: True given; allowed: False, the layout of warps without roles is known")
 
 
 def as_type(dtype: str) -> str:

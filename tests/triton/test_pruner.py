@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -340,6 +341,8 @@ def test_wrong_options_are_refused_in_one_line(change: dict[str, Any], message: 
             r"^configs: 1 given, none fits h100-sxm5; the least shared memory is 720,896 B$",
         ),
         (CALL.model_copy(update={"dtype": "fp32"}), configs(), {}, iomodel.InputError, r"^dtype: 'fp32' given"),
+        (CALL, configs(), {"maxnreg": 128}, iomodel.InputError, r"^maxnreg: 128 given; allowed: none, Triton"),
+        (CALL, configs(), {"WARP_SPECIALIZE": True}, iomodel.InputError, r"^WARP_SPECIALIZE: True given; allowed: Fal"),
     ],
 )
 def test_a_launch_that_cannot_be_pruned_is_refused_in_one_line(
@@ -348,6 +351,17 @@ def test_a_launch_that_cannot_be_pruned_is_refused_in_one_line(
     keep = iomodel.triton.pruner(call, "h100-sxm5", version=VERSION)
     with pytest.raises(error, match=message):
         keep(listed, arguments)
+
+
+def test_launches_without_rules_are_refused_by_config() -> None:
+    keep = iomodel.triton.pruner(CALL, "h100-sxm5", version=VERSION)
+    plain = {"BLOCK_M": 64, "BLOCK_N": 64}
+    (kept,) = keep([SimpleNamespace(kwargs=plain, num_warps=4, num_stages=2, num_ctas=1, maxnreg=None)], {})
+    assert kept.kwargs == plain
+    for launch in ({"num_ctas": 2}, {"maxnreg": 96}, {"kwargs": {**plain, "warp_specialize": True}}):
+        fields = {"kwargs": plain, "num_warps": 4, "num_stages": 2, **launch}
+        with pytest.raises(iomodel.InputError, match="allowed"):
+            keep([SimpleNamespace(**fields)], {})
 
 
 def test_importing_the_room_needs_no_triton() -> None:
