@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from iomodel.nests.symbols import N_q as N_q
     from iomodel.nests.symbols import W_l as W_l
     from iomodel.nests.symbols import W_r as W_r
+    from iomodel.nests.symbols import b_kv as b_kv
     from iomodel.nests.symbols import d as d
     from iomodel.nests.symbols import d_v as d_v
     from iomodel.nests.symbols import e as e
