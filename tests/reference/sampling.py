@@ -1,8 +1,9 @@
 """Sampling of tokens from logits on a counting memory, as in FlashInfer (Ye et al. 2025, arXiv:2501.01005).
 
-github.com/flashinfer-ai/flashinfer, include/flashinfer/sampling.cuh: OnlineSoftmaxFusedKernel keeps a row in shared
-memory; OnlineSoftmaxMapKernel takes a slice of a row, and OnlineSoftmaxReduceKernel joins the slices.
-TopKTopPSamplingFromProbKernel draws tokens without a sort, and rejects those outside of the k likeliest or of the mass.
+github.com/flashinfer-ai/flashinfer, include/flashinfer/sampling.cuh: OnlineSoftmaxFusedKernel keeps a row of up to
+4,096 words in shared memory; OnlineSoftmaxMapKernel takes a slice of a row, and OnlineSoftmaxReduceKernel joins the
+slices. TopKTopPSamplingFromProbKernel draws tokens without a sort, and rejects those outside of the k likeliest or of
+the mass.
 """
 
 from dataclasses import dataclass
