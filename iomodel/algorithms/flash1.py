@@ -68,34 +68,61 @@ def backward() -> Iterator[Kernel]:
 
 
 _KERNELS = "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn/src"
+_PARTS = (Shared(O, warps, "fp32"), Shared(l_tile, warps), Shared(m_tile, warps))
+"""Where the warps, each with keys of its own, add up their O and their statistics."""
+_BEFORE = Shared(l_tile, Integer(2))
+"""Statistics of the key tiles before."""
 FORWARD = Residency(
-    title="FlashAttention forward: K and V pass through shared memory to registers; partial sums of O meet there",
-    cite=f"{_KERNELS}/fmha_fprop_fp16_kernel.sm80.cu",
-    shared=(Shared(Q, Integer(2)), Reused((Shared(K), Shared(V)), (Shared(O, warps, "fp32"),))),
+    title="FlashAttention forward: V, then K, pass through one buffer to registers; partial sums of O meet there",
+    cite=f"{_KERNELS}/fmha_fprop_kernel_1xN.h",
+    shared=(Shared(Q, Integer(2)), Reused((Shared(V),), (Shared(K),), _PARTS), _BEFORE),
     phases=((Fragment(K, "io"), Fragment(V, "io"), Fragment(S), Fragment(O)),),
     overhead=24,
     split="columns",
+    head_dims=(16, 32, 64, 128),
 )
-V_IN_SHARED = replace(
+K_IN_SHARED = replace(
     FORWARD,
-    title="FlashAttention forward: K in registers, V in shared memory; partial sums of O meet there",
-    shared=(Shared(Q, Integer(2)), Reused((Shared(K),), (Shared(O, warps, "fp32"),)), Shared(V)),
-    phases=((Fragment(K, "io"), Fragment(S), Fragment(O)),),
+    title="FlashAttention forward: V in registers, K in shared memory; partial sums of O meet beside it",
+    shared=(Shared(Q, Integer(2)), Reused((Shared(V),), (Shared(K),)), *_PARTS, _BEFORE),
+    phases=((Fragment(V, "io"), Fragment(S), Fragment(O)),),
+    head_dims=(128,),
+    sizes=((16,), (256,)),
 )
-BACKWARD = Residency(
-    title="FlashAttention backward: K and V in registers; Q, dO, P, dS in shared memory; partial sums of dQ meet there",
-    cite=f"{_KERNELS}/fmha_dgrad_fp16_kernel_loop.sm80.cu",
-    shared=(
-        Shared(Q, Integer(2)),
-        Shared(dO, Integer(2)),
-        Shared(S, dtype="io"),
-        Shared(dP, dtype="io"),
-        Reused((Shared(K), Shared(V)), (Shared(dQ, warps, "fp32"),)),
-    ),
-    phases=((Fragment(K, "io"), Fragment(V, "io"), Fragment(S), Fragment(dP), Fragment(dK), Fragment(dV)),),
+_ROWS = (
+    Shared(dO, Integer(2)),
+    Shared(Q, Integer(2)),
+    Shared(dQ, warps, "fp32"),
+    Shared(S, dtype="io"),
+    Shared(dP, dtype="io"),
+    Shared(l, Integer(2), "fp32"),
+)
+V_IN_REGISTERS = Residency(
+    title="FlashAttention backward: V in registers, K in shared memory; partial sums of dQ meet beside it",
+    cite=f"{_KERNELS}/fmha_dgrad_kernel_1xN_loop.h",
+    shared=(Reused((Shared(V),), (Shared(K),)), *_ROWS),
+    phases=((Fragment(V, "io"), Fragment(S), Fragment(dP), Fragment(dK), Fragment(dV)),),
     overhead=24,
     warps=(8,),
     split="columns",
+    head_dims=(16, 32, 64),
+)
+BOTH_IN_SHARED = replace(
+    V_IN_REGISTERS,
+    title="FlashAttention backward: K and V in shared memory; partial sums of dQ meet beside them",
+    cite=f"{_KERNELS}/fmha_dgrad_fp16_kernel_loop.sm80.cu",
+    shared=(Shared(V), Shared(K), *_ROWS),
+    phases=((Fragment(S), Fragment(dP), Fragment(dK), Fragment(dV)),),
+    head_dims=(64,),
+    sizes=((16,), (256,)),
+    capability=("8.0", "8.0"),
+)
+WIDE = replace(
+    BOTH_IN_SHARED,
+    title="FlashAttention backward, rows of 128: as those of 64 on compute capability 8.0",
+    head_dims=(128,),
+    sizes=((16,), (128,)),
+    capability=("8.0",),
 )
 EXECUTION = replace(BARRIERS, serial=(key,))
 """The kernels of 2022: one block for each head."""
@@ -109,7 +136,7 @@ FLASH_ATTENTION_1 = Implementation(
     "flash-attention-1",
     "FlashAttention of 2022 (CUDA): one thread block per head",
     "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn",
-    residency={"forward": (FORWARD, V_IN_SHARED), "backward": (BACKWARD,)},
+    residency={"forward": (FORWARD, K_IN_SHARED), "backward": (BOTH_IN_SHARED, V_IN_REGISTERS, WIDE)},
     tiles=shipped_tiles("flash-attention-1", "flash1"),
 )
 FLASH_ATTENTION_1_2023 = replace(
