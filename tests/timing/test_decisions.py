@@ -96,3 +96,35 @@ def test_timed_lists_of_triton_kernels_are_ordered() -> None:
     taus = {found.name: module.tau(found.predicted, found.measured) for found in lists}
     assert taus.pop("triton-autotune-h100-d128") == pytest.approx(0.5)
     assert list(taus.values()) == [1] * 6
+
+
+# Tiles of FlashAttention-2 at 2,048 tokens with how much slower they are than the tile that ships, by the remarks in
+# csrc/flash_attn/src/flash_fwd_launch_template.h; the device is not named there.
+REMARKS = [
+    (64, (128, 128, 4), (128, 128, 8), 1.18),
+    (64, (128, 128, 4), (64, 256, 4), 1.27),
+    (128, (128, 64, 4), (128, 128, 8), 1.28),
+    (128, (128, 64, 4), (256, 64, 8), 1.28),
+]
+
+
+@pytest.mark.parametrize(("d", "shipped", "slower", "ratio"), REMARKS)
+def test_the_remarks_of_flashattention_2_hold(
+    d: int, shipped: tuple[int, int, int], slower: tuple[int, int, int], ratio: float
+) -> None:
+    w = iomodel.Attention(batch=8, heads=2048 // d, q_len=2048, head_dim=d, dtype="fp16")
+
+    def seconds(tile: tuple[int, int, int]) -> float:
+        tiles = dict(zip(("block_q", "block_kv", "warps"), tile, strict=True))
+        return iomodel.estimate("flash2", w, "a100-sxm4-80gb", tiles).seconds
+
+    assert 1.05 < seconds(slower) / seconds(shipped) < ratio + 0.1
+
+
+def test_the_tile_that_spills_by_the_remarks_does_not_fit() -> None:
+    """At 256 x 64 with 4 warps, "85% slower for seqlen=2k, because of register spilling"."""
+    w = iomodel.Attention(q_len=2048, head_dim=64, dtype="fp16")
+    tile = {"block_q": 256, "block_kv": 64, "warps": 4}
+    check = iomodel.check("flash2", w, "a100-sxm4-80gb", tile, "flash-attention-2")
+    assert not check.fits
+    assert check.binding == "registers"
