@@ -29,6 +29,10 @@ SHAPES = {
     "70b": (80, 8192, 64),
 }
 """Layers, width and heads of the models of the rows: scripts/train/yamls/pretrain of llm-foundry."""
+GPT3 = {"gpt3-5b": (24, 4096, 32), "gpt3-20b": (44, 6144, 48), "gpt3-175b": (96, 12288, 96)}
+LLAMA2 = {"llama-2-7b": (32, 4096, 32, 32, 11008), "llama-2-13b": (40, 5120, 40, 40, 13824)}
+LLAMA2["llama-2-70b"] = (80, 8192, 64, 8, 28672)
+"""Layers, width, heads, heads of K and V, and width of the MLP."""
 
 
 def mpt(name: str, positions: int) -> ModelSpec:
@@ -49,6 +53,43 @@ def mpt(name: str, positions: int) -> ModelSpec:
     )
 
 
+def gpt3(name: str, positions: int) -> ModelSpec:
+    """Build a GPT-3 of the rows, with the vocabulary of Megatron-LM."""
+    layers, width, heads = GPT3[name]
+    layer = DecoderLayer(
+        attention={"heads": heads, "head_dim": width // heads, "qkv_bias": True, "o_bias": True, "rope": False},
+        mlp={"intermediate_size": 4 * width, "gated": False, "activation": "gelu", "bias": True},
+        norm_bias=True,
+    )
+    return ModelSpec(
+        title=name,
+        hidden_size=width,
+        vocab_size=51200,
+        tied_embeddings=True,
+        other_weights=positions * width,
+        layers=(layer,) * layers,
+    )
+
+
+def llama2(name: str) -> ModelSpec:
+    """Build a Llama 2 of the rows."""
+    layers, width, heads, kv_heads, wide = LLAMA2[name]
+    layer = DecoderLayer(
+        attention={"heads": heads, "kv_heads": kv_heads, "head_dim": width // heads}, mlp={"intermediate_size": wide}
+    )
+    return ModelSpec(title=name, hidden_size=width, vocab_size=32000, layers=(layer,) * layers)
+
+
+def model_of(row: dict[str, str]) -> ModelSpec:
+    """Build the model of a row, or find it by name."""
+    name, positions = row["model"], int(row["seq_len"])
+    if name in SHAPES:
+        return mpt(name, positions)
+    if name in GPT3:
+        return gpt3(name, positions)
+    return llama2(name) if name in LLAMA2 else iomodel.model(name)
+
+
 def rows() -> list[dict[str, str]]:
     """Read the rows of training.csv."""
     with ROWS.open(newline="") as file:
@@ -57,24 +98,36 @@ def rows() -> list[dict[str, str]]:
 
 def predicted(row: dict[str, str]) -> iomodel.TrainingStep:
     """Predict the step of a row; a batch that micro-batches do not divide runs as one of whole passes."""
-    devices, passed = int(row["devices"]), int(row["micro_batch"])
+    passed, chunks = int(row["micro_batch"]), int(row["virtual_stages"])
+    degrees = {name: int(row[name]) for name in ("tensor_parallel", "pipeline_parallel")}
+    replicas = int(row["devices"]) // (degrees["tensor_parallel"] * degrees["pipeline_parallel"])
     return iomodel.train_step(
-        mpt(row["model"], int(row["seq_len"])),
+        model_of(row),
         row["hardware"],
-        batch=max(1, int(row["batch"]) // (devices * passed)) * devices * passed,
+        batch=max(1, int(row["batch"]) // (replicas * passed)) * replicas * passed,
         seq_len=int(row["seq_len"]),
         micro_batch=passed,
-        data_parallel=devices,
-        layout=iomodel.Layout(devices_per_node=8),
+        data_parallel=replicas,
+        layout=iomodel.Layout(**degrees, devices_per_node=8),
         shard=row["shard"],
         recompute=row["recompute"],
+        precision=row["precision"],
+        virtual_stages=chunks,
     )
+
+
+def utilisation(row: dict[str, str]) -> float:
+    """Return the published share of the peak of a row's precision [-]."""
+    if row["published_mfu"]:
+        return float(row["published_mfu"]) / 100
+    peak = iomodel.hardware(row["hardware"]).quantities[f"compute.peak.{row['precision']}"]
+    return float(row["published_tflops"]) * 1e12 / float(peak.value)
 
 
 def errors(row: dict[str, str]) -> tuple[float, float]:
     """Compute the signed errors of the throughput of the library and of the baseline [-]."""
     measured = float(row["tokens_per_second_per_device"])
-    baseline = measured * 100 * NAIVE / float(row["published_mfu"])
+    baseline = measured * NAIVE / utilisation(row)
     return predicted(row).tokens_per_second_per_device / measured - 1, baseline / measured - 1
 
 

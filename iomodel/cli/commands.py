@@ -32,6 +32,7 @@ COMMANDS = {
     "pareto": "pareto",
     "disaggregate": "disaggregate",
     "simulate": "simulate",
+    "train": "train",
     "plot": "plot",
     "mcp": "mcp",
 }

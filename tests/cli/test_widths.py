@@ -35,6 +35,7 @@ TABLES = [
     "fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5",
     "disaggregate llama-3-8b --prefill h100-sxm5 --decode h200-sxm --link 50e9 --prompt 2048 --output 256",
     "trace flash2 --hardware sim-a100 --q-len 256 --head-dim 64 --block-q 64 --block-kv 64",
+    "train llama-3-8b --hardware h100-sxm5 --batch 64 --seq-len 4096 --data-parallel 8 --recompute full",
     "simulate llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --load 4 --policy chunked",
 ]
 HELP = ["--help", *(f"{name} --help" for name in COMMANDS), "tiles flash3 --help", "estimate flash2 --help"]

@@ -299,6 +299,8 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "shard": "gradients",
             "recompute": "full",
             "gradient_dtype": "bf16",
+            "precision": "fp8",
+            "virtual_stages": 1,
         },
     ),
     "simulate": (

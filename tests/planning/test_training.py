@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import iomodel
-from benchmarks.training_accuracy import SHAPES, mpt, rows, table
+from benchmarks.training_accuracy import GPT3, LLAMA2, SHAPES, model_of, mpt, rows, table
 from iomodel.planning.training.memory import SHARDS, layer_activations
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
@@ -24,7 +24,23 @@ def test_the_table_is_what_the_benchmark_prints():
 
 def test_models_have_the_published_number_of_parameters():
     for row in rows():
-        assert mpt(row["model"], int(row["seq_len"])).parameters == int(row["parameters"])
+        if row["parameters"]:
+            assert model_of(row).parameters == int(row["parameters"])
+
+
+def test_models_have_the_published_work_for_a_token():
+    """Both tables give FLOPs and tokens per second: 6 per weight, and attention over all pairs, or the visible half."""
+    held = [row for row in rows() if row["published_tflops"]]
+    assert len(held) == 12
+    for row in held:
+        model, positions = model_of(row), int(row["seq_len"])
+        width, layers = model.hidden_size, len(model.layers)
+        table = model.vocab_size * width
+        weights = model.parameters - model.other_weights - table * (not model.tied_embeddings)
+        pairs = positions if row["model"] in {*GPT3, *LLAMA2} else positions / 2
+        work = 6 * weights + 12 * layers * width * pairs
+        published = float(row["published_tflops"]) * 1e12 / float(row["tokens_per_second_per_device"])
+        assert work == pytest.approx(published, rel=0.01), row["model"]
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -85,6 +101,35 @@ def test_bubble_is_the_closed_form(stages):
     assert step.breakdown["pipeline bubble"] == pytest.approx(step.bubble * working)
 
 
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_virtual_stages_divide_the_bubble_and_multiply_sends_and_activations(chunks):
+    """Activations of the first stage: Korthikanti et al. 2022, section 4.2.3."""
+    stages = 4
+    layout = iomodel.Layout(pipeline_parallel=stages)
+    small = MODEL.model_copy(update={"vocab_size": 512})  # so that the logits of the last stage do not count
+    asked = {**ASKED, "layout": layout}
+    one, step = (iomodel.train_step(small, GPU, **asked, virtual_stages=v) for v in (1, chunks))
+    assert step.bubble * chunks == pytest.approx(one.bubble)
+    kept = layer_activations(MODEL.layers[0], MODEL.hidden_size, 512, layout, False) * 12 // stages
+    more = stages * (1 + (stages - 1) / (stages * chunks)) if chunks > 1 else stages
+    assert step.memory.activations == pytest.approx(kept * more)
+    assert step.model_flops == one.model_flops
+
+
+def test_a_virtual_stage_sends_to_both_of_its_neighbours():
+    """Of two devices each has one end of the model, which has one neighbour less."""
+    layout = iomodel.Layout(pipeline_parallel=2)
+    sends = [run(layout=layout, virtual_stages=v).breakdown["sends between stages"] for v in (1, 3)]
+    assert sends[1] == pytest.approx(5 * sends[0])
+
+
+def test_fp8_takes_less_time_and_keeps_the_work_and_the_memory():
+    wide, narrow = (iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=4096, precision=p) for p in ("bf16", "fp8"))
+    assert 0.5 < narrow.seconds / wide.seconds < 0.9
+    assert narrow.model_flops == wide.model_flops
+    assert narrow.memory == wide.memory
+
+
 def test_one_device_is_the_sum_of_its_parts():
     one = run()
     assert one.seconds == sum(one.breakdown.values())
@@ -119,6 +164,11 @@ def test_a_faster_device_is_never_slower(figure):
         ({"layout": iomodel.Layout(tensor_parallel=5)}, "tensor_parallel: 5"),
         ({"micro_batch": 3}, "batch: 32"),
         ({"shard": "zero"}, "shard"),
+        ({"virtual_stages": 2}, "virtual_stages: 2 given; allowed: 1"),
+        ({"virtual_stages": 5, "layout": iomodel.Layout(pipeline_parallel=2)}, "virtual_stages: 5"),
+        ({"virtual_stages": 2, "layout": iomodel.Layout(pipeline_parallel=3)}, "batch: 32"),
+        ({"precision": "fp16"}, "precision"),
+        ({"precision": "fp8", "hardware": "a100-sxm4-80gb"}, "precision: fp8 given, .* allowed: bf16"),
         ({"model": "deepseek-v3"}, "model"),
     ],
 )

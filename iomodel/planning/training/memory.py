@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 
 from iomodel.common.results import Record
 from iomodel.models.layers import DecoderLayer
@@ -98,7 +100,7 @@ def stage_memory(
     shard: str,
     gradient_size: int,
     full: bool,
-    in_flight: int,
+    in_flight: Fraction,
 ) -> TrainingMemory:
     """Compute the memory of one rank of a stage, with `in_flight` micro-batches of `tokens` tokens."""
     level = SHARDS.index(shard)
@@ -118,5 +120,5 @@ def stage_memory(
         parameters=WEIGHT * (gathered if level == 3 else elements),
         gradients=gradient_size * (share if level >= 2 else elements),
         optimizer=OPTIMIZER * (share if level >= 1 else elements),
-        activations=in_flight * kept + working,
+        activations=ceil(in_flight * kept) + working,
     )

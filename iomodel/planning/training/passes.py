@@ -51,8 +51,10 @@ class Backward(Forward):
         gradients = []
         for layer in layers:
             rows, wide, narrow = layer.rows, layer.out_features, layer.in_features
-            gradients.append(self.clock.linear(self.linear(rows, wide, narrow, groups=layer.groups)))
-            gradients.append(self.clock.linear(self.linear(narrow, rows, wide, groups=layer.groups)))
+            for shape in ((rows, wide, narrow), (narrow, rows, wide)):
+                wide_type = layer.dtype == self.dtype and layer.groups == 1  # as the output layer is at any precision
+                gradient = self.wide(*shape) if wide_type else self.linear(*shape, groups=layer.groups)
+                gradients.append(super().product(name, gradient)[2])
         return name, "linear", joined(gradients)
 
     def rowwise(self, name: str, kernel: str, channels: int, others: int = 1, rows: int | None = None) -> Part:

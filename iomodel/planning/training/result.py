@@ -32,8 +32,10 @@ class TrainingStep(Result, Tabular):
     batch, seq_len, micro_batch, data_parallel : int
         Sequences of the step on all devices [-]; tokens of each [tokens]; sequences of one pass of a replica [-];
         replicas [-].
-    shard, recompute, gradient_dtype : str
+    shard, recompute, gradient_dtype, precision : str
         As asked.
+    virtual_stages : int
+        Parts of the model on each device of a pipeline [-].
     seconds : float
         Time of the step [s].
     breakdown : mapping of str to float
@@ -58,6 +60,8 @@ class TrainingStep(Result, Tabular):
     shard: str
     recompute: str
     gradient_dtype: str
+    precision: str
+    virtual_stages: int
     seconds: float
     breakdown: Mapping[str, float]
     memory: TrainingMemory
@@ -71,9 +75,9 @@ class TrainingStep(Result, Tabular):
 
     @property
     def bubble(self) -> float:
-        """Idle time of a stage over its working time, (p - 1) / m for p stages and m micro-batches [-]."""
+        """Idle time over working time, (p - 1) / (m v) for p stages, m micro-batches and v virtual stages [-]."""
         micro_batches = self.batch // (self.data_parallel * self.micro_batch)
-        return (self.layout.pipeline_parallel - 1) / micro_batches
+        return (self.layout.pipeline_parallel - 1) / (micro_batches * self.virtual_stages)
 
     @property
     def tokens_per_second_per_device(self) -> float:
@@ -82,8 +86,8 @@ class TrainingStep(Result, Tabular):
 
     @property
     def mfu(self) -> float:
-        """FLOPs of the model over the time, as a share of the devices' bf16 peak [-]."""
-        return self.model_flops / self.seconds / self.devices / rates(self.hardware, "bf16").peak
+        """FLOPs of the model over the time, as a share of the devices' peak in the precision [-]."""
+        return self.model_flops / self.seconds / self.devices / rates(self.hardware, self.precision).peak
 
     @property
     def fits(self) -> bool | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -32,6 +33,7 @@ from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.elementwise import Elementwise
 
 RECOMPUTE = ("none", "full")
+PRECISIONS = ("bf16", "fp8")
 GRADIENT_SIZE = {"bf16": 2, "fp32": 4}
 """Bytes of a gradient by its type [B]."""
 OVERHEAD = 0.45
@@ -53,13 +55,15 @@ def train_step(
     shard: str = "parameters",
     recompute: str = "none",
     gradient_dtype: str = "fp32",
+    precision: str = "bf16",
+    virtual_stages: int = 1,
     parameters: Parameters = DEFAULT,
 ) -> TrainingStep:
-    """Estimate the time and the memory of one training step of a dense model in bf16 with Adam.
+    """Estimate the time and the memory of one training step of a dense model with Adam.
 
     Attention is causal and keeps no scores (flash attention). Tensor parallelism comes with sequence parallelism. The
-    pipeline runs one forward and one backward pass in turn (1F1B). Collectives of data parallelism overlap with
-    passes, those of tensor parallelism do not.
+    pipeline runs one forward and one backward pass in turn (1F1B), with several virtual stages interleaved. Collectives
+    of data parallelism overlap with passes, those of tensor parallelism and sends do not.
 
     Parameters
     ----------
@@ -79,13 +83,20 @@ def train_step(
         Whether backward passes run the forward pass of each layer again.
     gradient_dtype : {"fp32", "bf16"}
         Type in which gradients are kept and reduced: 18 or 16 bytes per weight with weights and optimizer.
+    precision : {"bf16", "fp8"}
+        Type in which the linear layers multiply, forward and backward; the output layer and attention stay in bf16, and
+        so does what is kept.
+    virtual_stages : int
+        Parts of the model on each device of a pipeline, each with as many consecutive layers [-]. The bubble is divided
+        by their number; sends multiply, and so does memory, by 1 + (p - 1) / (p v) on the first of p devices.
     parameters : Parameters
         Parameters of the time model other than the device's figures.
 
     Raises
     ------
     UnknownNameError, InputError
-        A name is unknown; batch or layers do not divide; the model has experts, latents or recurrent layers.
+        A name is unknown; batch or layers do not divide; the model has experts, latents or recurrent layers; the device
+        has no products of the precision.
     SpecError
         The device lacks a figure: a matrix peak of bf16, a bandwidth, a link where devices share the work.
 
@@ -110,17 +121,25 @@ def train_step(
         ("shard", shard, SHARDS),
         ("recompute", recompute, RECOMPUTE),
         ("gradient_dtype", gradient_dtype, tuple(GRADIENT_SIZE)),
+        ("precision", precision, PRECISIONS),
     ):
         if not isinstance(name, str) or name not in known:
             raise UnknownNameError(field, name, known)
-    _check(spec, shared, sequences, passed * replicas)
+    chunks = as_integer("virtual_stages", virtual_stages)
+    _check(spec, shared, sequences, passed * replicas, chunks)
+    if precision not in _peaks(device):
+        raise InputError(
+            f"precision: {precision} given, but {device.id or device.name} has no such matrix peak on file; allowed: "
+            f"{', '.join(name for name in PRECISIONS if name in _peaks(device)) or 'none'}"
+        )
     shared = with_nodes(shared, device, replicas * shared.devices)
     if replicas * shared.devices > 1:
         link(device)
     micro_batches, full = sequences // (passed * replicas), recompute == "full"
     clock = layer_clock(device, parameters)
     common: dict[str, Any] = {
-        **dict.fromkeys(("dtype", "linear_dtype", "weight_dtype", "expert_dtype", "kv_dtype"), "bf16"),
+        **dict.fromkeys(("dtype", "kv_dtype"), "bf16"),
+        **dict.fromkeys(("linear_dtype", "weight_dtype", "expert_dtype"), precision),
         "clock": clock,
         "layout": shared,
         "hidden": spec.hidden_size,
@@ -151,10 +170,20 @@ def train_step(
             parts += [at.rowwise("embedding", "embedding", at.hidden)] * first
             parts += list(loss_parts(spec.vocab_size, at)) if last else []
         flops += sum(span.flops for _, _, span in forward) * shared.tensor_parallel
-        sends = border * ((not first) + (not last))
+        sends = border * (2 * chunks - first - last)
         timed.append(
             _stage_times(
-                forward, again, backward, sends, weights[place], micro_batches, replicas, shard, gradient_dtype, ahead
+                forward,
+                again,
+                backward,
+                sends,
+                weights[place],
+                micro_batches,
+                chunks,
+                replicas,
+                shard,
+                gradient_dtype,
+                ahead,
             )
         )
         memories.append(
@@ -169,7 +198,7 @@ def train_step(
                 shard,
                 GRADIENT_SIZE[gradient_dtype],
                 full,
-                min(micro_batches, len(stages) - place),
+                _in_flight(micro_batches, len(stages), place, chunks),
             )
         )
     longest = max(timed, key=lambda times: sum(times.values()))
@@ -184,6 +213,8 @@ def train_step(
         shard=shard,
         recompute=recompute,
         gradient_dtype=gradient_dtype,
+        precision=precision,
+        virtual_stages=chunks,
         seconds=sum(longest.values()),
         breakdown=FrozenDict(longest),
         memory=max(memories, key=lambda memory: memory.total),
@@ -191,7 +222,20 @@ def train_step(
     )
 
 
-def _check(spec: ModelSpec, layout: Layout, batch: int, passed: int) -> None:
+def _in_flight(micro_batches: int, stages: int, place: int, chunks: int) -> Fraction:
+    """Count the micro-batches whose activations a stage holds at once, in parts of its layers [-].
+
+    Narayanan et al. 2021, section 2.2; Korthikanti et al. 2022, section 4.2.3, for the first stage.
+
+    >>> _in_flight(64, 8, 0, 1), _in_flight(64, 8, 7, 1), _in_flight(64, 8, 0, 4) == 8 * (1 + Fraction(7, 8 * 4))
+    (Fraction(8, 1), Fraction(1, 1), True)
+    """
+    ahead = stages - place - 1
+    held = ahead + 1 if chunks == 1 else 2 * ahead + (chunks - 1) * stages + 1
+    return Fraction(min(held, micro_batches * chunks), chunks)
+
+
+def _check(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks: int) -> None:
     """Raise InputError unless the model is dense, and layers and batch divide."""
     layout.check(spec)
     if layout.expert_parallel > 1:
@@ -209,11 +253,30 @@ def _check(spec: ModelSpec, layout: Layout, batch: int, passed: int) -> None:
     if layers % stages:
         near = next(n for n in range(stages, 0, -1) if layers % n == 0)
         raise InputError(f"pipeline_parallel: {stages} given; allowed: a divisor of {layers} layers, such as {near}")
+    if chunks > 1 and stages == 1:
+        raise InputError(f"virtual_stages: {chunks} given; allowed: 1, without pipeline_parallel")
+    if layers % (stages * chunks):
+        near = next(n for n in range(chunks, 0, -1) if layers % (stages * n) == 0)
+        raise InputError(
+            f"virtual_stages: {chunks} given; allowed: a divisor of the {layers // stages} layers of a stage, such as "
+            f"{near}"
+        )
     if batch % passed:
         near = passed * max(1, batch // passed)
         raise InputError(
             f"batch: {batch} given; allowed: a multiple of micro_batch * data_parallel = {passed}, such as {near}"
         )
+    if chunks > 1 and batch // passed % stages:
+        near = passed * stages * max(1, batch // passed // stages)
+        raise InputError(
+            f"batch: {batch} given; allowed: with virtual_stages, a multiple of micro_batch * data_parallel * "
+            f"pipeline_parallel = {passed * stages}, such as {near}"
+        )
+
+
+def _peaks(device: Hardware) -> tuple[str, ...]:
+    """List the types that a device's matrix units multiply."""
+    return tuple(name for name in PRECISIONS if getattr(device.compute.peak, name, None))
 
 
 def _border(device: Hardware, layout: Layout, size: int) -> float:
@@ -231,6 +294,7 @@ def _stage_times(
     sends: float,
     elements: int,
     micro_batches: int,
+    chunks: int,
     replicas: int,
     shard: str,
     gradient_dtype: str,
@@ -258,7 +322,7 @@ def _stage_times(
         0.0, each_gather + each_reduce - behind
     )
     times = {cause: micro_batches * seconds for cause, seconds in once.items()}
-    times["pipeline bubble"] = (layout.pipeline_parallel - 1) * sum(once.values())
+    times["pipeline bubble"] = (layout.pipeline_parallel - 1) * sum(once.values()) / chunks
     if level < 2:
         times["exposed data-parallel collectives"] += max(0.0, reduce - behind)
     if 0 < level < 3:
