@@ -35,9 +35,20 @@ MOST_ROWS = 1 << 40
 """Most rows of a layer whose tiles are ranked in arrays of floats, exactly [rows]."""
 MOST = 1 << 16
 """Cached results of a clock."""
-REACHED = {"fp8": 0.7, "int8": 0.7, "fp4": 0.6}
-"""Share of the matrix peak that a long product in 8 or 4 bits reaches where none is measured [-]: read
-from rows in sight of tests/measured/serving.csv with 2048 and 128 tokens (Llama 3.1 70B on an H200, 405B on GB200)."""
+REACHED = {
+    "sm_90": {"fp8": 0.62, "int8": 0.62},
+    "sm_100": {"bf16": 0.67, "fp16": 0.67, "fp8": 0.57, "int8": 0.57, "fp4": 0.48},
+    "sm_103": {"bf16": 0.72, "fp16": 0.72, "fp8": 0.6, "int8": 0.6, "fp4": 0.34},
+}
+"""Share of the matrix peak that a long product reaches where none is measured, by architecture [-]: linear layers of
+TensorRT-LLM, vLLM and SGLang with 2048 to 16384 rows and 8192 to 16384 channels (aiconfigurator 0.12.0, gemm_perf), the
+median of H100 and H200, of B200 and GB200, and of B300, without the time to quantise their rows."""
+NARROW = {"fp8": 0.7, "int8": 0.7, "fp4": 0.6}
+"""The same on other architectures [-]: rows in sight of tests/measured/serving.csv with 2048 and 128 tokens (Llama 3.1
+70B on an H200, 405B on GB200)."""
+GROUPED = {"bf16": 0.45, "fp16": 0.45, "fp8": 0.4, "int8": 0.4, "fp4": 0.35}
+"""The same for the products of experts [-]: 16,384 tokens of DeepSeek-V3, Llama 4 and Qwen3 on H200, B200 and GB200
+(the same tables, moe_perf, balanced routing, kernels other than Triton's)."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +194,10 @@ class LayerClock:
 
         The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
         """
-        reached = known.matrix if known.matrix < known.peak else REACHED.get(known.dtype, 1.0) * known.peak
+        shares = REACHED.get(self.device.architecture or "", NARROW)
+        reached = known.matrix if known.matrix < known.peak else shares.get(known.dtype, 1.0) * known.peak
+        if layers[0].groups > 1:
+            reached = min(reached, GROUPED.get(known.dtype, 1.0) * known.peak)
         flops = sum(layer.flops for layer in layers)
         return max(flops / reached, self._conversion(layers, tile, known, products))
 

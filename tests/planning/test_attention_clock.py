@@ -58,3 +58,12 @@ def test_the_fastest_candidate_is_chosen():
     assert span.seconds == min(each.values())
     assert name == min(each, key=each.__getitem__)[0]
     assert len(each) > 4
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("h100-sxm5", "flash3"), ("b200", "flash2"), ("mi300x", "flash2"), ("tpu-v5e", "flash3")]
+)
+def test_a_prefill_runs_in_a_kernel_of_its_device(name, expected):
+    """FlashAttention-4 and CK are kernels of flash2; no kernel at all leaves the textbook's of flash3."""
+    call = iomodel.Attention(batch=1, heads=8, kv_heads=1, q_len=4096, kv_len=4096, head_dim=128, mask="causal")
+    assert AttentionClock(hardware(name)).fastest(call)[0] == expected

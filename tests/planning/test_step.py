@@ -10,12 +10,16 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.devices.device import Hardware, from_data, hardware
+from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
 from iomodel.models.registry import ModelSpec, list_models, model
 from iomodel.planning.step.experts import approximate_experts_hit, approximate_tokens_per_expert, tokens_per_expert
-from iomodel.planning.step.links import ACHIEVED, START, STEP
+from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.search import crossover_context, decode_seconds
 from iomodel.planning.step.step import Layout, StepTime, linear_layers, step
+from iomodel.timing.layer_clock import layer_clock
+from iomodel.timing.parameters import DEFAULT
+from iomodel.workloads.elementwise import Elementwise
 
 H100 = hardware("h100-sxm5")
 LLAMA = model("llama-3-8b")
@@ -122,11 +126,10 @@ def test_tensor_parallelism_shares_the_weights_out() -> None:
 
 
 @pytest.mark.parametrize("ranks", [2, 8])
-def test_an_all_reduce_is_a_ring(ranks: int) -> None:
+def test_attention_and_mlp_of_every_layer_are_summed_over_ranks(ranks: int) -> None:
     (part,) = parts(llama(2048, 2048, layout=Layout(tensor_parallel=ranks)), "all-reduce")
-    sent = 2 * (ranks - 1) / ranks * 2048 * 4096 * 2
     assert part.times == 64
-    assert part.seconds / 64 == pytest.approx(sent / (ACHIEVED * 4.5e11) + START + 2 * (ranks - 1) * STEP, rel=1e-6)
+    assert part.seconds / 64 == all_reduce(H100, ranks, 2048 * 4096 * 2).seconds
 
 
 def test_pipeline_stages_overlap_in_a_full_pipeline() -> None:
@@ -363,3 +366,20 @@ def test_latents_are_decoded_on_amd_in_the_tiles_of_the_engines():
     decode = step("deepseek-v3", "mi300x", batch=8, q_len=1, kv_len=1024, layout=Layout(tensor_parallel=8))
     (tiles,) = (dict(part.tiles) for part in decode.parts if "absorbed)" in part.name)
     assert tiles == {"block_q": 16, "block_kv": 16, "warps": 4, "stages": 1}
+
+
+def test_the_launches_of_shared_experts_lie_beside_those_of_routed_ones() -> None:
+    """Each kernel takes its time alone, without its launch."""
+    found = step("deepseek-v3", H100, batch=4, q_len=1, kv_len=128, layout=Layout(tensor_parallel=8))
+    (shown,) = [part for part in found.parts if part.name == "shared activation"]
+    rows = Elementwise(rows=4, channels=2048 // 8, dtype="bf16")
+    alone = layer_clock(H100).elementwise("gated_activation", rows).seconds
+    launch = rates(H100, "bf16").launch or DEFAULT.kernel_launch
+    assert shown.seconds / shown.times == pytest.approx(alone - launch)
+    assert 0 < shown.seconds / shown.times < alone
+
+
+def test_tokens_choose_and_are_sorted_by_experts_before_these() -> None:
+    names = [part.name for part in step("gpt-oss-20b", H100, batch=4, q_len=1, kv_len=128).parts]
+    order = ["router", "choose experts", "sort tokens by expert", "expert gate up", "expert down", "add up experts"]
+    assert [name for name in names if name in order] == order

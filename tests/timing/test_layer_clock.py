@@ -13,7 +13,7 @@ from iomodel.devices.device import from_data, hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.placement.gemm_tiles import Tile
 from iomodel.timing.gemm_waves import wave_trips
-from iomodel.timing.layer_clock import layer_clock
+from iomodel.timing.layer_clock import GROUPED, layer_clock
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
@@ -153,3 +153,29 @@ def test_every_elementwise_kernel_with_a_backward_pass_is_timed(name):
     )
     assert 0 < one.seconds < more.seconds
     assert one.requested_bytes < more.requested_bytes
+
+
+TIMED = [
+    ("h100-sxm5", "fp8", 1535, 2073), ("h200-sxm", "fp8", 1533, 1954), ("b200", "bf16", 1453, 1594),
+    ("b200", "fp8", 756, 878), ("b200", "nvfp4", 464, 619), ("gb200", "fp8", 722, 839), ("gb200", "nvfp4", 426, 688),
+    ("b300", "fp8", 712, 844), ("b300", "nvfp4", 442, 511),
+]  # fmt: skip
+"""8192 rows by 8192 x 16384 weights in TensorRT-LLM, vLLM and SGLang, the fastest and the slowest [us]: aiconfigurator
+0.12.0, gemm_perf, with the quantisation of the rows."""
+
+
+@pytest.mark.parametrize(("name", "weights", "fast", "slow"), TIMED)
+def test_long_products_take_what_engines_were_timed_with(name, weights, fast, slow):
+    rows = {"nvfp4": "fp8"}.get(weights, weights)
+    layer = Linear(rows=8192, in_features=8192, out_features=16384, dtype=rows, weight_dtype=weights, out_dtype="bf16")
+    product = layer_clock(hardware(name)).linear(layer, products={"nvfp4": "fp4"}.get(weights, weights))
+    assert fast / 1.1 < product.seconds * 1e6 < slow * 1.1
+
+
+@pytest.mark.parametrize("name", ["h200-sxm", "b200"])
+def test_products_of_experts_reach_less_of_the_peak(name):
+    layer = Linear(rows=2048, in_features=4096, out_features=4096, dtype="fp8", weight_dtype="fp8", groups=8)
+    clock, peak = layer_clock(hardware(name)), float(hardware(name).compute.peak.fp8.value)
+    plain = clock.linear(layer.model_copy(update={"rows": 8 * 2048, "groups": 1}))
+    assert plain.seconds < clock.linear(layer).seconds
+    assert clock.linear(layer).seconds >= layer.flops / (GROUPED["fp8"] * peak)

@@ -6,7 +6,7 @@ longer context is never faster because of a better tile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,7 +68,7 @@ class AttentionClock:
         best: tuple[float, _Choice] | None = None
         refused: IOModelError | None = None
         tried: list[Any] = []
-        for name in NAMES if self.algorithm is None else (self.algorithm,):
+        for name in self._names(call):
             for asked in self._options(name, call):
                 for tiles in self._tiles(name, call, asked):
                     options = _whole_tiles(asked, tiles, call)
@@ -91,6 +91,17 @@ class AttentionClock:
             raise refused or IOModelError(f"attention: no algorithm takes {call}")
         chosen, fastest, kernels = best[1]
         return chosen, self._timed(chosen, call, fastest, kernels)
+
+    def _names(self, call: Attention) -> Sequence[str]:
+        """List the algorithms to try in order: for a prefill, those with a kernel for the device come first.
+
+        Decoding has kernels on every device that no implementation here states, so that the textbook's stand in.
+        """
+        if self.algorithm is not None:
+            return (self.algorithm,)
+        if _few(call):
+            return NAMES
+        return sorted(NAMES, key=lambda name: not implementations_for(name, call, self.device, None))
 
     def _seconds(
         self, name: str, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]

@@ -2,8 +2,12 @@
 
 A ring all-reduce sends 2 (n - 1) / n of the data from each rank, in 2 (n - 1) steps (Patarasuk and Yuan 2009, J.
 Parallel Distrib. Comput. 69:117). An all-to-all exchange sends (n - 1) / n of a rank's data. Start and step costs are
-those of NCCL's tuning model for its low-latency protocol over NVLink (github.com/NVIDIA/nccl, src/graph/tuning.cc:
-baseLat, hwLat). Long transfers reach a share of the link. Nothing overlaps with products.
+those of NCCL's tuning model for its three protocols over NVLink (github.com/NVIDIA/nccl, src/graph/tuning.cc: baseLat,
+hwLat, ring); the fastest protocol is taken. Long transfers reach a share of the link. Nothing overlaps with products.
+
+Within a node, engines sum few bytes with a kernel of their own: each rank reads the data of all others at once, or in a
+second pass the sums of the others' shares (vLLM's custom_all_reduce.cuh, which TensorRT-LLM and SGLang have in their
+own versions). The fastest of these and of the rings is taken.
 
 A layout with nodes, by default where a device's links do not join all ranks, has two networks: the links within a node,
 and the network between nodes, which takes what crosses.
@@ -11,18 +15,47 @@ and the network between nodes, which takes what crosses.
 
 from __future__ import annotations
 
+from math import inf
+from typing import NamedTuple
+
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import SpecError
 from iomodel.planning.step.layout import Layout
 from iomodel.timing.span import Span
 
-START = 6.6e-6
-"""Start of an NCCL ring with the low-latency protocol [s]."""
-STEP = 0.6e-6
-"""One step of the ring over NVLink [s]."""
-NETWORK_STEP = 2.7e-6
-"""One step of the ring over a network [s]."""
+
+class Protocol(NamedTuple):
+    """A protocol of NCCL: its start, a step over NVLink and over a network [s], data per byte sent [-], and its most
+    bandwidth [B/s].
+    """
+
+    start: float
+    step: float
+    network_step: float
+    data: float
+    most: float = inf
+
+    def rate(self, bandwidth: float) -> float:
+        """Compute the data of a long transfer over links of some bandwidth [B/s]."""
+        return min(self.most, ACHIEVED * self.data * bandwidth)
+
+
+PROTOCOLS = (
+    Protocol(6.6e-6, 0.6e-6, 2.7e-6, 1 / 2, 141e9),  # LL: a flag of four bytes with every four bytes; llMaxBws
+    Protocol(14e-6, 1.9e-6, 4e-6, 120 / 128),  # LL128: a flag of eight bytes in every 128
+    Protocol(8.4e-6, 3.4e-6, 14e-6, 1.0),  # Simple
+)
+"""Protocols of NCCL, which takes the fastest."""
+PASS = 5e-6
+"""One pass of an engine's own kernel: its launch, and the barrier of its ranks [s]. Graphs of vLLM, SGLang and
+TensorRT-LLM take 3 to 7 us for 8 KiB among two to eight H100, H200 and B200 (aiconfigurator 0.12.0,
+custom_allreduce_perf), and another 3 to 7 us for two passes."""
+PEERS = 0.65
+"""Share of the links that the loads of such a kernel reach [-]: A100 and H200, the same tables."""
+PEER_BANDWIDTH = 270e9
+"""Most that the few blocks of such a kernel load from peers (36 in vLLM) [B/s]: vLLM with one to eight MiB among four
+H200; links of B200, twice as fast, did not make the kernels of 2025 faster."""
 ACHIEVED = 0.8
 """Share of the bandwidth of the links that a long transfer reaches [-]: NCCL takes 0.28 ms for 51 MB among eight H100
 (A. Agrawal et al., arXiv:2405.05465, data/profiling)."""
@@ -80,16 +113,20 @@ def with_nodes(layout: Layout, device: Hardware, devices: int | None = None) -> 
 
 
 def all_reduce(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NODE) -> Span:
-    """Time the sum over ranks of `size` bytes on each.
+    """Time the sum over ranks of `size` bytes on each: a ring, or within a node an engine's own kernel if it is faster.
 
     Over several nodes, each node first scatters its sums among its ranks; each rank then exchanges its share with those
     of the other nodes. With equal bandwidths that is the ring over all ranks.
     """
     steps, nodes = 2 * (ranks - 1), layout.nodes(ranks)
     between = -(-2 * (nodes - 1) * size // ranks)
-    hops = 2 * (nodes - 1)
-    latency = START + (steps - hops) * STEP + hops * NETWORK_STEP
-    return _span(device, -(-steps * size // ranks) - between, latency, between, layout)
+    around = -(-steps * size // ranks)
+    ring = _fastest(device, around - between, steps, between, 2 * (nodes - 1), layout)
+    if nodes > 1:
+        return ring
+    rate = min(PEERS * link(device), PEER_BANDWIDTH)
+    passes = (((ranks - 1) * size, 1), (around, 2))
+    return min((ring, *(_span(read / rate, 0.0, times * PASS) for read, times in passes)), key=_seconds)
 
 
 def all_to_all(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NODE) -> Span:
@@ -99,23 +136,42 @@ def all_to_all(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NOD
     """
     nodes = layout.nodes(ranks)
     between = (ranks - ranks // nodes) * size // ranks
-    latency = START + (STEP if nodes == 1 else NETWORK_STEP)
-    return _span(device, -(-(ranks - 1) * size // ranks) - between, latency, between, layout)
+    return _fastest(device, -(-(ranks - 1) * size // ranks) - between, 1, between, int(nodes > 1), layout)
 
 
 def send(device: Hardware, size: int, layout: Layout | None = None) -> Span:
     """Time a transfer of `size` bytes to the next stage, over the network of a layout if one is given."""
     if layout is None:
-        return _span(device, size, START + STEP)
-    return _span(device, 0, START + NETWORK_STEP, size, layout)
+        return _fastest(device, size, 1)
+    return _fastest(device, 0, 1, size, 1, layout)
 
 
-def _span(device: Hardware, sent: int, latency: float, between: int = 0, layout: Layout = ONE_NODE) -> Span:
-    """Time bytes over the links and bytes over the network, one after the other."""
-    seconds = sent / (ACHIEVED * link(device)) if sent else 0.0
-    parts = [("link", seconds), ("launch", latency)]
-    if between:
-        across = between / (ACHIEVED * layout.network)
-        parts.insert(1, ("network", across))
-        seconds += across
-    return Span(seconds + latency, 0, 0, 0, tuple(parts))
+def _fastest(
+    device: Hardware, sent: int, steps: int, between: int = 0, hops: int = 0, layout: Layout = ONE_NODE
+) -> Span:
+    """Time bytes over the links and bytes over the network, one after the other, in the fastest protocol.
+
+    `hops` of the steps go to another node.
+    """
+    own = link(device) if sent else 1.0
+    return min(
+        (
+            _span(
+                sent / protocol.rate(own),
+                between / protocol.rate(layout.network),
+                protocol.start + (steps - hops) * protocol.step + hops * protocol.network_step,
+            )
+            for protocol in PROTOCOLS
+        ),
+        key=_seconds,
+    )
+
+
+def _span(inside: float, across: float, latency: float) -> Span:
+    """Add up the time on the links, on the network, and to start [s]."""
+    parts = [("link", inside), *([("network", across)] if across else []), ("launch", latency)]
+    return Span(inside + across + latency, 0, 0, 0, tuple(parts))
+
+
+def _seconds(span: Span) -> float:
+    return span.seconds

@@ -30,7 +30,11 @@ def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSett
         bias=attention.qkv_bias,
         weight_dtype=at.type_of(layer, first[0].name),
     )
-    yield at.product(" ".join(linear.name for linear in first), shape)
+    name = " ".join(linear.name for linear in first)
+    yield from at.quantised_by_block(
+        f"quantise the rows of {name}", at.type_of(layer, first[0].name), shape.in_features
+    )
+    yield at.product(name, shape)
     heads = attention.heads // at.layout.tensor_parallel
     if attention.latent:
         yield from _before_latent(layer, attention, linears, at, heads)
@@ -62,6 +66,7 @@ def _before_latent(
     yield at.rowwise("norm of the latent", "norm", attention.kv_lora_rank)
     if attention.q_lora_rank is not None:
         yield at.rowwise("norm of the latent of q", "norm", attention.q_lora_rank)
+        yield from at.quantised_by_block("quantise the rows of q_b", at.type_of(layer, "q_b"), attention.q_lora_rank)
         yield _single(layer, at, linears["q_b"])
     if attention.rope_dim:
         yield at.rowwise("rotary", "rotary", (heads + 1) * attention.rope_dim, attention.rope_dim)
@@ -74,6 +79,7 @@ def _before(
     """List the kernels between the first projection and attention on K and V."""
     if attention.q_lora_rank is not None:
         yield at.rowwise("norm of the latent of q", "norm", attention.q_lora_rank)
+        yield from at.quantised_by_block("quantise the rows of q_b", at.type_of(layer, "q_b"), attention.q_lora_rank)
         yield _single(layer, at, linears["q_b"])
     kv_heads = max(1, attention.kv_heads // at.layout.tensor_parallel)
     both = (heads + kv_heads * attention.own_kv) * attention.head_dim

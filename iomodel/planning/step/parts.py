@@ -52,12 +52,16 @@ def layer_parts(layer: DecoderLayer, at: StepSetting) -> Iterator[Part]:
 def _dense(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
     linears = {linear.name: linear for linear in mlp_linears(mlp, at.hidden, at.layout)}
     width = linears["up"].out_features
+    yield from at.quantised_by_block("quantise for the MLP", at.type_of(layer, "up"), at.hidden)
     yield from _two_layers(at, mlp, "", at.tokens, [(at.tokens, 1)], at.hidden, width, at.type_of(layer, "up"))
 
 
 def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
     layout = at.layout
     yield at.product("router", at.wide(at.tokens, at.hidden, mlp.routes))
+    # Engines launch topk_softmax or moe_fused_gate, and moe_align_block_size.
+    yield at.rowwise("choose experts", "activation", mlp.routes)
+    yield at.rowwise("sort tokens by expert", "activation", mlp.experts_per_token)
     row = mlp.latent_size or at.hidden
     for name, width_in, width_out in mlp.latent_projections(at.hidden)[:1]:
         yield at.product(name, at.linear(at.tokens, width_in, width_out, weight_dtype=at.type_of(layer, name)))
@@ -89,12 +93,18 @@ def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
     for name, width_in, width_out in mlp.latent_projections(at.hidden)[1:]:
         yield at.product(name, at.linear(at.tokens, width_in, width_out, weight_dtype=at.type_of(layer, name)))
     if mlp.shared_experts:
-        width = mlp.shared_experts * (-(-mlp.shared_intermediate_size // layout.tensor_parallel))
-        yield from _two_layers(
-            at, mlp, "shared ", at.tokens, [(at.tokens, 1)], at.hidden, width, at.type_of(layer, "shared up")
-        )
-        if mlp.shared_gate:
-            yield at.product("shared router", at.wide(at.tokens, at.hidden, 1))
+        # SGLang adds them to the routed experts (pull request 4918); vLLM and TensorRT-LLM use a second stream.
+        yield from at.beside(_shared(layer, mlp, at))
+
+
+def _shared(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
+    """List the kernels of the experts that every token visits."""
+    width = mlp.shared_experts * (-(-mlp.shared_intermediate_size // at.layout.tensor_parallel))
+    dtype = at.type_of(layer, "shared up")
+    yield from at.quantised_by_block("quantise for shared experts", dtype, at.hidden)
+    yield from _two_layers(at, mlp, "shared ", at.tokens, [(at.tokens, 1)], at.hidden, width, dtype)
+    if mlp.shared_gate:
+        yield at.product("shared router", at.wide(at.tokens, at.hidden, 1))
 
 
 def _two_layers(
@@ -119,4 +129,5 @@ def _two_layers(
     ]
     yield at.product(prefix + ("gate up" if mlp.gated else "up"), *up)
     yield at.rowwise(f"{prefix}activation", "gated_activation" if mlp.gated else "activation", width, rows=rows)
+    yield from at.quantised_by_block(f"quantise for {prefix}down", dtype, width, rows)
     yield at.product(f"{prefix}down", *down)

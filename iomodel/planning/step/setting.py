@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from iomodel.devices.rates import rates
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.attention import AttentionClock
 from iomodel.planning.step.layout import Layout
@@ -31,7 +32,8 @@ class StepSetting:
     """Common settings of the kernels of all layers; `batch` is that of one group of ranks.
 
     `released` is True if matrices have the types of the release; `narrow` lists the types of matrices that are
-    multiplied with activations of their own type. `shared_keys` are the first keys that all sequences share.
+    multiplied with activations of their own type. `block_scales` is True if fp8 matrices have a scale for each
+    block, as in models released in fp8. `shared_keys` are the first keys that all sequences share.
     """
 
     clock: LayerClock
@@ -51,6 +53,7 @@ class StepSetting:
     narrow: frozenset[str]
     routing: Sequence[int] | None
     shared_keys: int = 0
+    block_scales: bool = False
 
     @property
     def tokens(self) -> int:
@@ -107,7 +110,7 @@ class StepSetting:
     def quantised(self, name: str, weights: str, channels: int, rows: int | None = None) -> Iterator[Part]:
         """Time the quantisation of activations for the product with a matrix of weights of a type, if it needs one.
 
-        Norms and activations write what the next product reads; only inputs from elsewhere take a kernel of their own.
+        Norms and activations write rows with one scale for all; inputs from elsewhere take a kernel of their own.
         """
         kind = self.multiplied(stored(weights)[0])
         narrow = ROW_TYPE.get(kind, kind)
@@ -115,6 +118,23 @@ class StepSetting:
             tokens = self.tokens if rows is None else rows
             shape = Elementwise(rows=tokens, channels=channels, dtype=self.dtype, kv_dtype=narrow)
             yield name, "other", self.clock.elementwise("append_latent", shape)
+
+    def quantised_by_block(self, name: str, weights: str, channels: int, rows: int | None = None) -> Iterator[Part]:
+        """Time the quantisation of what a norm or an activation writes, for weights with a scale for each block.
+
+        Its kernel finds the largest value of each block of a row: `per_token_group_quant_fp8` of vLLM and SGLang, and
+        `fp4_quantize` of TensorRT-LLM, which linear layers launch before the product.
+        """
+        narrow = stored(weights)[0]
+        if narrow == "nvfp4" or (narrow == "fp8" and self.block_scales):
+            yield from self.quantised(name, weights, channels, rows)
+
+    def beside(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """Hide the launches of parts behind those of other kernels, as on a second stream of a graph."""
+        launch = rates(self.clock.device, self.dtype).launch
+        hidden = self.clock.parameters.kernel_launch if launch is None else launch
+        for name, kind, span in parts:
+            yield name, kind, replace(span, seconds=max(0.0, span.seconds - hidden))
 
     def rowwise(self, name: str, kernel: str, channels: int, others: int = 1, rows: int | None = None) -> Part:
         """Time an elementwise kernel as one part."""

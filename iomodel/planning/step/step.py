@@ -143,6 +143,7 @@ def step(
         shared_keys=shared_prefix,
         released=weight_dtype is None,
         narrow=own_products(device) if linear_dtype is None else frozenset(),
+        block_scales=spec.dtype == "fp8",
         **types,
     )
     repeated = [(list(layer_parts(layer, at)), repeats) for layer, repeats in spec.counted.items()]
