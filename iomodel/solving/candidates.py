@@ -164,9 +164,10 @@ def candidates(question: TileSearch) -> Candidates:
     timed = []
     for number, family in enumerate(found):
         own = family.setting.variants.ways
-        for table in tile_tables(own, family.numbers):
+        for table, places in tile_tables(own, family.numbers, family.most):
             columns = _timed(family, table)
-            timed.append({**columns, "family": np.full(len(columns["way"]), number), "way": columns["way"] + len(ways)})
+            way = places[columns["way"]] + len(ways)
+            timed.append({**columns, "family": np.full(len(table), number), "way": way})
         ways.extend(own)
     columns = {name: np.concatenate([part[name] for part in timed]) for name in timed[0]} if timed else {"seconds": ()}
     if not len(columns["seconds"]):
@@ -176,13 +177,11 @@ def candidates(question: TileSearch) -> Candidates:
     return Candidates(tuple(found), tuple(ways), {name: column[order] for name, column in columns.items()})
 
 
-def _timed(family: SettingGroup, every: TileTable) -> dict[str, Any]:
+def _timed(family: SettingGroup, tiles: TileTable) -> dict[str, Any]:
     """Time the tiles of launch configurations of a family."""
-    clock = family.setting.clock
-    most = np.array([np.inf if limit is None else limit for limit in family.most])[every.columns["number"]]
-    tiles = every.at(np.flatnonzero(every.sizes[every.placement.tiles[1]] <= most))
+    clock, sizes = family.setting.clock, tiles.sizes
     names = family.setting.variants.ask.compiled.tiles
-    work = clock.over(tiles.placement.widths, {name: tiles.sizes[name] for name in names}, tiles.numbers)
+    work = clock.over(tiles.placement.widths, {name: sizes[name] for name in names}, tiles.numbers)
     seconds = clock.seconds_over(work, tiles.launched(clock))
     requested = sum(demand.requested_bytes for demand in work)
     columns = {"seconds": seconds, "requested": requested, **tiles.columns}

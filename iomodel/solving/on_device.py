@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from math import floor
 from typing import Any
@@ -37,14 +38,45 @@ from iomodel.workloads.varlen import VarlenAttention
 
 @dataclass(frozen=True)
 class LaunchProblem:
-    """A launch configuration of a kernel, as a problem for the search."""
+    """A launch configuration of a kernel, as a problem for the search; `known` has the costs that all of them share."""
 
     placement: Placement
     launch: Launch
-    problem: Problem
+    part: PartFormulas
+    ask: BoundCall
     ranges: Mapping[str, TileRange]
-    names: tuple[str, str]
+    known: dict[Tile, int]
     least_blocks: int
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The outer and the inner tile."""
+        return self.part.names
+
+    @property
+    def sides(self) -> tuple[TileRange, TileRange]:
+        """The ranges of the outer and of the inner tile."""
+        outer, inner = self.part.names
+        return self.ranges[outer], self.ranges[inner]
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem: the traffic of a tile, and its shared memory."""
+        return self.part.problem(
+            self.ask, self.ranges, self.placement.device.shared_per_block, self._occupied, self.known
+        )
+
+    def _occupied(self, outer: int, inner: int) -> Any:
+        """Return the shared memory, above the limit if the registers do not suffice; monotone in either tile."""
+        placement, warps = self.placement, self.launch.warps
+        query, key = (outer, inner) if self.part.names == placement.tiles else (inner, outer)
+        shared, columns = placement.memory(query, key, self.launch.stages, warps)
+        registers = placement.registers_of(query, key, warps)
+        fits = (
+            registers <= placement.registers_limit(warps)
+            and placement.blocks(shared, registers, warps, columns)[0] >= self.least_blocks
+        )
+        return shared if fits else placement.device.shared_per_block + 1 + shared
 
     def sizes(self, tile: tuple[Any, Any]) -> dict[str, Any]:
         """Return a tile by name, query tile first; its sizes may be arrays."""
@@ -156,7 +188,7 @@ def ways_for(
             most = most_kv(call, steps[placement.tiles[1]])
             ranges = ranges_for(compiled, call, steps, least_kv, most)
             for fixed in _sizes(placement, ranges):
-                variants.append(_launch_problem(part, call, placement, launch, fixed, known, blocks))
+                variants.append(LaunchProblem(placement, launch, part, call, fixed, known, blocks))
     if not variants:
         sizes = sorted({size for placement in placed for size in placement.residency.sizes[1]})
         raise InputError(f"min_block_kv: {least_kv} given; allowed: up to {sizes[-1]}, for {implementation.name}")
@@ -224,30 +256,6 @@ def nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[
         least=need,
         unit="B",
     )
-
-
-def _launch_problem(
-    part: PartFormulas,
-    ask: BoundCall,
-    placement: Placement,
-    launch: Launch,
-    ranges: Mapping[str, TileRange],
-    known: dict[Tile, int],
-    least_blocks: int,
-) -> LaunchProblem:
-    outer_first = part.names == placement.tiles
-    limit, most = placement.device.shared_per_block, placement.registers_limit(launch.warps)
-
-    def occupied(u: int, v: int) -> Any:
-        """Return the shared memory, above the limit if the registers do not suffice; monotone in either tile."""
-        query, key = (u, v) if outer_first else (v, u)
-        shared, columns = placement.memory(query, key, launch.stages, launch.warps)
-        registers = placement.registers_of(query, key, launch.warps)
-        fits = registers <= most and placement.blocks(shared, registers, launch.warps, columns)[0] >= least_blocks
-        return shared if fits else limit + 1 + shared
-
-    problem = part.problem(ask, ranges, limit, occupied, known)
-    return LaunchProblem(placement, launch, problem, ranges, part.names, least_blocks)
 
 
 def _check(variant: LaunchProblem, tile: Tile, algorithm: AlgorithmLike, workload: Attention) -> Check:

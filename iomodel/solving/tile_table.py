@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,30 +16,7 @@ from iomodel.solving.on_device import LaunchProblem
 from iomodel.solving.problem import TileRange
 from iomodel.timing.clock import SCHEDULERS, Clock
 from iomodel.timing.kernel_time import Launched
-
-
-@dataclass(frozen=True)
-class Fitting:
-    """The tiles that fit in one launch configuration, with the shared memory of a block [B] and blocks per SM."""
-
-    variant: LaunchProblem
-    outer: Any
-    inner: Any
-    shared: Any
-    blocks: Any
-
-    @classmethod
-    def of(cls, variant: LaunchProblem) -> Fitting | None:
-        """Find the tiles that fit; None if there are none."""
-        found = _room(variant.placement.device, RoomKey.of(variant))
-        if found is None:
-            return None
-        within = [
-            (size >= side.first) & (size <= side.last)
-            for size, side in zip(found[:2], (variant.problem.outer, variant.problem.inner), strict=True)
-        ]
-        places = np.flatnonzero(within[0] & within[1])
-        return cls(variant, *(values[places] for values in found)) if len(places) else None
+from iomodel.timing.shared_memory import WarpLayout
 
 
 @dataclass(frozen=True)
@@ -46,34 +24,40 @@ class RoomKey:
     """The inputs that decide which tiles fit; the longest tiles are rounded up, for other lengths to share them."""
 
     known: tuple[Any, ...]
-    sides: tuple[TileRange, TileRange]
-    variant: LaunchProblem = field(compare=False, repr=False)
+    ways: Sequence[LaunchProblem] = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, variant: LaunchProblem) -> RoomKey:
-        """Return the key of a launch configuration."""
-        placement, problem = variant.placement, variant.problem
-        numbers = (formulas.read(placement.padded.point) for formulas in (placement.shared, placement.registers))
+    def of(cls, ways: Sequence[LaunchProblem]) -> RoomKey:
+        """Return the key of launch configurations."""
+        placed = {id(each): _placed(each) for each in {id(way.placement): way.placement for way in ways}.values()}
         known = (
-            id(placement.residency), id(placement.shared), id(placement.registers), *numbers,
-            placement.padded.element_size, variant.launch.warps, variant.launch.stages, variant.names,
-            variant.least_blocks,
+            (
+                placed[id(way.placement)], way.launch.warps, way.launch.stages, way.launch.along, way.names,
+                way.least_blocks, *map(_rounded, way.sides),
+            )
+            for way in ways
         )  # fmt: skip
-        return cls(known, (_rounded(problem.outer), _rounded(problem.inner)), variant)
+        return cls(tuple(known), ways)
 
 
-def _rounded(side: TileRange) -> TileRange:
-    """Return all sizes of a tile from one step to a power of two of them; one that is compiled for stays."""
-    if side.first == side.last:
-        return TileRange(side.first, side.first)
-    return TileRange(side.step << (side.last // side.step - 1).bit_length(), side.step)
+def _placed(placement: Placement) -> tuple[Any, ...]:
+    """Return the inputs that decide the memory and registers of a tile, formulas by identity."""
+    formulas = (placement.shared, placement.registers)
+    numbers = (compiled.read(placement.padded.point) for compiled in formulas)
+    return id(placement.residency), *map(id, formulas), *numbers, placement.padded.element_size
 
 
-@per_device
-def _room(device: DeviceLimits, key: RoomKey) -> tuple[Any, Any, Any, Any] | None:
-    """Find the tiles that fit a device, with their shared memory [B] and blocks per SM; None if there are none."""
-    variant, (outer, inner) = key.variant, key.sides
+def _rounded(side: TileRange) -> tuple[int, int]:
+    """Return the longest tile, a power of two of steps, and its step; one that is compiled for stays."""
+    first, last, step = side.first, side.last, side.step
+    return (first, first) if first == last else (step << (last // step - 1).bit_length(), step)
+
+
+def _room(variant: LaunchProblem) -> Mapping[str, Any] | None:
+    """Find the tiles that fit in a launch configuration, with shared memory [B] and blocks per SM; None if none do."""
+    outer, inner = (TileRange(*_rounded(side)) for side in variant.sides)
     problem, placement, launch = variant.problem, variant.placement, variant.launch
+    device = placement.device
     if (outer.first, inner.first) == (outer.last, inner.last):  # a size that the kernel is compiled for
         most, widest = outer.first, inner.first
     else:
@@ -92,8 +76,38 @@ def _room(device: DeviceLimits, key: RoomKey) -> tuple[Any, Any, Any, Any] | Non
     blocks = placement.room(shared, registers, launch.warps, columns)
     fits = (shared <= device.shared_per_block) & (registers <= placement.registers_limit(launch.warps))
     fits &= blocks >= variant.least_blocks
-    shared, blocks = (np.broadcast_to(value, u.shape) for value in (shared, blocks))
-    return u[fits], v[fits], shared[fits], blocks[fits]
+    named = {"outer": u, "inner": v, "shared": shared, "blocks": blocks, "less_keys": -key_rows}
+    return {name: np.broadcast_to(values, u.shape)[fits] for name, values in named.items()} if fits.any() else None
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """The tiles that fit in launch configurations, as columns, and a launch configuration of each layout of warps."""
+
+    columns: Mapping[str, Any]
+    launches: tuple[Launch, ...]
+
+
+@per_device
+def _rooms(device: DeviceLimits, key: RoomKey) -> Rooms | None:  # noqa: ARG001 - the limits of the ways
+    """Lay the tiles that fit in launch configurations out; None if there are none."""
+    fitting = {place: found for place, way in enumerate(key.ways) if (found := _room(way)) is not None}
+    if not fitting:
+        return None
+    lengths = [len(found["outer"]) for found in fitting.values()]
+    launches = [key.ways[place].launch for place in fitting]
+    layouts = [(id(launch.residency), launch.along) for launch in launches]
+    numbered = {layout: number for number, layout in enumerate(dict.fromkeys(layouts))}
+    each = {
+        "warps": [launch.warps for launch in launches],
+        "stages": [launch.stages for launch in launches],
+        "layout": [numbered[layout] for layout in layouts],
+        "way": list(fitting),
+    }
+    names = next(iter(fitting.values()))
+    columns = {name: np.concatenate([found[name] for found in fitting.values()]) for name in names}
+    columns |= {name: np.repeat(values, lengths) for name, values in each.items()}
+    return Rooms(columns, tuple(dict(zip(layouts, launches, strict=True)).values()))
 
 
 @dataclass(frozen=True)
@@ -102,71 +116,72 @@ class TileTable:
 
     Attributes
     ----------
-    placement : Placement
-        The layout of the first of the launch configurations; the others have rows of the same widths.
+    ways : sequence of LaunchProblem
+        The launch configurations; all have rows of the same widths.
     launches : tuple of Launch
         A launch configuration of each layout of warps.
-    sizes, numbers : mapping of str to array
-        Tiles [rows], and the searched numbers, such as `splits`.
+    numbers : mapping of str to array
+        The searched numbers, such as `splits`.
     columns : mapping of str to array
-        Outer and inner tile, shared memory [B], blocks per SM, warps, stages, the negative key tile, and the places of
-        the layout of warps, of the launch configuration and of the choice of numbers.
-    steps : mapping of str to array
-        Steps of the tiles [rows]; 0 for a size that the kernel is compiled for, which competes at any length.
+        Outer and inner tile [rows], shared memory [B], blocks per SM, warps, stages, the negative key tile, and the
+        places of the layout of warps, of the launch configuration and of the choice of numbers.
     """
 
-    placement: Placement
+    ways: Sequence[LaunchProblem]
     launches: tuple[Launch, ...]
-    sizes: Mapping[str, Any]
     numbers: Mapping[str, Any]
     columns: Mapping[str, Any]
-    steps: Mapping[str, Any]
 
     @classmethod
-    def of(cls, alike: Mapping[int, Fitting], choices: Sequence[Mapping[str, Any]]) -> TileTable:
-        """Lay the tiles of launch configurations, by their places, out, once for each choice of the numbers."""
-        fittings = list(alike.values())
-        first, lengths = fittings[0].variant, [len(fitting.outer) for fitting in fittings]
-        layouts = [(id(fitting.variant.placement), fitting.variant.launch.along) for fitting in fittings]
-        launches = dict(zip(layouts, (fitting.variant.launch for fitting in fittings), strict=True))
-        numbered = {layout: number for number, layout in enumerate(launches)}
+    def of(
+        cls, ways: Sequence[LaunchProblem], choices: Sequence[Mapping[str, Any]], most: Sequence[int | None]
+    ) -> TileTable | None:
+        """Lay the tiles of launch configurations out, once for each choice of the numbers; None if none fits.
 
-        def joined(name: str) -> Any:
-            return np.tile(np.concatenate([getattr(fitting, name) for fitting in fittings]), len(choices))
+        `most` has the largest key tile of each choice [rows].
+        """
+        rooms = _rooms(ways[0].placement.device, RoomKey.of(ways))
+        if rooms is None:
+            return None
+        known = rooms.columns
+        ends = np.array([[(side.first, side.last) for side in way.sides] for way in ways])
+        low, high = np.moveaxis(ends, 2, 0)[:, known["way"]]
+        within = (known["outer"] >= low[:, 0]) & (known["outer"] <= high[:, 0])
+        places = np.flatnonzero(within & (known["inner"] >= low[:, 1]) & (known["inner"] <= high[:, 1]))
+        number = np.repeat(np.arange(len(choices)), len(places))
+        places = np.tile(places, len(choices))
+        if any(limit is not None for limit in most):
+            limits = np.array([np.inf if limit is None else limit for limit in most])
+            kept = np.flatnonzero(-known["less_keys"][places] <= limits[number])
+            places, number = places[kept], number[kept]
+        if not len(places):
+            return None
+        columns = {name: values[places] for name, values in known.items()}
+        numbers = {name: np.array([chosen[name] for chosen in choices])[number] for name in choices[0]}
+        return cls(ways, rooms.launches, numbers, {**columns, "number": number})
 
-        def each(values: Iterable[int]) -> Any:
-            return np.tile(np.repeat(list(values), lengths), len(choices))
+    @property
+    def placement(self) -> Placement:
+        """The layout of the first of the launch configurations."""
+        return self.ways[0].placement
 
-        columns = {name: joined(name) for name in ("outer", "inner", "shared", "blocks")}
-        sizes = first.sizes((columns["outer"], columns["inner"]))
-        columns |= {
-            "warps": each(fitting.variant.launch.warps for fitting in fittings),
-            "stages": each(fitting.variant.launch.stages for fitting in fittings),
-            "less_keys": -sizes[first.placement.tiles[1]],
-            "layout": each(numbered[layout] for layout in layouts),
-            "way": each(alike),
-            "number": np.repeat(np.arange(len(choices)), sum(lengths)),
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The tiles by name, the query tile first [rows]."""
+        return self.ways[0].sizes((self.columns["outer"], self.columns["inner"]))
+
+    @cached_property
+    def steps(self) -> dict[str, Any]:
+        """Steps of the tiles [rows]; 0 for a size that the kernel is compiled for, which competes at any length."""
+        return {
+            name: np.array([0 if way.placement.residency.sizes[side] else way.ranges[name].step for way in self.ways])[
+                self.columns["way"]
+            ]
+            for side, name in enumerate(self.placement.tiles)
         }
-        numbers = {name: np.array([chosen[name] for chosen in choices])[columns["number"]] for name in choices[0]}
-        steps = {
-            name: each(
-                0 if fitting.variant.placement.residency.sizes[side] else fitting.variant.ranges[name].step
-                for fitting in fittings
-            )
-            for side, name in enumerate(first.placement.tiles)
-        }
-        return cls(first.placement, tuple(launches.values()), sizes, numbers, columns, steps)
 
     def __len__(self) -> int:
         return len(self.columns["outer"])
-
-    def at(self, places: Any) -> TileTable:
-        """Return some of the tiles."""
-        parts: dict[str, Any] = {
-            part: {name: values[places] for name, values in getattr(self, part).items()}
-            for part in ("sizes", "numbers", "columns", "steps")
-        }
-        return replace(self, **parts)
 
     def allowed(
         self, point: Mapping[str, Any], sizes: Mapping[str, Any], options: Mapping[str, Any], least_keys: int, size: int
@@ -197,20 +212,36 @@ class TileTable:
         return replace(
             each[0],
             exposed=exposed[column["layout"]] if len({*exposed.tolist()}) > 1 else each[0].exposed,
-            layouts=tuple((column["layout"] == number, launch.layout) for number, launch in enumerate(each)),
+            layouts=_masked([launch.layout for launch in each], column["layout"]),
             stages=column["stages"],
             warps=np.maximum(1, column["warps"] // SCHEDULERS),
             blocks_per_sm=column["blocks"],
         )
 
 
-def tile_tables(ways: Sequence[LaunchProblem], choices: Sequence[Mapping[str, Any]]) -> list[TileTable]:
-    """Lay out the tiles that fit, those of the launch configurations that the time model takes at once together."""
-    groups: dict[tuple[Any, ...], dict[int, Fitting]] = {}
+def _masked(layouts: Sequence[WarpLayout], column: Any) -> tuple[tuple[Any, WarpLayout], ...]:
+    """Return each layout that reads other bytes, with the mask of its points; none if all points read alike."""
+    # Groups of four warps read the same bytes in any layout.
+    layouts = [replace(layout, warps=(1, 1)) if layout.together else layout for layout in layouts]
+    distinct = {layout: number for number, layout in enumerate(dict.fromkeys(layouts))}
+    if len(distinct) == 1:
+        return ()
+    numbers = np.array([distinct[layout] for layout in layouts])[column]
+    return tuple((numbers == number, layout) for layout, number in distinct.items())
+
+
+def tile_tables(
+    ways: Sequence[LaunchProblem], choices: Sequence[Mapping[str, Any]], most: Sequence[int | None] = (None,)
+) -> list[tuple[TileTable, Any]]:
+    """Lay out the tiles that fit, those of the launch configurations that the time model takes at once together.
+
+    `most` has the largest key tile of each choice of the numbers [rows]. With each table come the places of its launch
+    configurations among all.
+    """
+    groups: dict[tuple[Any, ...], list[int]] = {}
     for place, way in enumerate(ways):
-        fitting = Fitting.of(way)
-        if fitting is not None:
-            layout = way.placement.residency
-            key = (way.placement.widths, way.placement.tiles, layout.mma, layout.producers > 0)
-            groups.setdefault(key, {})[place] = fitting
-    return [TileTable.of(alike, choices) for alike in groups.values()]
+        layout = way.placement.residency
+        key = (way.placement.widths, way.placement.tiles, layout.mma, layout.producers > 0)
+        groups.setdefault(key, []).append(place)
+    tables = ((TileTable.of([ways[place] for place in alike], choices, most), alike) for alike in groups.values())
+    return [(table, np.array(alike)) for table, alike in tables if table is not None]

@@ -99,7 +99,7 @@ class FastestSearch:
 
     def _search(self, best: Best, calls: Any, family: SettingGroup) -> None:
         """Time every tile of a family at some calls."""
-        for tiles in tile_tables(family.setting.variants.ways, family.numbers):
+        for tiles, _ in tile_tables(family.setting.variants.ways, family.numbers):
             many = max(1, POINTS // max(1, len(tiles)))
             for start in range(0, len(calls), many):
                 self._offer(best, calls[start : start + many], tiles, family)
