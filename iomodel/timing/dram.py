@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Any, NamedTuple
 
-from iomodel.common.elementwise import ceil_div, floor_div, larger, pick, smaller
+from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.timing.balance import spread
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic
 from iomodel.timing.l2 import SharedTiles, lock_step_bytes, tile_bytes
@@ -40,6 +40,8 @@ def streamed_bytes(demand: KernelWork, l2_capacity: int | None, at_once: Any) ->
 
 
 def _streamed(moved: TensorTraffic, blocks: Any, capacity: int, at_once: Any, walked: Any) -> Any:
+    if not anywhere(moved.requested > moved.distinct):
+        return moved.distinct
     again = moved.requested  # a second pass of a block finds nothing in the cache
     if not moved.again:
         waves = ceil_div(blocks, at_once)

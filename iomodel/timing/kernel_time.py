@@ -293,7 +293,7 @@ def _on_sms(
 
     def of(found: _Phases) -> list[Any]:
         least = larger(found.longest, port)
-        return times(found.own, waits, deepest, least, together, groups, read_with)
+        return times(found.own, waits, most, least, together, groups, read_with)
 
     alone, *_ = each = of(phases)
     grid = _grid(demand, workload, packed, units)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import larger, pick, ratio
+from iomodel.common.elementwise import anywhere, larger, pick, ratio, smaller
 
 MOST = 8
 """Most blocks at once on an SM that are told apart; more overlap as much."""
@@ -28,7 +28,7 @@ MOST = 8
 def times(
     busy: Sequence[Any],
     wait: Any,
-    most: int,
+    most: Any,
     beside: Any = 0.0,
     warps: Any = 1,
     groups: Any = 1,
@@ -36,13 +36,15 @@ def times(
 ) -> list[Any]:
     """Compute the time per block with 1, 2, ... `most` blocks at once on an SM [s]; times may be arrays.
 
+    Of an array of `most`, the result has the times up to its largest number; those beyond a point's own are not its.
+
     Parameters
     ----------
     busy : sequence of float
         Time of a block on each unit, one after another [s].
     wait : float
         Time of a block on no unit [s].
-    most : int
+    most : int or array
         Blocks at once [-].
     beside : float
         Time of a block on a unit that works beside the others [s].
@@ -60,22 +62,26 @@ def times(
     [4.0, 2.625]
     """
     alone = sum(busy) + wait
-    most = max(1, min(most, MOST))
-    parts = int(groups.max()) if isinstance(groups, np.ndarray) else groups
+    at_once = larger(1, smaller(most, MOST))
+    joined = groups * at_once
+    deepest = int(at_once.max()) if isinstance(at_once, np.ndarray) else int(at_once)
+    reach = int(joined.max()) if isinstance(joined, np.ndarray) else int(joined)
     if isinstance(warps, int) and warps == read_with[1]:  # one network, of which the two read a part each
-        cycles = read = _cycles(_served(busy, warps), wait, max(parts * most, read_with[0]))
+        cycles = read = _cycles(_served(busy, warps), wait, max(reach, read_with[0]))
     else:
         read = _cycles(_served(busy, read_with[1]), wait, read_with[0])
-        cycles = _cycles(_served(busy, warps), wait, parts * most)
+        cycles = _cycles(_served(busy, warps), wait, reach)
     excess = alone - read[read_with[0] - 1]
-    return [larger(_of_groups(cycles, many, groups) + excess, beside) for many in range(1, most + 1)]
+    return [larger(_of_groups(cycles, many, groups) + excess, beside) for many in range(1, deepest + 1)]
 
 
 def _of_groups(cycles: Sequence[Any], many: int, groups: Any) -> Any:
     """Return the time per block for so many blocks of so many groups, whose number may be an array [s]."""
     if not isinstance(groups, np.ndarray):
-        return cycles[groups * many - 1]
-    return sum((groups == number) * cycles[number * many - 1] for number in np.unique(groups).tolist())
+        return cycles[min(groups * many, len(cycles)) - 1]
+    return sum(
+        (groups == number) * cycles[min(number * many, len(cycles)) - 1] for number in np.unique(groups).tolist()
+    )
 
 
 def _served(busy: Sequence[Any], warps: Any) -> Sequence[Any]:
@@ -94,15 +100,20 @@ def _served(busy: Sequence[Any], warps: Any) -> Sequence[Any]:
 def _cycles(busy: Sequence[Any], wait: Any, most: int) -> list[Any]:
     """Compute the time per block by mean value analysis, for 1, 2, ... `most` blocks [s]."""
     # One array over all units takes a third of the calls of NumPy that an array for each unit would take.
+    busy = [time for time in busy if anywhere(time)]
     units: Any = np.stack(np.broadcast_arrays(*busy)) if isinstance(sum(busy), np.ndarray) else None
     queued: Any = 0.0
+    idle = False
     queues: Sequence[Any] = [0.0] * len(busy)
     result = []
     for many in range(1, most + 1):
         if units is not None:
-            stay = units * (1 + queued)
-            round_trip = stay.sum(axis=0) + wait
-            queued = many * ratio(stay, round_trip)
+            stay = units * (1 + queued) if many > 1 else units
+            round_trip = np.add.reduce(stay, axis=0) + wait
+            if many == 1:
+                idle = not round_trip.all()
+            if many < most:
+                queued = many * (ratio(stay, round_trip) if idle else stay / round_trip)
         else:
             stays = [time * (1 + queue) for time, queue in zip(busy, queues, strict=True)]
             round_trip = sum(stays) + wait

@@ -56,9 +56,10 @@ class WarpLayout:
         held = set(residency.operand_axes)
         if SCORES not in pairs:
             held.add(SCORES)
+        together = residency.mma == "warpgroup"
         return cls(
-            along,
-            residency.mma == "warpgroup",
+            (1, 1) if together else along,  # groups of four warps read the same bytes in any layout
+            together,
             frozenset(held),
             pairs.count(SCORES),
             element_size,
