@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
@@ -21,6 +21,16 @@ from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm, AlgorithmLike
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Mixed, Shape, Workload, as_workload
+
+
+@lru_cache(maxsize=1024, typed=True)  # True is no 1 here
+def _checked(
+    declaration: Algorithm, kind: FormulaKind, tiled: bool, *options: Any
+) -> tuple[CompiledAlgorithm, dict[str, Any]]:
+    """Check and complete options, given as names and values in turn, and look up the compiled formulas."""
+    check_kind(declaration, kind)
+    complete = check_options(declaration, dict(zip(options[::2], options[1::2], strict=True)), tiled, kind.direction)
+    return tally(declaration, kind, structural(complete)), complete
 
 
 @record
@@ -79,15 +89,11 @@ class BoundCall:
             raise InputError(
                 f"workload: sequences of several lengths given; allowed: an Attention, for {declaration.name}"
             )
-        known: tuple[CompiledAlgorithm, dict[str, Any]] | None = (
-            None if options else declaration.memo.get((kind, tiled))
-        )
-        if known is None:
-            check_kind(declaration, kind)
-            complete = check_options(declaration, options, tiled, kind.direction)
-            known = tally(declaration, kind, structural(complete)), complete
-            if not options:
-                declaration.memo[kind, tiled] = known
+        flat = tuple(part for option in options.items() for part in option)
+        try:
+            known = _checked(declaration, kind, tiled, *flat)
+        except TypeError:  # an option of a type that cannot be looked up, which the check names
+            known = _checked.__wrapped__(declaration, kind, tiled, *flat)
         check_requirements(declaration, workload, known[1], {})
         return cls(declaration, workload, *known)
 
