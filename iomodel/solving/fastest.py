@@ -12,9 +12,9 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bounds import compulsory
 from iomodel.devices.device import Hardware
 from iomodel.nests.implementation import Implementation
-from iomodel.solving.candidates import Candidates, Setting, TileSearch, candidates
+from iomodel.solving.candidates import Candidates, TileSearch, candidates
 from iomodel.solving.certificate import RunnerUp
-from iomodel.solving.on_device import LaunchProblem, Timed, binding_of
+from iomodel.solving.on_device import Timed, binding_of
 from iomodel.solving.solution import Solution
 from iomodel.timing.clock import TimedLaunch
 from iomodel.timing.parameters import DEFAULT, Parameters
@@ -47,7 +47,7 @@ def solve_fastest(
         cost=setting.variants.cost(sizes),
         epsilon=0.0,
         implementation=implementation.name,
-        seconds=seconds_of(_launched(setting, way, sizes).times, parameters),
+        seconds=seconds_of(_launched(ranked).times, parameters),
         searched=tuple(setting.searched),
         ranked=tuple(as_runner_up(ranked, place) for place in islice(distinct(ranked), top)) if top > 1 else (),
         notes=(),
@@ -65,19 +65,19 @@ def _ranking(question: TileSearch) -> Candidates:
     return candidates(question)
 
 
-def _launched(setting: Setting, way: LaunchProblem, sizes: Mapping[str, int]) -> TimedLaunch:
-    """Time the tiles of a launch configuration."""
-    query, key = sizes.values()
-    blocks = way.placement.occupied(query, key, way.launch).blocks_per_sm
+def _launched(ranked: Candidates) -> TimedLaunch:
+    """Time the fastest candidate by itself."""
+    setting, way, tile, _ = ranked.of(0)
+    sizes = way.sizes(tile)
     plain = {name: sizes[name] for name in setting.variants.ask.compiled.tiles}
-    return setting.clock.timed(plain, way.placement, way.launch, blocks)
+    return setting.clock.timed(plain, way.placement, way.launch, int(ranked.columns["blocks"][0]))
 
 
 def _compared(question: TileSearch) -> Solution:
     """Return the solution of a search with the tiles that its certificate compares."""
     ranked = _ranking(question)
     setting, way, tile, seconds = ranked.of(0)
-    launch = _launched(setting, way, way.sizes(tile))
+    launch = _launched(ranked)
     cost = setting.variants.cost(way.sizes(tile))
     columns = ranked.columns
     slower = next((place for place in distinct(ranked) if columns["seconds"][place] > seconds), None)

@@ -182,11 +182,14 @@ def ways_for(
     blocks = as_integer("min_blocks_per_sm", min_blocks_per_sm)
     known: dict[Tile, int] = {}
     variants = []
+    stepped: dict[tuple[int, int], dict[str, TileRange]] = {}
     for placement in placed:
         for launch in placement.launches():
-            steps = dict(zip(placement.tiles, placement.steps(launch), strict=True))
-            most = most_kv(call, steps[placement.tiles[1]])
-            ranges = ranges_for(compiled, call, steps, least_kv, most)
+            steps = placement.steps(launch)
+            ranges = stepped.get(steps)
+            if ranges is None:
+                named = dict(zip(placement.tiles, steps, strict=True))
+                ranges = stepped[steps] = ranges_for(compiled, call, named, least_kv, most_kv(call, steps[1]))
             for fixed in _sizes(placement, ranges):
                 variants.append(LaunchProblem(placement, launch, part, call, fixed, known, blocks))
     if not variants:
