@@ -67,18 +67,23 @@ class Formulas:
             u, v, group = sizes.scalars(*point)
             yield counted(quantity, outer, u, v, group, workload)
 
-    def over(self, workload: Any, options: Sequence[Any], sizes: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the integers at arrays of options and sizes, of one call, or of many under a mask without data."""
+    def over(
+        self, workload: Any, options: Sequence[Any], sizes: Sequence[Any], constants: bool = False
+    ) -> tuple[Any, ...]:
+        """Return the integers at arrays of options and sizes, of one call, or of many under a mask without data.
+
+        With `constants`, a formula that no array enters may remain a number.
+        """
         point = (*workload.point, *options, *sizes)
         if not self.nodes:
-            return self.compiled.arrays(*point)
+            return self.compiled.arrays(*point, constants=constants)
         counts = []
         for quantity, outer, cut in self.nodes:
             columns = np.broadcast_arrays(*cut.arrays(*point))
             points = list(zip(*(column.ravel().tolist() for column in columns), strict=True))
             known = {(u, v, group): counted(quantity, outer, u, v, group, workload) for u, v, group in set(points)}
             counts.append(np.array([known[point] for point in points]).reshape(columns[0].shape))
-        return self.compiled.arrays(*point, *counts)
+        return self.compiled.arrays(*point, *counts, constants=constants)
 
     def arrays(self, workload: Any, options: Sequence[int], sizes: Sequence[Any]) -> tuple[Any, ...]:
         """Return the integers at arrays of lengths or tiles; the numbers of the workload may be arrays."""

@@ -111,7 +111,7 @@ class Clock:
         """Evaluate the work of the kernels at arrays of tiles and of some options, over rows as wide as compiled."""
         chosen = {**self.options, **options}
         if isinstance(self.workload, Shape):
-            return self.demands.over(self.workload, _as_wide(self.workload, widths), chosen, tiles)
+            return self.demands.over(self.workload, _as_wide(self.workload, widths), chosen, tiles, True)
         return _in_one_launch(
             (call, self.demands.over(call, _as_wide(call, widths), chosen, tiles)) for call in self.workload.sequences
         )

@@ -61,12 +61,21 @@ class Demands:
         return tuple(demand for demand in work if demand.moved)  # a kernel without traffic is not launched
 
     def over(
-        self, workload: Any, padded: Any, options: Mapping[str, Any], tiles: Mapping[str, Any]
+        self,
+        workload: Any,
+        padded: Any,
+        options: Mapping[str, Any],
+        tiles: Mapping[str, Any],
+        constants: bool = False,
     ) -> tuple[KernelWork, ...]:
-        """Evaluate the work at arrays of tiles and options, of one call or of many, as floats."""
+        """Evaluate the work at arrays of tiles and options, of one call or of many, as floats.
+
+        With `constants`, work that is the same at all points may remain a number.
+        """
         numbers = [options[name] for name in self.numbers]
         point = [tiles[name] for name in self.tiles]
-        return self._work(self.counts.over(workload, numbers, point), self.sizes.over(padded, numbers, point))
+        counts = self.counts.over(workload, numbers, point, constants)
+        return self._work(counts, self.sizes.over(padded, numbers, point, constants))
 
     def _work(self, counts: Iterable[Any], sizes: Iterable[Any]) -> tuple[KernelWork, ...]:
         counted, sized = iter(as_floats(counts)), iter(as_floats(sizes))

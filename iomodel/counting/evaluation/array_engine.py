@@ -28,8 +28,13 @@ Seen = Callable[[Part, Mapping[int, Ends], Runner], None]
 """A callback before the use of a part, with the ends of each array input and the runner for other arrays."""
 
 
-def evaluated(compiled: Compiled, values: Sequence[Any], engine: str, seen: Seen | None) -> list[Array]:
-    """Evaluate formulas at broadcast integers: int64 where every value fits, else Python integers in object arrays."""
+def evaluated(
+    compiled: Compiled, values: Sequence[Any], engine: str, seen: Seen | None, constants: bool = False
+) -> list[Array]:
+    """Evaluate formulas at broadcast integers: int64 where every value fits, else Python integers in object arrays.
+
+    With `constants`, a formula that no array enters may remain a number.
+    """
     arrays = [np.asarray(value) for value in values]
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
     varying = tuple(i for i, array in enumerate(arrays) if array.size != 1)
@@ -40,8 +45,14 @@ def evaluated(compiled: Compiled, values: Sequence[Any], engine: str, seen: Seen
         aligned(array, len(shape)) if i in varying else int(array.item()) for i, array in enumerate(arrays)
     ]
     runner = runner_for(compiled, varying, prod(shape), engine)
-    results: list[Array] = [np.empty(shape, dtype=np.int64) for _ in range(compiled.outputs)]
     bounds = compiled.memo.setdefault(InputBounds, InputBounds(compiled))
+    if constants and prod(shape) <= runner.block:
+        ends = {i: runner.extremes(operands[i]) for i in varying}
+        low, high = ([ends[i][side] if i in ends else value for i, value in enumerate(operands)] for side in (0, 1))
+        numbers = _at_once(runner.plain, operands, bounds.known(low, high), ())
+        if numbers is not None:
+            return [value.item() if value.ndim == 0 else value for value in numbers]
+    results: list[Array] = [np.empty(shape, dtype=np.int64) for _ in range(compiled.outputs)]
     fixed = {i: operand for i, operand in enumerate(operands) if i not in varying}
     for part in blocks(shape, runner.block):
         inputs, low, high = list(operands), list(operands), list(operands)

@@ -102,9 +102,14 @@ class Compiled:
         """Return the exact integers at one point."""
         return tuple(map(_whole, self._scalar(*values)))
 
-    def arrays(self, *values: Any, engine: str = "auto", seen: Seen | None = None) -> tuple[Any, ...]:
-        """Return integers at many broadcast points: int64 if every value fits, else Python integers."""
-        return tuple(evaluated(self, values, engine, seen))
+    def arrays(
+        self, *values: Any, engine: str = "auto", seen: Seen | None = None, constants: bool = False
+    ) -> tuple[Any, ...]:
+        """Return integers at many broadcast points: int64 if every value fits, else Python integers.
+
+        With `constants`, a formula that no array enters may remain a number.
+        """
+        return tuple(evaluated(self, values, engine, seen, constants))
 
 
 class StoredFormulas(Compiled):
