@@ -47,8 +47,8 @@ def evaluated(
     runner = runner_for(compiled, varying, prod(shape), engine)
     bounds = compiled.memo.setdefault(InputBounds, InputBounds(compiled))
     if constants and prod(shape) <= runner.block:
-        ends = {i: runner.extremes(operands[i]) for i in varying}
-        low, high = ([ends[i][side] if i in ends else value for i, value in enumerate(operands)] for side in (0, 1))
+        pairs = {i: runner.extremes(operands[i]) for i in varying}
+        low, high = ([pairs[i][side] if i in pairs else value for i, value in enumerate(operands)] for side in (0, 1))
         numbers = _at_once(runner.plain, operands, bounds.known(low, high), ())
         if numbers is not None:
             return [value.item() if value.ndim == 0 else value for value in numbers]
