@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from iomodel.algorithms import algorithm
+from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
@@ -72,7 +73,7 @@ class Room:
     place: str
     limits: Mapping[str, int]
 
-    @property
+    @cached_property
     def blocks(self) -> int:
         """Number of blocks per SM, 0 if the tile does not fit."""
         return 0 if self.over else min(self.limits.values())
@@ -97,7 +98,13 @@ def room(device: Hardware, layer: Linear, sizes: Mapping[str, int], stages: int 
     weights = 2 if layer.gated else 1
     stage = block_m * block_k * ELEMENT_SIZE[layer.dtype]
     stage += weights * -(-block_k * block_n * WEIGHT_QUARTERS[layer.weight_dtype] // 32)
-    sums, place, amount, extra = 4 * weights * block_m * block_n, "", 0, 0
+    return _room(device, stage, weights * block_m * block_n, stages)
+
+
+@per_device
+def _room(device: Hardware, stage: int, outputs: int, stages: int | None) -> Room:
+    """Count the resources of a block from the bytes of a stage and the number of its sums."""
+    sums, place, amount, extra = 4 * outputs, "", 0, 0
     accumulator, registers = device.memory.accumulator.per_sm, device.limits.registers_per_sm
     if accumulator is not None:
         place, amount = "accumulators", int(accumulator.value)
