@@ -158,7 +158,10 @@ class AttentionClock:
     def _tiles(self, name: str, call: Attention, options: Mapping[str, Any]) -> tuple[Mapping[str, int] | None, ...]:
         """Collect the best tiles of typical calls of this kind; None (the tiles of the call itself) without any."""
         decoding = _few(call)
-        kind = (name, tuple(options.items()), call.q_len if decoding else 0, call.model_copy(update=_PLAIN))
+        plain = call.memo.get("plain")
+        if plain is None:
+            plain = call.memo["plain"] = call.model_copy(update=_PLAIN)
+        kind = (name, tuple(options.items()), call.q_len if decoding else 0, plain)
         known = self.tiles.get(kind)
         if known is None:
             lengths = TYPICAL[-1:] if decoding else TYPICAL
