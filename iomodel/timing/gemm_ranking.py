@@ -19,6 +19,7 @@ from iomodel.timing.gemm_waves import layout, wave_trips
 from iomodel.timing.kernel_time import Launched, elapsed
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.parameters import Parameters
+from iomodel.timing.shared_memory import WarpLayout
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.linear import Linear
 
@@ -51,13 +52,13 @@ def rank(
     }
     rows = np.array([layer.rows for layer, _ in points])
     call = _Point(tuple(rows if symbol == "rows" else value for symbol, value in first.numbers.items()))
-    work = demands(algorithm("gemm"), kind_of(first), (), PIPELINED).over(call, call, sizes, sizes)
+    work = demands(algorithm("gemm"), kind_of(first), (), PIPELINED).over(call, call, sizes, sizes, constants=True)
     per_sm = np.array([tile.blocks_per_sm for _, tile in points])
     layouts = [layout(device, tile, layer) for layer, tile in points]
     launched = Launched(
         layouts[0],
         per_sm,
-        layouts=tuple((np.array([each is one for each in layouts]), one) for one in dict.fromkeys(layouts)),
+        layouts=_masked(layouts),
     )
     times = []
     for demand in work:
@@ -65,6 +66,14 @@ def rank(
         times.append(np.broadcast_to(took * (demand.requested_bytes > 0), rows.shape))
     others: Any = sum(times[1:], np.zeros(rows.shape))
     return times[0].tolist(), others.tolist()
+
+
+def _masked(layouts: Sequence[WarpLayout]) -> tuple[tuple[Any, WarpLayout], ...]:
+    """Return each layout with the mask of its points; none if all points have the first one."""
+    distinct = list(dict.fromkeys(layouts))
+    if len(distinct) == 1:
+        return ()
+    return tuple((np.array([each is layout for each in layouts]), layout) for layout in distinct)
 
 
 def _in_waves(demand: KernelWork, points: Sequence[tuple[Linear, Tile]], known: Rates) -> KernelWork:
