@@ -24,7 +24,7 @@ from iomodel.timing.clock_points import PointCalls
 from iomodel.timing.parameters import DEFAULT
 from iomodel.workloads.attention import Attention
 
-POINTS = 1 << 15
+POINTS = 1 << 14
 """Tiles of calls timed together [-]."""
 PREFERENCE = ("seconds", "requested", "less_keys", "shared", "warps")
 """The quantities that decide, in this order, as in :mod:`iomodel.solving.candidates`."""
