@@ -1,8 +1,7 @@
 """Commands of the command line; every result is computed by the library.
 
 Exit codes: 0 for success; 1 with one line if no tile fits; 2 with one line for invalid input; 70 with one line for an
-error that is not of the input; 130 after Ctrl-C; 141 if
-the reader of a pipe has closed it.
+error that is not of the input; 130 after Ctrl-C; 141 if the reader of a pipe has closed it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from iomodel.cli.commands import LazyGroup
+from iomodel.cli.commands import DamagedModuleError, LazyGroup
 from iomodel.cli.output import ReaderLeftError, emit, refuse, usage_fault
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 
@@ -79,6 +78,8 @@ def _refusal(error: Exception) -> tuple[int, str, object]:
         return (1 if isinstance(error, InfeasibleError) else 2), error.code, error
     if hasattr(error, "format_message"):  # from the option parser: click, or typer's copy of it
         return 2, "usage", usage_fault(error)
+    if isinstance(error, DamagedModuleError):
+        return INTERNAL, "internal", error
     hint = "set IOMODEL_TRACEBACK=1 for details; please report it"
     return INTERNAL, "internal", f"internal error, {type(error).__name__}: {error}; {hint}"
 

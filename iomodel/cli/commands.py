@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from importlib import import_module
+from traceback import walk_tb
 from typing import Any
 
 import typer
@@ -41,6 +43,10 @@ COMMANDS = {
 
 WORDS, HELPED = "iomodel.words", "iomodel.helped"
 """Keys of a parser's context: the words of the command line, and whether they ask for help."""
+
+
+class DamagedModuleError(Exception):
+    """A compiled module (.pyc) that ends too early, as an interrupted copy leaves it."""
 
 
 class Commands(MutableMapping[str, Any]):
@@ -101,6 +107,27 @@ class LazyGroup(PlainText, TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = Commands()
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        """Parse the words of the root command, whose help page imports every command."""
+        with _whole_modules():
+            return super().make_context(*arguments, **settings)
+
+    def invoke(self, context: Any) -> Any:
+        """Run a command."""
+        with _whole_modules():
+            return super().invoke(context)
+
+
+@contextmanager
+def _whole_modules() -> Iterator[None]:
+    """Name a compiled module that ends too early; the parser would take its EOFError for Ctrl-D."""
+    try:
+        yield
+    except EOFError as error:
+        *_, (innermost, _) = walk_tb(error.__traceback__)
+        file = innermost.f_locals.get("bytecode_path", "a compiled module")
+        raise DamagedModuleError(f"{file} is damaged ({error}); allowed: whole .pyc files; delete it") from error
 
 
 class PlainCommand(PlainText, TyperCommand):

@@ -40,7 +40,7 @@ Algorithms = Annotated[
     typer.Argument(help=f"One or several of {', '.join(list_algorithms())}", autocompletion=algorithm_names),
 ]
 FILE = [
-    option("output", "Output file, ending in .png or .svg (required).", "Output", "FILE"),
+    option("output", "Output file, ending in .png or .svg (iomodel-PICTURE.png).", "Output", "FILE"),
     switch("force", "Replace an existing file.", "Output"),
 ]
 DEVICES = option("hardware", "Devices to mark, separated by commas.", "Device", "LIST", list_hardware)
@@ -71,7 +71,7 @@ def roofline(algorithms: Algorithms, *, json: Json = False, **arguments: Any) ->
     """
     from iomodel.plots import roofline as draw
 
-    _drawn(arguments, json, lambda: draw(_estimates(algorithms, arguments), arguments["hardware"]))
+    _drawn("roofline", arguments, json, lambda: draw(_estimates(algorithms, arguments), arguments["hardware"]))
 
 
 @plot.command()
@@ -84,7 +84,7 @@ def breakdown(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -
     """
     from iomodel.plots import breakdown as draw
 
-    _drawn(arguments, json, lambda: draw(_estimates(algorithms, arguments)))
+    _drawn("breakdown", arguments, json, lambda: draw(_estimates(algorithms, arguments)))
 
 
 @plot.command()
@@ -112,7 +112,7 @@ def traffic(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -> 
             algorithms, as_call(values.workload(arguments)), devices, requested, **steps, **chosen
         )
 
-    _drawn(arguments, json, draw)
+    _drawn("traffic", arguments, json, draw)
 
 
 @plot.command()
@@ -125,7 +125,7 @@ def times(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
     """
     from iomodel.plots import tile_times as draw
 
-    _drawn(arguments, json, lambda: draw(timed_tiles(algorithm, arguments)))
+    _drawn("times", arguments, json, lambda: draw(timed_tiles(algorithm, arguments)))
 
 
 @plot.command()
@@ -145,7 +145,7 @@ def feasible(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
         call = as_call(values.workload(arguments, algorithm))
         return feasible_tiles(algorithm, call, marks={"given": tile} if tile else {}, **more)
 
-    _drawn(arguments, json, draw)
+    _drawn("feasible", arguments, json, draw)
 
 
 @plot.command()
@@ -161,7 +161,7 @@ def moves(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None
 
     tile, chosen = values.tiles(arguments, TILE_NAMES), values.options(arguments, list_algorithms())
     call, device = values.workload(arguments, algorithm), arguments["hardware"]
-    _drawn(arguments, json, lambda: draw(trace(algorithm, call, device, tile or None, **chosen)))
+    _drawn("moves", arguments, json, lambda: draw(trace(algorithm, call, device, tile or None, **chosen)))
 
 
 @plot.command()
@@ -178,7 +178,9 @@ def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
         raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
     tile, chosen = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]), values.options(arguments, list_algorithms())
     call, kernels = as_attention(values.workload(arguments, algorithm)), arguments["implementation"]
-    _drawn(arguments, json, lambda: draw(algorithm, call, arguments["hardware"], tile or None, kernels, **chosen))
+    _drawn(
+        "chip", arguments, json, lambda: draw(algorithm, call, arguments["hardware"], tile or None, kernels, **chosen)
+    )
 
 
 @plot.command()
@@ -191,7 +193,7 @@ def crossover(algorithms: crossings.Contenders, *, json: Json = False, **argumen
     """
     from iomodel.plots import crossover as draw
 
-    _drawn(arguments, json, lambda: draw(crossings.found(algorithms, arguments)))
+    _drawn("crossover", arguments, json, lambda: draw(crossings.found(algorithms, arguments)))
 
 
 @plot.command()
@@ -204,7 +206,7 @@ def staircase(algorithms: Algorithms, *, json: Json = False, **arguments: Any) -
     """
     from iomodel.plots import staircase as draw
 
-    _drawn(arguments, json, lambda: draw([stairs.solved(name, arguments) for name in algorithms]))
+    _drawn("staircase", arguments, json, lambda: draw([stairs.solved(name, arguments) for name in algorithms]))
 
 
 def _estimates(algorithms: list[str], arguments: dict[str, Any]) -> list[Any]:
@@ -219,15 +221,14 @@ def _estimates(algorithms: list[str], arguments: dict[str, Any]) -> list[Any]:
     return [estimate(name, call, device, tiles, implementation=kernels, **chosen) for name in algorithms]
 
 
-def _drawn(arguments: dict[str, Any], json: bool, draw: Callable[[], Any]) -> None:
+def _drawn(picture: str, arguments: dict[str, Any], json: bool, draw: Callable[[], Any]) -> None:
     """Draw a picture, write it, and print its path; check the path before drawing."""
     from iomodel.plots.canvas import save, writable
 
-    if arguments["output"] is None:
-        raise InputError("output: none given; allowed: a file that ends in .png or .svg, such as --output picture.svg")
+    output = f"iomodel-{picture}.png" if arguments["output"] is None else arguments["output"]
     overwrite = bool(arguments["force"])
-    writable(arguments["output"], overwrite=overwrite)
+    writable(output, overwrite=overwrite)
     figure = draw()
-    path = save(figure, arguments["output"], overwrite=overwrite)
+    path = save(figure, output, overwrite=overwrite)
     title = figure.get_suptitle()
     emit({"output": str(path), "title": title, "bytes": path.stat().st_size} if json else f"{title}: {path}", json)

@@ -2,10 +2,12 @@
 
 import json
 import os
+import py_compile
 import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from runpy import run_path
@@ -735,6 +737,17 @@ def test_interrupted(run, monkeypatch):
     code, out, err = run("hardware")
     assert (code, out) == (130, "")
     assert "Traceback" not in err
+
+
+def test_a_damaged_compiled_module_is_named(run, monkeypatch, tmp_path):
+    (tmp_path / "cut_short.py").write_text("ANSWER = 42\n")
+    compiled = Path(py_compile.compile(str(tmp_path / "cut_short.py")))
+    compiled.write_bytes(compiled.read_bytes()[:-4])
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("iomodel.devices.overview.overview", lambda *_: import_module("cut_short"))
+    code, out, err = run("hardware")
+    assert (code, out, err.count("\n")) == (70, "", 1)
+    assert f"{compiled} is damaged" in err
 
 
 @pytest.mark.parametrize("command", ["tiles", "check", "cost", "compare", "formula", "algorithms", "hardware", "trace"])

@@ -582,10 +582,21 @@ def test_the_command_line_draws(line: str, capsys: Any, tmp_path: Path) -> None:
     assert said["bytes"] == path.stat().st_size
 
 
+def test_a_picture_without_a_name_is_named_after_its_command(
+    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = "plot moves flash2 --q-len 32 --head-dim 16 --block-q 16 --block-kv 16"
+    code, out, _ = typed(line, capsys)
+    assert (code, out.rstrip().endswith(": iomodel-moves.png")) == (0, True)
+    assert [file.name for file in tmp_path.iterdir()] == ["iomodel-moves.png"]
+    code, _, err = typed(line, capsys)
+    assert (code, "'iomodel-moves.png' already exists" in err) == (2, True)
+
+
 BAD = {
     "plot": "plot: no picture given; allowed: roofline, breakdown, traffic, times, feasible",
     "plot pie": "allowed: roofline, breakdown, traffic, times, feasible",
-    f"plot traffic flash2 {SHAPE}": "output: none given; allowed: a file that ends in .png or .svg",
     f"plot traffic flash2 {SHAPE} --output x.gif": "output: 'x.gif' given; allowed: a file that ends in .png or .svg",
     f"plot traffic flash9 {SHAPE} --output x.svg": "algorithm: 'flash9' is unknown; did you mean",
     f"plot traffic flash2 {SHAPE} --output x.svg --sram 64k": "sram: unit 'k' is not allowed here",
