@@ -95,5 +95,5 @@ def _text(x: float, top: float, text: str, anchor: str, size: int = 12) -> str:
 
 def _svg(width: float, height: float, lines: Sequence[str]) -> str:
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    style = 'role="img" style="display: block; max-width: 100%; font-family: sans-serif"'
+    style = 'role="img" style="display: block; max-width: 100%; height: auto; font-family: sans-serif"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>{"".join(lines)}</svg>'

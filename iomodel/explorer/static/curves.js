@@ -50,7 +50,7 @@ function drawTraffic(host, view) {
   const drawn = [];
   Object.entries(bounds).forEach(([name, line]) => {
     const shown = line.filter(([, value]) => value >= floor / 10);
-    const kind = name === "compulsory" ? "bound compulsory" : `bound bound-${drawn.length % 3}`;
+    const kind = name === "compulsory" ? "bound compulsory" : `bound bound-${drawn.length % 4}`;
     if (!shown.some(([, value]) => value >= floor)) return;
     inside.append(path(shown.map(([x, y]) => [toX(x), toY(y)]), { class: kind }));
     drawn.push([kind, name === "compulsory" ? "compulsory: each row once" : `lower bound (${name}): ${call.calls.data.holds[name] ?? ""}`]);

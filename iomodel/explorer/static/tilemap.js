@@ -2,7 +2,7 @@
 
 const MOST_CELLS = 56;
 const NO_TILE = "no_tile";
-const STOPS = [[0, 34, 78], [54, 77, 112], [106, 113, 123], [167, 158, 118], [221, 204, 100], [253, 234, 69]]; // cividis
+const STOPS = [[253, 234, 69], [221, 204, 100], [167, 158, 118], [106, 113, 123], [54, 77, 112], [0, 34, 78]]; // cividis, the least yellow as in iomodel.plots
 
 function shade(share) {
   const at = Math.min(0.9999, Math.max(0, share)) * (STOPS.length - 1), i = Math.floor(at);
