@@ -22,7 +22,10 @@ INTERNAL = 70
 
 app = typer.Typer(
     cls=LazyGroup,
-    help="Exact HBM traffic of attention algorithms, and proven tiles.",
+    help=(
+        "Count what attention kernels move, find the tiles that fit a GPU, and estimate times from a call to a fleet."
+        "\n\nExample:\n  iomodel tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --mask causal"
+    ),
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -11,34 +11,37 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-COMMANDS = {
-    "tiles": "tiles",
-    "check": "tiles",
-    "cost": "cost",
-    "compare": "tiles",
-    "formula": "cost",
-    "algorithms": "lists",
-    "hardware": "lists",
-    "crossover": "crossover",
-    "staircase": "staircase",
-    "estimate": "estimate",
-    "judge": "estimate",
-    "explore": "explore",
-    "diagnose": "diagnose",
-    "calibrate": "calibrate",
-    "trace": "trace",
-    "model": "model",
-    "sweep": "sweep",
-    "plan": "plan",
-    "fleet": "plan",
-    "pareto": "pareto",
-    "disaggregate": "disaggregate",
-    "simulate": "simulate",
-    "train": "train",
-    "plot": "plot",
-    "mcp": "mcp",
+PANELS = {
+    "One call": {
+        "tiles": "tiles",
+        "check": "tiles",
+        "cost": "cost",
+        "estimate": "estimate",
+        "compare": "tiles",
+        "formula": "cost",
+        "trace": "trace",
+        "diagnose": "diagnose",
+    },
+    "Many calls": {"crossover": "crossover", "staircase": "staircase", "sweep": "sweep"},
+    "Models and serving": {
+        "model": "model",
+        "plan": "plan",
+        "fleet": "plan",
+        "pareto": "pareto",
+        "disaggregate": "disaggregate",
+        "simulate": "simulate",
+        "train": "train",
+    },
+    "Algorithms and devices": {
+        "algorithms": "lists",
+        "hardware": "lists",
+        "calibrate": "calibrate",
+        "judge": "estimate",
+    },
+    "Pictures and tools": {"explore": "explore", "plot": "plot", "mcp": "mcp"},
 }
-"""The module of each command, in the order of the help page; the function has the name of the command."""
+"""The module of each command, by the panels of the help page; the function has the name of the command."""
+COMMANDS = {name: module for panel in PANELS.values() for name, module in panel.items()}
 
 
 WORDS, HELPED = "iomodel.words", "iomodel.helped"
@@ -158,6 +161,7 @@ def _parser(name: str, command: Any) -> Any:
         app.command(name, cls=PlainCommand)(command)
     parser = typer.main.get_command(app)
     parser.name = name
+    parser.rich_help_panel = next(panel for panel, names in PANELS.items() if name in names)
     return parser
 
 

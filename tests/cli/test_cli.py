@@ -430,8 +430,8 @@ OWN_TILES = ("q", "kv", "value", "proj", "sum", "channels")
 BIG = "1" + "0" * 400
 BLOCKS = "--mask blocks --mask-block-q 4 --mask-block-kv 4"
 BAD = {
-    "": "command: none given; allowed: tiles, check, cost, compare, formula, algorithms, hardware",
-    "tile flash2": "; allowed: tiles, check, cost, compare, formula, algorithms, hardware",
+    "": "command: none given; allowed: tiles, check, cost, estimate, compare, formula",
+    "tile flash2": "; allowed: tiles, check, cost, estimate, compare, formula",
     "tiles": "; allowed: dsa, eager, flash1, flash2, flash3, linear_transformer",
     "tiles flash2 extra": "unexpected extra argument",
     f"tiles flash {SHAPE} --hardware h100-sxm5": "algorithm: 'flash' is unknown; did you mean 'flash",

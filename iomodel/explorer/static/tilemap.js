@@ -214,7 +214,7 @@ class TileMap {
     };
     const x = this.box.left + place(this.columns, v) * w + shift, y = this.box.top + this.box.height - place(this.rows, u) * h;
     if (sign === "○") {
-      for (const [width, colour] of [[5, "#000"], [2, "#fff"]]) {
+      for (const [width, colour] of [[5, "#fff"], [2, "#000"]]) {
         pen.lineWidth = width;
         pen.strokeStyle = colour;
         pen.beginPath();
@@ -227,9 +227,9 @@ class TileMap {
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     pen.lineWidth = 3;
-    pen.strokeStyle = "#000";
+    pen.strokeStyle = "#fff";
     pen.strokeText(sign, x, y);
-    pen.fillStyle = "#fff";
+    pen.fillStyle = "#000";
     pen.fillText(sign, x, y);
     pen.textBaseline = "alphabetic";
   }
