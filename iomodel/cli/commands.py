@@ -159,7 +159,7 @@ def _parser(name: str, command: Any) -> Any:
     if not isinstance(command, typer.Typer):
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
         app.command(name, cls=PlainCommand)(command)
-    parser = typer.main.get_command(app)
+    parser: Any = typer.main.get_command(app)
     parser.name = name
     parser.rich_help_panel = next(panel for panel, names in PANELS.items() if name in names)
     return parser
