@@ -75,6 +75,8 @@ def predicted(row: Row) -> float:
         how = replace(algorithm(row["algorithm"]).execution["forward"], in_flight=CUDA_CORES)
         kernels = iomodel.implementation(row["algorithm"], "flash-attention-2")
         options["implementation"] = replace(kernels, execution={"forward": how})
+    if row["kernel"] == "FlashAttention-2":
+        options["implementation"] = "flash-attention-2"
     tiles = {name: int(row[name]) for name in TILES if row[name]}
     if row["kernel"].startswith("Triton"):
         keep = iomodel.triton.pruner(call, row["device"], names={name: name for name in TILES[:2]}, version=TRITON)
