@@ -36,8 +36,6 @@ AUTOGRAD = replace(DEFAULT, host_launch=3.5e-5)
 """Kernels called through an autograd framework: what it takes to launch one shows at short lengths."""
 FRAMEWORK = {"pytorch-eager", "megatron"}
 """Implementations of standard attention that the operations of eager PyTorch stand for."""
-IMPLEMENTATION = {"flash1": "flash-attention-1", "flash2": "flash-attention-2", "split_kv": "flash-attention-2"}
-"""The table of shipped tiles of each algorithm."""
 FUSED = {"flash-attn-1", "flash-attn-2", "flash-attn-3"}
 
 
@@ -103,10 +101,10 @@ def tiles(row: dict[str, str], direction: str) -> dict[str, int]:
             and any(word in r["variant"].split() for word in (variant, "any"))
         ]  # fmt: skip
         return {key: int(found[0][key]) for key in ("block_q", "block_kv", "warps")}
-    architecture = "sm_90" if "h100" in row["device"] and name == "flash2" else "sm_80"
+    architecture = "sm_90" if "h100" in row["device"] else "sm_80"
     found = [
         r
-        for r in shipped(IMPLEMENTATION[name])
+        for r in shipped(how(row)[1]["implementation"])
         if (r["algorithm"], r["direction"], r["architecture"], r["head_dim"])
         == (name, direction, architecture, head_dim)
         and r["mask"] in ("any", row["mask"])

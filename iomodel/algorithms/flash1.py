@@ -80,6 +80,7 @@ FORWARD = Residency(
     overhead=24,
     split="columns",
     head_dims=(16, 32, 64, 128),
+    capability=("7.5",),
 )
 K_IN_SHARED = replace(
     FORWARD,
@@ -95,7 +96,6 @@ _ROWS = (
     Shared(dQ, warps, "fp32"),
     Shared(S, dtype="io"),
     Shared(dP, dtype="io"),
-    Shared(l, Integer(2), "fp32"),
 )
 V_IN_REGISTERS = Residency(
     title="FlashAttention backward: V in registers, K in shared memory; partial sums of dQ meet beside it",
@@ -106,6 +106,7 @@ V_IN_REGISTERS = Residency(
     warps=(8,),
     split="columns",
     head_dims=(16, 32, 64),
+    capability=("7.5",),
 )
 BOTH_IN_SHARED = replace(
     V_IN_REGISTERS,
@@ -115,14 +116,13 @@ BOTH_IN_SHARED = replace(
     phases=((Fragment(S), Fragment(dP), Fragment(dK), Fragment(dV)),),
     head_dims=(64,),
     sizes=((16,), (256,)),
-    capability=("8.0", "8.0"),
+    capability=("8.0",),
 )
 WIDE = replace(
     BOTH_IN_SHARED,
-    title="FlashAttention backward, rows of 128: as those of 64 on compute capability 8.0",
+    title="FlashAttention backward, rows of 128: K and V in shared memory; partial sums of dQ meet beside them",
     head_dims=(128,),
     sizes=((16,), (128,)),
-    capability=("8.0",),
 )
 EXECUTION = replace(BARRIERS, serial=(key,))
 """The kernels of 2022: one block for each head."""
@@ -145,6 +145,7 @@ FLASH_ATTENTION_1_2023 = replace(
     title="FlashAttention of 2023 (CUDA): thread blocks also divide the sequence of a head",
     cite=BY_QUERY.cite,
     execution={"forward": BY_QUERY, "backward": BY_QUERY},
+    tiles=shipped_tiles("flash-attention-1-2023", "flash1"),
 )
 
 _T_c = ceiling(N_k / B_c)

@@ -83,7 +83,14 @@ def test_the_first_implementation_that_runs_is_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kernels"), [("flash2", "flash-attention-2"), ("flash2", "ck"), ("split_kv", "flash-attention-2")]
+    ("name", "kernels"),
+    [
+        ("flash1", "flash-attention-1"),
+        ("flash1", "flash-attention-1-2023"),
+        ("flash2", "flash-attention-2"),
+        ("flash2", "ck"),
+        ("split_kv", "flash-attention-2"),
+    ],
 )
 def test_a_check_reports_the_layout_that_ships(name: str, kernels: str) -> None:
     """A tile that several layouts hold, as those of a backward pass with V in registers or not, has the stated one."""

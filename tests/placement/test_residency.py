@@ -28,10 +28,11 @@ from iomodel.nests.tensors import K, O, Q, S, V, dK, dP, dQ, dV
 from iomodel.placement.check import Check, checked
 from iomodel.placement.implementations import implementation_for
 from iomodel.placement.placement import Placement, placements, residency_formulas
-from tests.shipped import DEVICES, table
+from tests.shipped import DEVICES, OTHER_DEVICES, table
 from tests.support.strategies import fraction_of_examples
 
 KIB = 1024
+ALL_DEVICES = {**DEVICES, **OTHER_DEVICES}
 OPTIONS: dict[str, dict[str, Any]] = {
     "forward": {"lse": True, "packed": False},
     "backward": {"deterministic": False, "accumulate": False, "packed": False},
@@ -88,6 +89,19 @@ def test_what_flashattention_2_ships_fits(row: dict[str, str]) -> None:
         for p in placed(row["algorithm"], w, device)
     }
     assert int(row["shared_bytes"]) in sizes
+
+
+@pytest.mark.parametrize("row", table("flash-attention-1") + table("flash-attention-1-2023"), ids=shown)
+def test_what_flashattention_1_ships_fits(row: dict[str, str]) -> None:
+    """To the byte, in a layout that fits: K or V alone in shared memory, or both in a backward pass on an A100."""
+    w = call(row)
+    checks = [
+        checked(placement, launch, "flash1", w, tiles(row))
+        for placement in placed("flash1", w, ALL_DEVICES[row["architecture"]])
+        for launch in placement.launches()
+        if launch.warps == int(row["warps"])
+    ]
+    assert int(row["shared_bytes"]) in {check.resources["shared memory"].used for check in checks if check.fits}
 
 
 @pytest.mark.parametrize("row", table("flash-attention-3"), ids=shown)
@@ -154,8 +168,7 @@ def test_what_the_sources_call_too_large_does_not_fit(row: dict[str, str]) -> No
         "V too": "V too",
         "Q P": "Q, P, two stages",
         "P and O": "S, P and O",
-        "": "",
-    }[row["residency"]]
+    }.get(row["residency"], row["residency"])
     spoken_of = [p.residency for p in placed(row["algorithm"], w, device) if named in p.residency.title]
     assert spoken_of
     for residency in spoken_of:

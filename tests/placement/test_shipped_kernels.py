@@ -73,32 +73,6 @@ def used(checks: list[Check], resource: str = "shared memory") -> set[int]:
     return {check.resources[resource].used for check in checks if resource in check.resources}
 
 
-# Head dimension, keys of a tile, and the buffers of K and V beside which the partial sums lie; 0 if they reuse them.
-FLASH1 = [("forward", 64, 256, 0), ("forward", 64, 128, 0), ("forward", 32, 256, 0), ("forward", 128, 256, 1)]
-FLASH1 += [("backward", 64, 256, 2), ("backward", 64, 128, 1), ("backward", 32, 256, 1), ("backward", 128, 128, 2)]
-
-
-@pytest.mark.parametrize(("direction", "d", "keys", "buffers"), FLASH1)
-def test_flashattention_1(direction: str, d: int, keys: int, buffers: int) -> None:
-    """The sum of BYTES_PER_TILE of its tiles, as asserted in fmha_dgrad_fp16_kernel_loop.sm80.cu."""
-    warps = 4 if direction == "forward" else 8
-    q, k, partial, lse = 2 * 16 * d * 2, keys * d * 2, 16 * d * 4 * warps, 16 * 4 * 2
-    softmax, scores = 16 * warps * 4 * 2, 16 * keys * 2
-    if direction == "backward":
-        asked = 2 * q + buffers * k + partial + 2 * scores + lse
-    elif buffers:
-        asked = q + buffers * k + partial + softmax + lse
-    else:
-        asked = q + max(k, partial + softmax) + lse
-    w = iomodel.Attention(q_len=4096, head_dim=d, dtype="fp16", direction=direction)
-    tile = {"block_q": 16, "block_kv": keys, "warps": warps}
-    check = iomodel.check("flash1", w, "a100-sxm4-80gb", tile, "flash-attention-1")
-    assert check.fits
-    assert check.resources["shared memory"].used == asked
-    smaller = iomodel.check("flash1", w, "rtx3090", tile, "flash-attention-1")
-    assert smaller.fits == (d < 128)  # "Head dimension 128 backward requires A100", and its widest forward tile
-
-
 @pytest.mark.parametrize("row", table("flash3_sm8x"), ids=shown)
 def test_flashattention_3_on_ampere_and_ada(row: dict[str, str]) -> None:
     checks = [

@@ -723,7 +723,7 @@ def f43(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stage
     t0 = (B_c*e)
     t1 = (2*B_r)
     t2 = (e*t1)
-    return ((((8*B_r) + (d*t0) + (d*t2) + (d_v*t0) + (d_v*t2) + (t0*t1) + (4*B_r*d*n_warps))), 0)
+    return ((((d*t0) + (d*t2) + (d_v*t0) + (d_v*t2) + (t0*t1) + (4*B_r*d*n_warps))), 0)
 def f44(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_c)
     return ((((d*t0) + (d_v*t0) + (8*B_c*B_r))),)
@@ -731,7 +731,7 @@ def f45(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stage
     t0 = (B_c*e)
     t1 = (2*B_r)
     t2 = (e*t1)
-    return ((((8*B_r) + (d*t2) + (d_v*t2) + (t0*t1) + (4*B_r*d*n_warps) + Maximum((d*t0), (d_v*t0)))), 0)
+    return ((((d*t2) + (d_v*t2) + (t0*t1) + (4*B_r*d*n_warps) + Maximum((d*t0), (d_v*t0)))), 0)
 def f46(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (4*B_c)
     return ((((d*t0) + (d_v*t0) + (8*B_c*B_r) + (B_c*d_v*e))),)
