@@ -1,7 +1,8 @@
-"""Residency of Composable Kernel's fused attention on AMD: Q in registers, slices of K and V in LDS.
+"""Residency of Composable Kernel's fused attention on AMD, forward and backward.
 
-A wavefront has 32 rows or more. LDS holds slices of K, 32 columns wide, and of V, 32 keys high, with padding against
-bank conflicts: three of them if loads go to LDS directly, else one.
+Forward, Q is in registers and a wavefront has 32 rows or more. LDS holds slices of K, 32 columns wide, and of V, 32
+keys high, with padding against bank conflicts: three of them if loads go to LDS directly, else one. Backward, K with
+its transpose and V pass through LDS to registers, where they stay, and Q and dO with theirs take their place.
 """
 
 from dataclasses import replace
@@ -12,7 +13,7 @@ from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_c, d
-from iomodel.nests.tensors import K, O, Q, S, V
+from iomodel.nests.tensors import LSE, D, K, O, Q, S, V, dK, dO, dP, dQ, dV
 
 _SLICE_OF_K, _SLICE_OF_V = Rational(17, 16) * 32 / d, Rational(9, 8) * 32 / B_c
 _THREE = Integer(3)
@@ -53,11 +54,39 @@ FORWARD = (
     replace(FP8, head_dims=(64,), warps=(2,), sizes=_NARROW),
     FP8,
 )
+_AND_TRANSPOSED = Integer(2)
+_KEYS, _QUERIES = Shared(K, _AND_TRANSPOSED), (Shared(Q, _AND_TRANSPOSED), Shared(dO, _AND_TRANSPOSED))
+OF_128 = Residency(
+    title="Composable Kernel backward: K, K^T, V in registers; Q, dO, their transposes and dS in LDS",
+    cite="github.com/ROCm/composable_kernel: example/ck_tile/01_fmha/codegen/ops/fmha_bwd.py, "
+    "include/ck_tile/ops/fmha/pipeline: block_fmha_bwd_dq_dk_dv_pipeline_kr_ktr_vr_iglp.hpp, "
+    "block_fmha_bwd_pipeline_default_policy.hpp",
+    shared=(Reused((_KEYS,), (Shared(V),), (*_QUERIES, Shared(LSE), Shared(D), Shared(dP, dtype="io"))),),
+    phases=(
+        (
+            *(Fragment(K, "io", _AND_TRANSPOSED), Fragment(V, "io"), Fragment(S), Fragment(dP)),
+            *(Fragment(dK), Fragment(dV), Fragment(dQ)),
+        ),
+    ),
+    overhead=64,
+    warps=(4,),
+    split="columns",
+    step=(16, 16),
+    sizes=((16,), (128,)),
+    head_dims=(128,),
+    architectures=ASYNC.architectures,
+)
+BACKWARD = (
+    replace(OF_128, head_dims=(32,), sizes=((32,), (128,))),
+    replace(OF_128, head_dims=(64,), sizes=((32,), (128,))),
+    OF_128,
+    replace(OF_128, head_dims=(256,), sizes=((16,), (64,))),
+)
 
 CK = Implementation(
     "ck",
     "Composable Kernel's fused attention (HIP)",
     ASYNC.cite,
-    residency={"forward": FORWARD},
+    residency={"forward": FORWARD, "backward": BACKWARD},
     tiles=shipped_tiles("ck", "flash2"),
 )

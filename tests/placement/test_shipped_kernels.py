@@ -14,6 +14,7 @@ import pytest
 
 import iomodel
 from iomodel.algorithms import algorithm
+from iomodel.algorithms._ck_residency import BACKWARD as CK_BACKWARD
 from iomodel.algorithms._ck_residency import FORWARD as CK
 from iomodel.algorithms._cutlass_mla_residency import DECODE as CUTLASS_MLA
 from iomodel.algorithms._flash4_residency import FORWARD as FLASH4
@@ -39,6 +40,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "split_kv": {"lse": True, "packed": True},
 }
 
+BACKWARD = {"deterministic": False, "accumulate": False, "packed": False}
+
 
 def shown(row: dict[str, str]) -> str:
     return "-".join(row.values())
@@ -58,7 +61,8 @@ def ways(
     tile = {tile: int(row[tile]) for tile in ("block_q", "block_kv")}
     found = []
     kernels = Implementation.of(*residencies) if residencies else iomodel.implementation(name, "flash-attention-3")
-    for placement in placements(algorithm(name), w, as_device(device), kernels, OPTIONS[name], kind_of(w)):
+    options = OPTIONS[name] if w.direction == "forward" else BACKWARD
+    for placement in placements(algorithm(name), w, as_device(device), kernels, options, kind_of(w)):
         for launch in placement.launches():
             if (launch.warps, launch.stages) == (int(row["warps"]), int(row["stages"])):
                 found.append((placement, checked(placement, launch, name, w, tile)))
@@ -157,6 +161,21 @@ def test_flashattention_4_backward(row: dict[str, str]) -> None:
 def test_composable_kernel(row: dict[str, str]) -> None:
     checks = fitting("flash2", call(row), OTHER_DEVICES[row["architecture"]], row, CK)
     assert used(checks) == {int(row["shared_bytes"])}
+
+
+@pytest.mark.parametrize("row", table("ck-backward"), ids=shown)
+def test_composable_kernel_backward(row: dict[str, str]) -> None:
+    """One block fills the LDS of an MI300X from 128 columns on."""
+    w = call(row, direction="backward")
+    (check,) = fitting("flash2", w, OTHER_DEVICES[row["architecture"]], row, CK_BACKWARD)
+    assert used([check]) == {int(row["shared_bytes"])}
+    # K, its transpose and V in 16 bits, dK and dV in 32, shared out over 256 threads, and S, dP, dQ.
+    rows, keys, width = (int(row[name]) for name in ("block_q", "block_kv", "head_dim"))
+    held = keys * width * 3 // 2 + 2 * keys * width + 2 * rows * keys + rows * width
+    assert used([check], "registers") == {held // 256 + 64}
+    if row["architecture"] == "gfx942":
+        assert check.blocks_per_sm == {32: 3, 64: 2}.get(width, 1)
+        assert check.slack["shared memory"] == 65536 - int(row["shared_bytes"])
 
 
 @pytest.mark.parametrize("row", table("sageattention"), ids=shown)

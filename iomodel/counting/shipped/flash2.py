@@ -847,7 +847,16 @@ def f76(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stage
     t0 = (4*B_c)
     t1 = (((d*t0) + (d_v*t0) + (B_c*d_v*e)))
     return (Maximum((((8*B_c*B_r) + t1)), (((4*B_r*d) + t1))),)
-def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (B_c*e)
+    t1 = (2*d)
+    t2 = (B_r*e)
+    return (Maximum((d_v*t0), (t0*t1), (((8*B_r) + (B_r*t0) + (t1*t2) + (2*d_v*t2)))), 0)
+def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
+    t0 = (4*B_c)
+    t1 = (B_c*e)
+    return ((((d*t0) + (d_v*t0) + (d_v*t1) + (2*d*t1) + (4*B_r*d) + (8*B_c*B_r))),)
+def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*N_q)
     t1 = (G*H_kv*t0)
     t2 = (d_v*t1)
@@ -890,7 +899,7 @@ def f77(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t39 = ((t17 + t35))
     t40 = (((e*t27) + t36 + t39))
     return (t2, t4, t7, t9, t11, t10, t10, t13, 0, 0, t1, t13, t7, t9, 0, 0, t12, (((8*t10) + (8*t11) + (8*t12) + (e*t11) + (e*t12) + (e*t2) + (e*t4) + t14 + t17)), t11, (((t14*t8) + (6*t1*t5))), (2*B*H*(((2*N_q*t8) + (3*N_q*t5)))), (N_k*t1), 0, 0, (((B_c*t18) + (d*t18) + (d*t20) + (d_v*t20) + t18 + t19)), (((4*t23) + (B_c*t21) + (d*t22) + (d*t24) + (d_v*t22) + (d_v*t24) + (e*t19) + (e*t23) + t21)), ((t30 + t7 + t9)), ((t30 + t31)), (((3*t32) + t28 + t33)), t34, t34, (((e*t7) + (e*t9) + t35 + t38)), ((t38 + t39)), ((t37 + t40)), t40, t40)
-def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -921,7 +930,7 @@ def f78(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t27 = (t16*t26)
     t28 = (t26*t3)
     return (0, 0, 0, 0, 0, 0, t2, 0, 1, 0, ((4 + (2*t3))), t4, t7, t5, t4, t7, t5, (4*t2), t8, t5, t10, t11, t5, t13, t13, t13, t13, t13, t14, t14, t14, 0, (((t13*t15) + (t13*t17) + (t13*t18))), t20, t12, t13, 1, 0, (((B_c*t15) + (B_c*t16) + (B_c*t3) + (B_c*t9) + (B_r*t9) + (4*B_c*d_v) + t15 + t17 + t18)), t22, t22, t1, t23, t23, t1, (t16*t19), t24, t5, (t19*t3), t7, t5, t25, t8, t5, t25, t8, t5, t20, t11, t5, t20, t11, t5, t22, t22, t1, t23, t23, t1, 0, t27, t5, 0, t28, t5, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, t9, t10, t11, t5, (t16*t2), t24, t5, 0, 0, 0, 0, 0, 0, t21, 0, 1, 0, 0, 0, t27, t5, 0, t22, t1, 0, 0, 0, 0, 0, 0, t21, 0, 1, 0, 0, 0, t28, t5, 0, t23, t1)
-def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (e*t1)
@@ -930,14 +939,14 @@ def f79(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t5 = (G*N_q*(-(-(N_k)//(B_c))))
     t6 = (8*t5)
     return ((((t0*t6) + (t1*t6) + (t2*t3) + (t2*t5) + (t3*t4) + (t4*t5))),)
-def f80(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f81(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ):
+def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ):
     return (Maximum((4*d), ((4 + (2*d_v*e)))),)
-def f82(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ):
+def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ):
     return (Maximum(d, ((1 + (2*d_v)))),)
-def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -1010,7 +1019,7 @@ def f83(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t69 = ((t30 + t67))
     t70 = (t49*t68)
     return (t2, t11, t13, t14, t15, t10, t10, t17, (t19*t21), (t21*t22), t1, t17, t19, t22, t23, t24, t16, (((8*t10) + (8*t15) + (8*t16) + (e*t11) + (e*t15) + (e*t2) + (e*t23) + (e*t24) + (t21*t27) + (t21*t28) + t25 + t26 + t27 + t28 + t30)), t15, (((4*d_v*t31) + (6*d*t31))), (2*(((t35*t36) + (t35*t37)))*t0), t31, 0, 0, (((2*t40) + (B_c*t37) + (B_c*t38) + (d*t38) + t38 + t39)), (((4*t40) + (4*t42) + (4*t43) + (B_c*t41) + (e*t39) + (e*t40) + (e*t42) + (e*t43) + t41)), t48, (((((t46 + t52))*t49) + (((t48 + t53))*t20))), (((((t54 + t55))*t49) + (((t47 + t55 + t56))*t20))), (((((t22 + t45 + t50 + t56))*t20) + t58)), (((((t14 + t57))*t20) + t58)), t64, (((((t30 + t64))*t20) + (((t60 + t66))*t49))), (((((t59 + t68))*t49) + (((t59 + t63 + t69))*t20))), (((((t62 + t65 + t69))*t20) + t70)), (((((t29 + t68))*t20) + t70)))
-def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -1044,7 +1053,7 @@ def f84(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t30 = (t23*t28)
     t31 = (t25*t28)
     return (0, 0, 0, 0, 0, 0, t1, 0, 1, 0, ((4 + (2*t2))), t3, t3, t0, t3, t3, t0, t4, t4, t0, t6, t6, t0, t10, t10, t10, t10, t10, t11, t11, t11, 0, (((t10*t12) + (t10*t14) + (t10*t15))), t17, (t0*t7), t10, 1, 0, (((B_c*t12) + (B_c*t13) + (B_c*t18) + (B_c*t2) + (B_c*t5) + (B_r*t5) + t12 + t14 + t15)), t20, t23, t21, t24, t25, t21, (t13*t16), t26, t0, (t16*t2), t3, t0, t27, t4, t0, t27, t4, t0, t17, t6, t0, t17, t6, t0, (t23*t29), t23, t21, (t25*t29), t25, t21, (t20*t28), t20, t0, (t24*t28), t24, t0, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t5, t6, t6, t0, t26, t26, t0, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, (((t13 + t5))*t28), (G*t30), t20, t0, t30, t23, t21, 0, 0, 0, 0, 0, 0, t22, 0, 1, 0, (((t18 + t2))*t28), (G*t31), t24, t0, t31, t25, t21)
-def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -1058,13 +1067,13 @@ def f85(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t10 = ((((N_q*t8) + ((-1)*B_r*SumOfFloors(((((-1)*t9) + t8)), B_r, B_c, ((N_q + ((-1)*N_k) + (B_c*t9)))))))*t1)
     t11 = (8*t10)
     return ((((d*t11) + (t0*t10) + (t0*t7) + (t10*t4) + (t3*t6) + (t4*t7) + (t5*t6) + t11 + t3 + t5)),)
-def f86(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (8*B_r)
     t1 = (4*B_c)
     t2 = (B_r*d)
     t3 = (B_c*e)
     return ((((4*t2) + (B_c*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r*d_v*e) + t0)),)
-def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -1072,11 +1081,11 @@ def f87(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t4 = Minimum(1, (((-1) + G)))
     t5 = (H_kv*((1 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + t2 + t3)),)
-def f88(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (2*B_r)
     t1 = (2*B_c)
     return ((((B_c*t0) + (B_r*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     t2 = (d_v*t1)
@@ -1130,7 +1139,7 @@ def f89(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t50 = ((t22 + t46))
     t51 = (((e*t39) + t47 + t50))
     return (t2, t12, t14, t15, t16, t11, t11, t18, 0, 0, t1, t18, t14, t15, 0, 0, t17, (((4*t1) + (8*t11) + (8*t16) + (8*t17) + (e*t12) + (e*t16) + (e*t17) + (e*t2) + t22)), t16, (((4*d_v*t24) + (6*d*t24))), (2*(((t20*t28) + (t28*t29)))*t30), t24, 0, 0, (((2*t33) + (B_c*t20) + (B_c*t31) + (d*t31) + t31 + t32)), (((4*t33) + (4*t35) + (4*t36) + (B_c*t34) + (e*t32) + (e*t33) + (e*t35) + (e*t36) + t34)), ((t14 + t15 + t42)), ((t42 + t43)), (((t29*t37) + t40 + t44)), t45, t45, (((e*t14) + (e*t15) + t46 + t49)), ((t49 + t50)), ((t48 + t51)), t51, t51)
-def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1165,7 +1174,7 @@ def f90(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t31 = (t20*t30)
     t32 = (t3*t30)
     return (0, 0, 0, 0, 0, 0, t2, 0, 1, 0, ((4 + (2*t3))), t4, t7, t5, t4, t7, t5, (4*t2), t8, t5, t10, t11, t5, t17, t17, t17, t17, t17, t18, t18, t18, 0, (((t17*t19) + (t17*t21) + (t17*t22))), t24, (t1*t12), t17, 1, 0, (((B_c*t19) + (B_c*t20) + (B_c*t3) + (B_c*t9) + (B_r*t9) + (4*B_c*d_v) + t19 + t21 + t22)), t26, t26, t1, t27, t27, t1, (t20*t23), t28, t5, (t23*t3), t7, t5, t29, t8, t5, t29, t8, t5, t24, t11, t5, t24, t11, t5, t26, t26, t1, t27, t27, t1, 0, t31, t5, 0, t32, t5, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, t9, t10, t11, t5, (t2*t20), t28, t5, 0, 0, 0, 0, 0, 0, t25, 0, 1, 0, 0, 0, t31, t5, 0, t26, t1, 0, 0, 0, 0, 0, 0, t25, 0, 1, 0, 0, 0, t32, t5, 0, t27, t1)
-def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (B*H_kv)
     t1 = (2*N_k*e*t0)
     t2 = (-(-(N_k)//(B_c)))
@@ -1176,10 +1185,10 @@ def f91(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t7 = (8*t6)
     t8 = (e*t6)
     return ((((d*t1) + (d*t7) + (d*t8) + (d_v*t1) + (d_v*t8) + t7)),)
-def f92(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*t1)
@@ -1275,7 +1284,7 @@ def f93(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t92 = ((t89 + t90))
     t93 = (t70*t91)
     return (t2, t24, t28, t29, t30, t23, t23, t32, (t35*t37), (t37*t39), t1, t32, t35, t39, t41, t43, t31, (((8*t23) + (8*t30) + (8*t31) + (e*t2) + (e*t24) + (e*t28) + (e*t29) + (e*t30) + (e*t41) + (e*t43) + (t37*t46) + (t37*t47) + t44 + t45 + t46 + t47)), t30, (((4*d_v*t48) + (6*d*t48))), (2*(((t56*t57) + (t56*t58)))*t0), t48, 0, 0, (((2*t61) + (B_c*t58) + (B_c*t59) + (d*t59) + t59 + t60)), (((4*t61) + (4*t63) + (4*t64) + (B_c*t62) + (e*t60) + (e*t61) + (e*t63) + (e*t64) + t62)), t69, (((((t67 + t73))*t70) + (((t69 + t74))*t36))), (((((t75 + t76))*t70) + (((t68 + t76 + t77))*t36))), (((((t39 + t66 + t71 + t77))*t36) + t79)), (((((t42 + t78))*t36) + t79)), t85, (((((t81 + t87))*t70) + (((t85 + t89))*t36))), (((((t80 + t91))*t70) + (((t80 + t84 + t92))*t36))), (((((t83 + t86 + t92))*t36) + t93)), (((((t88 + t91))*t36) + t93)))
-def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -1325,7 +1334,7 @@ def f94(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t46 = (t37*t41)
     t47 = (t38*t41)
     return (0, 0, 0, 0, 0, 0, t1, 0, 1, 0, ((4 + (2*t2))), t3, t3, t0, t3, t3, t0, t4, t4, t0, t6, t6, t0, t25, t25, t25, t25, t25, t26, t26, t26, 0, (((t25*t27) + (t25*t29) + (t25*t30))), t32, (t0*t11), t25, 1, 0, (((B_c*t2) + (B_c*t27) + (B_c*t28) + (B_c*t33) + (B_c*t5) + (B_r*t5) + t27 + t29 + t30)), (t28*t34), t37, t35, (t2*t34), t38, t35, (t28*t31), t39, t0, (t2*t31), t3, t0, t40, t4, t0, t40, t4, t0, t32, t6, t0, t32, t6, t0, (t37*t42), t37, t35, (t38*t42), t38, t35, (t41*t44), t44, t0, (t41*t45), t45, t0, 0, 0, 0, 0, 0, 0, t1, 0, 1, 0, t5, t6, t6, t0, t39, t39, t0, 0, 0, 0, 0, 0, 0, t36, 0, 1, 0, (((t28 + t5))*t41), (G*t46), t44, t0, t46, t37, t35, 0, 0, 0, 0, 0, 0, t36, 0, 1, 0, (((t2 + t33))*t41), (G*t47), t45, t0, t47, t38, t35)
-def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (d*e)
     t1 = (N_k*t0)
     t2 = Minimum(1, (((-1) + G)))
@@ -1353,7 +1362,7 @@ def f95(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t24 = ((((B_r*((((-1)*SumOfFloors(((((-1)*t23) + t17)), B_r, B_c, ((N_q + ((-1)*W_r) + (B_c*t23) + t8)))) + SumOfFloors(((((-1)*t12) + ((-1)*t22))), B_r, B_c, ((t13 + t21)))))) + (((t17 + t22))*Minimum(N_q, (B_r*Minimum(t19, t20))))))*t3)
     t25 = (8*t24)
     return ((((d*t25) + (t0*t18) + (t0*t24) + (t1*t4) + (t1*t7) + (t18*t5) + (t24*t5) + (t4*t6) + (t6*t7) + t25)),)
-def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (N_k*d)
     t1 = Minimum(1, (((-1) + G)))
     t2 = (B*e)
@@ -1363,7 +1372,7 @@ def f96(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t6 = (H_kv*((1 + ((-1)*t1)))*t2)
     t7 = (((((-1)*B_c*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c)))) + Minimum(N_k, (B_c*Minimum((-(-(N_k)//(B_c))), (-(-(((W_r + N_k)))//(B_c))))))))*t3)
     return ((((d*t7) + (d_v*t7) + (t0*t4) + (t0*t6) + (t4*t5) + (t5*t6))),)
-def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1441,7 +1450,7 @@ def f97(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t74 = (((2*t39) + (e*t66) + t70))
     t75 = (((e*t62) + t71 + t74))
     return (t3, t27, t31, t32, t33, t26, t26, t35, 0, 0, t2, t35, t37, t38, 0, 0, t34, (((4*t2) + (8*t26) + (8*t33) + (8*t34) + (e*t27) + (e*t3) + (e*t31) + (e*t32) + (e*t33) + (e*t34) + t40)), t33, (((4*d_v*t42) + (6*d*t42))), (2*(((t50*t51) + (t50*t52)))*t53), t42, 0, 0, (((2*t56) + (B_c*t52) + (B_c*t54) + (d*t54) + t54 + t55)), (((4*t56) + (4*t58) + (4*t59) + (B_c*t57) + (e*t55) + (e*t56) + (e*t58) + (e*t59) + t57)), ((t37 + t38 + t65)), ((t65 + t67)), (((t51*t60) + t63 + t68)), t69, t69, ((t40 + t70 + t73)), ((t73 + t74)), ((t72 + t75)), t75, t75)
-def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1491,7 +1500,7 @@ def f98(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t46 = (t34*t45)
     t47 = (t3*t45)
     return (0, 0, 0, 0, 0, 0, t2, 0, 1, 0, ((4 + (2*t3))), t4, t7, t5, t4, t7, t5, (4*t2), t8, t5, t10, t11, t5, t31, t31, t31, t31, t31, t32, t32, t32, 0, (((t31*t33) + (t31*t35) + (t31*t36))), t38, (t1*t16), t31, 1, 0, (((B_c*t3) + (B_c*t33) + (B_c*t34) + (B_c*t9) + (B_r*t9) + (4*B_c*d_v) + t33 + t35 + t36)), (t34*t39), t41, t1, (t3*t39), t42, t1, (t34*t37), t43, t5, (t3*t37), t7, t5, t44, t8, t5, t44, t8, t5, t38, t11, t5, t38, t11, t5, t41, t41, t1, t42, t42, t1, 0, t46, t5, 0, t47, t5, 0, 0, 0, 0, 0, 0, t2, 0, 1, 0, t9, t10, t11, t5, (t2*t34), t43, t5, 0, 0, 0, 0, 0, 0, t40, 0, 1, 0, 0, 0, t46, t5, 0, t41, t1, 0, 0, 0, 0, 0, 0, t40, 0, 1, 0, 0, 0, t47, t5, 0, t42, t1)
-def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (d*e)
     t1 = (B*H_kv)
     t2 = (N_k*t1)
@@ -1517,12 +1526,12 @@ def f99(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t22 = ((((B_r*((((-1)*SumOfFloors(((((-1)*t21) + t11)), B_r, t18, (((t18*t21) + t20)))) + SumOfFloors(((((-1)*t19) + ((-1)*t7))), B_r, t18, (((-1) + B_r + (t18*t7) + t16)))))) + (((t11 + t19))*Minimum(t13, (B_r*Minimum(t14, t15))))))*t1)
     t23 = (8*t22)
     return ((((d*t23) + (t0*t12) + (t0*t2) + (t0*t22) + (t12*t3) + (t2*t3) + (t22*t3) + t23)),)
-def f100(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
+def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c, B_r):
     t0 = (B*H_kv*e)
     t1 = (N_k*t0)
     t2 = (((((-1)*B_c*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c)))) + Minimum(N_k, (B_c*Minimum((-(-(N_k)//(B_c))), (-(-(((W_r + N_k)))//(B_c))))))))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2))),)
-def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -1594,7 +1603,7 @@ def f101(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t68 = ((t65 + t66))
     t69 = (t49*t67)
     return (t5, t9, t11, t12, t13, t14, t14, t5, (t17*t19), (t19*t21), t12, t1, t1, t5, t17, t21, t22, t23, t2, (((8*t14) + (8*t4) + (e*t11) + (e*t13) + (e*t22) + (e*t23) + (e*t5) + (e*t9) + (t19*t26) + (t19*t27) + t24 + t25 + t32)), t4, (((N_k*t25) + (6*N_k*t12))), (2*(((3*N_q*t20) + (4*N_q*t15)))*t0), (((N_k*t33) + ((-(-(N_k)//(B_c)))*t1))), 0, 0, Maximum((((2*B_r) + t34 + t35 + t36 + t37 + t38)), (((B_c_bwd*t39) + (d*t39) + (d*t41) + (d_v*t41) + t39 + t40))), Maximum((((4*t34) + (4*t38) + (8*B_r) + (e*t35) + (e*t36) + (e*t37))), (((4*t44) + (B_c_bwd*t42) + (d*t43) + (d*t45) + (d_v*t43) + (d_v*t45) + (e*t40) + (e*t44) + t42))), ((t1 + t2 + t47)), ((t33 + t47 + t48)), (((((t33 + t53))*t49) + (((t33 + t52 + t55))*t18))), (((((t51 + t56))*t49) + (((t55 + t56))*t18))), (((((t21 + t50 + t52 + t54))*t18) + t57)), (((((t10 + t53))*t18) + t57)), (((4*t1) + t32)), ((t32 + t59)), (((((t29 + t61 + t63))*t49) + (((t31 + t63 + t65))*t18))), (((((t58 + t67))*t49) + (((t30 + t58 + t68))*t18))), (((((t27 + t60 + t68))*t18) + t69)), (((((t64 + t67))*t18) + t69)))
-def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -1633,23 +1642,23 @@ def f102(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t35 = (t15*t33)
     t36 = (t16*t33)
     return (t2, t2, (((B_r*t2) + t4)), t4, 0, 0, (((t2*t6) + (t2*t8))), 0, t1, t2, 1, 0, (((4*t3) + (8*B_r) + (B_r*t5) + (B_r*t9) + t6 + t8)), t11, t11, t0, (t12*t5), t15, t13, (t12*t7), t16, t13, t17, t17, t0, t18, t18, t0, 0, 0, 0, 0, 0, 0, t10, 0, 1, 0, ((4 + (2*t7))), t17, t17, t0, t17, t17, t0, t18, t18, t0, t20, t20, t0, t23, t23, t23, t23, t23, t24, t24, t24, 0, (((t23*t25) + (t23*t26) + (t23*t27))), t28, t22, t23, 1, 0, (((B_c_bwd*t19) + (B_c_bwd*t25) + (B_c_bwd*t5) + (B_c_bwd*t7) + (B_c_bwd*t9) + (B_r_bwd*t19) + t25 + t26 + t27)), t30, t15, t13, t31, t16, t13, (t11*t21), t11, t0, (t17*t21), t17, t0, t32, t18, t0, t32, t18, t0, t28, t20, t0, t28, t20, t0, (t15*t34), t15, t13, (t16*t34), t16, t13, (t30*t33), t30, t0, (t31*t33), t31, t0, 0, 0, 0, 0, 0, 0, t10, 0, 1, 0, t19, t20, t20, t0, t11, t11, t0, 0, 0, 0, 0, 0, 0, t14, 0, 1, 0, (((t19 + t5))*t33), (G*t35), t30, t0, t35, t15, t13, 0, 0, 0, 0, 0, 0, t14, 0, 1, 0, (((t7 + t9))*t33), (G*t36), t31, t0, t36, t16, t13)
-def f103(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     return (B_r, B_c, d, B_r, d_v, B_c, B_r, B_c, 1, 1, B_r_bwd, B_c_bwd, d, B_c_bwd, d_v, B_r_bwd, B_r_bwd, B_c_bwd, d_v, B_c_bwd, d, B_r_bwd, B_r_bwd, d, B_c_bwd, B_c_bwd, B_r_bwd, 1, 1, 1, 1, 1, 1)
-def f104(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (e*t1)
     t3 = (N_k*e*(-(-(N_q)//(B_r)))*t0)
     return ((((4*t1) + (d*t2) + (d*t3) + (d_v*t2) + (d_v*t3))),)
-def f105(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((8*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e))),)
-def f106(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H*N_q)
     t1 = (e*t0)
     return ((((4*t0) + (d*t1) + (d_v*t1))),)
-def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -1661,13 +1670,13 @@ def f107(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B
     t8 = Minimum(1, (((-1) + G)))
     t9 = (B*H_kv*N_k*((1 + ((-1)*t8))))
     return ((((d*t7) + (t0*t6) + (t0*t9) + (t3*t8) + (t4*t6) + (t4*t9) + (t5*t8) + t3 + t5 + t7)),)
-def f108(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (8*B_r_bwd)
     t1 = (4*B_c_bwd)
     t2 = (B_r_bwd*d)
     t3 = (B_c_bwd*e)
     return ((((4*t2) + (B_c_bwd*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r_bwd*d_v*e) + t0)),)
-def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f111(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -1675,13 +1684,13 @@ def f109(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B
     t4 = Minimum(1, (((-1) + G)))
     t5 = (H_kv*((1 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + t2 + t3)),)
-def f110(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     return ((((2*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
-def f111(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f113(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (2*B_r_bwd)
     t1 = (2*B_c_bwd)
     return ((((B_c_bwd*t0) + (B_r_bwd*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f114(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -1731,7 +1740,7 @@ def f112(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t46 = (((2*t17) + (2*t18) + (e*t39)))
     t47 = (((e*t38) + t46))
     return (t6, t10, t13, t14, t15, t16, t16, t6, 0, 0, t14, t2, t2, t6, t8, t12, 0, 0, t3, (((8*t16) + (8*t2) + (8*t3) + (8*t5) + (e*t10) + (e*t13) + (e*t15) + (e*t3) + (e*t6) + (2*e*t14) + t19)), t5, (((6*t0*t12) + (8*t0*t8))), (2*(((3*N_q*t11) + (4*N_q*t7)))*t20), ((((-(-(N_k)//(B_c)))*t2) + (2*N_k*t2))), 0, 0, Maximum((((2*B_r) + t21 + t22 + t23 + t24 + t25)), (((B_c_bwd*t26) + (d*t26) + (d*t28) + (d_v*t28) + t26 + t27))), Maximum((((4*t21) + (4*t25) + (8*B_r) + (e*t22) + (e*t23) + (e*t24))), (((4*t31) + (B_c_bwd*t29) + (d*t30) + (d*t32) + (d_v*t30) + (d_v*t32) + (e*t27) + (e*t31) + t29))), ((t33 + t34 + t37)), ((t35 + t37 + t38)), ((t35 + t41)), (((3*t34) + t40)), t41, t41, (((4*t33) + t43)), ((t43 + t45)), ((t42 + t45 + t46)), ((t44 + t47)), t47, t47)
-def f113(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(t0)//(B_r)))*t1)
@@ -1773,18 +1782,18 @@ def f113(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t38 = (t10*t37)
     t39 = (t19*t37)
     return (t3, t3, ((t4 + t5)), t5, 0, 0, (((t3*t7) + (t3*t8))), 0, t2, t3, 1, 0, (((8*B_r) + (B_c*t9) + (B_r*t10) + (d_v*t9) + t7 + t8)), t12, t15, t13, (t10*t16), t18, t1, (t16*t19), t20, t1, t21, t22, t13, t23, t24, t13, 0, 0, 0, 0, 0, 0, t11, 0, 1, 0, ((4 + (2*t19))), t21, t22, t13, t21, t22, t13, t23, t24, t13, t26, t27, t13, t29, t29, t29, t29, t29, t30, t30, t30, 0, (((t29*t31) + (t29*t32) + (t29*t33))), t35, t28, t29, 1, 0, (((B_c_bwd*t10) + (B_c_bwd*t19) + (B_c_bwd*t25) + (B_c_bwd*t31) + (B_r_bwd*t25) + (4*B_c_bwd*d_v) + t31 + t32 + t33)), t18, t18, t1, t20, t20, t1, (t10*t34), t15, t13, (t19*t34), t22, t13, t36, t24, t13, t36, t24, t13, t35, t27, t13, t35, t27, t13, t18, t18, t1, t20, t20, t1, 0, t38, t13, 0, t39, t13, 0, 0, 0, 0, 0, 0, t11, 0, 1, 0, t25, t26, t27, t13, t12, t15, t13, 0, 0, 0, 0, 0, 0, t17, 0, 1, 0, 0, 0, t38, t13, 0, t18, t1, 0, 0, 0, 0, 0, 0, t17, 0, 1, 0, 0, 0, t39, t13, 0, t20, t1)
-def f114(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f116(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
     t3 = (e*t2)
     t4 = (N_k*e*(-(-(t0)//(B_r)))*t1)
     return ((((4*t2) + (d*t3) + (d*t4) + (d_v*t3) + (d_v*t4))),)
-def f115(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f117(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*G*H_kv*N_q)
     t1 = (e*t0)
     return ((((4*t0) + (d*t1) + (d_v*t1))),)
-def f116(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (B*H_kv)
     t1 = (d*t0)
     t2 = (e*t1)
@@ -1793,10 +1802,10 @@ def f116(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B
     t5 = (G*N_q*(-(-(N_k)//(B_c_bwd))))
     t6 = (8*t5)
     return ((((t0*t6) + (t1*t6) + (t2*t3) + (t2*t5) + (t3*t4) + (t4*t5))),)
-def f117(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
+def f119(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r_bwd, B_c_bwd):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f120(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -1890,7 +1899,7 @@ def f118(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t90 = ((t87 + t88))
     t91 = (t71*t89)
     return (t15, t23, t26, t28, t29, t13, t13, t31, (t33*t35), (t35*t36), t28, t27, t27, t31, t33, t36, (t16*t34), t37, t30, (((8*t13) + (8*t14) + (8*t30) + (e*t15) + (e*t23) + (e*t26) + (e*t29) + (e*t37) + (t34*t40) + (t35*t41) + (t35*t42) + t38 + t47)), t14, (((d*t51) + (d_v*t51) + (4*d_v*t48) + (6*d*t48))), (2*(((t55*t56) + (3*d_v*t55)))*t6), ((((((B_r*(((t18*t20) + t21))) + ((-1)*t18*t49)))*t6) + t48 + t50)), 0, 0, Maximum((((2*B_r) + t57 + t58 + t59 + t60 + t61)), (((B_c_bwd*t62) + (d*t62) + (d*t64) + (d_v*t64) + t62 + t63))), Maximum((((4*t57) + (4*t61) + (8*B_r) + (e*t58) + (e*t59) + (e*t60))), (((4*t66) + (B_c_bwd*t39) + (B_c_bwd*t56) + (B_c_bwd*t65) + (B_r_bwd*t39) + (B_r_bwd*t56) + (e*t63) + (e*t66) + t65))), ((t27 + t30 + t68)), ((t68 + t69 + t70)), (((((t70 + t75))*t71) + (((t70 + t74 + t77))*t34))), (((((t73 + t78))*t71) + (((t77 + t78))*t34))), (((((t36 + t72 + t74 + t76))*t34) + t79)), (((((t25 + t75))*t34) + t79)), (((4*t27) + t47)), ((t47 + t81)), (((((t44 + t83 + t85))*t71) + (((t46 + t85 + t87))*t34))), (((((t80 + t89))*t71) + (((t45 + t80 + t90))*t34))), (((((t42 + t82 + t90))*t34) + t91)), (((((t86 + t89))*t34) + t91)))
-def f119(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -1942,7 +1951,7 @@ def f119(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t48 = (t26*t46)
     t49 = (t28*t46)
     return (t12, t12, (((B_r*t12) + t14)), t14, 0, 0, (((t12*t16) + (t12*t18))), 0, (t1*t11), t12, 1, 0, (((4*t13) + (8*B_r) + (B_r*t15) + (B_r*t19) + t16 + t18)), (((((-1)*t2) + ((-1)*t9)))*t20), t22, t11, (t20*t23), t26, t24, (t23*t27), t28, t24, t29, t29, t11, t30, t30, t11, 0, 0, 0, 0, 0, 0, t21, 0, 1, 0, ((4 + (2*t17))), t29, t29, t11, t29, t29, t11, t30, t30, t11, t32, t32, t11, t36, t36, t36, t36, t36, t37, t37, t37, 0, (((t36*t38) + (t36*t39) + (t36*t40))), t42, (t11*t33), t36, 1, 0, (((B_c_bwd*t15) + (B_c_bwd*t17) + (B_c_bwd*t19) + (B_c_bwd*t31) + (B_c_bwd*t38) + (B_r_bwd*t31) + t38 + t39 + t40)), t43, t26, t24, t44, t28, t24, (t15*t41), t22, t11, (t17*t41), t29, t11, t45, t30, t11, t45, t30, t11, t42, t32, t11, t42, t32, t11, (t26*t47), t26, t24, (t28*t47), t28, t24, (t43*t46), t43, t11, (t44*t46), t44, t11, 0, 0, 0, 0, 0, 0, t21, 0, 1, 0, t31, t32, t32, t11, t22, t22, t11, 0, 0, 0, 0, 0, 0, t25, 0, 1, 0, (((t15 + t31))*t46), (G*t48), t43, t11, t48, t26, t24, 0, 0, 0, 0, 0, 0, t25, 0, 1, 0, (((t17 + t19))*t46), (G*t49), t44, t11, t49, t28, t24)
-def f120(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -1956,12 +1965,12 @@ def f120(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t10 = ((-1)*Minimum(t9, Maximum(0, t5, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t11 = (((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t6))), B_c, B_r, (((-1) + B_c + B_r + t4 + t7)))) + (N_k*((t10 + t9)))))
     return ((((4*t1) + (((((-1)*t3) + ((-1)*t7)))*t8) + (t1*t2) + (t11*t8) + (t0*t11*t2))),)
-def f121(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f123(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = ((-1)*N_q)
     return ((((4*t1) + (d_v*e*t1) + (d*e*((((-1)*t2) + ((-1)*B_r*Maximum(0, ((((((-1)*N_k) + ((-1)*t2))))//(B_r))))))*t0))),)
-def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (d*e)
     t1 = (B*H)
     t2 = (N_k*t1)
@@ -1975,13 +1984,13 @@ def f122(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t10 = ((((N_q*t8) + ((-1)*B_r_bwd*SumOfFloors(((((-1)*t9) + t8)), B_r_bwd, B_c_bwd, ((N_q + ((-1)*N_k) + (B_c_bwd*t9)))))))*t1)
     t11 = (8*t10)
     return ((((d*t11) + (t0*t10) + (t0*t7) + (t10*t4) + (t3*t6) + (t4*t7) + (t5*t6) + t11 + t3 + t5)),)
-def f123(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f125(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (8*B_r_bwd)
     t1 = (4*B_c_bwd)
     t2 = (B_r_bwd*d)
     t3 = (B_c_bwd*e)
     return ((((4*t2) + (B_c_bwd*t0) + (d*t1) + (d*t3) + (d_v*t1) + (d_v*t3) + (e*t2) + (B_r_bwd*d_v*e) + t0)),)
-def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (B*N_k*e)
     t1 = (H*t0)
     t2 = (d*t1)
@@ -1989,11 +1998,11 @@ def f124(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t4 = Minimum(1, (((-1) + G)))
     t5 = (H_kv*((1 + ((-1)*t4)))*t0)
     return ((((d*t5) + (d_v*t5) + (t2*t4) + (t3*t4) + t2 + t3)),)
-def f125(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (2*B_r_bwd)
     t1 = (2*B_c_bwd)
     return ((((B_c_bwd*t0) + (B_r_bwd*d_v) + (d*t0) + (d*t1) + (d_v*t1) + t0)),)
-def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -2071,7 +2080,7 @@ def f126(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t74 = (((2*t37) + (2*t38) + (e*t67)))
     t75 = (((t36*t63) + t74))
     return (t17, t27, t30, t31, t32, t15, t15, t34, 0, 0, t31, t35, t35, t34, t18, t29, 0, 0, t33, (((8*t15) + (8*t16) + (8*t33) + (8*t35) + (e*t17) + (e*t27) + (e*t30) + (e*t32) + (t35*t36) + (2*e*t31) + t39)), t16, (((d*t44) + (d_v*t44) + (4*d_v*t41) + (6*d*t41))), (2*(((t48*t49) + (3*d_v*t48)))*t50), ((((((B_r*(((t20*t24) + t25))) + ((-1)*t20*t42)))*t9) + t41 + t43)), 0, 0, Maximum((((2*B_r) + t51 + t52 + t53 + t54 + t55)), (((B_c_bwd*t56) + (d*t56) + (d*t58) + (d_v*t58) + t56 + t57))), Maximum((((4*t51) + (4*t55) + (8*B_r) + (e*t52) + (e*t53) + (e*t54))), (((4*t60) + (B_c_bwd*t36) + (B_c_bwd*t49) + (B_c_bwd*t59) + (B_r_bwd*t36) + (B_r_bwd*t49) + (e*t57) + (e*t60) + t59))), ((t61 + t62 + t65)), ((t63 + t65 + t66)), ((t63 + t69)), (((3*t62) + t68)), t69, t69, (((4*t61) + t71)), ((t71 + t73)), ((t70 + t73 + t74)), ((t72 + t75)), t75, t75)
-def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f129(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2127,7 +2136,7 @@ def f127(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t52 = (t21*t51)
     t53 = (t29*t51)
     return (t14, t14, ((t15 + t16)), t16, 0, 0, (((t14*t18) + (t14*t19))), 0, (t13*t2), t14, 1, 0, (((8*B_r) + (B_c*t20) + (B_r*t21) + (d_v*t20) + t18 + t19)), (((((-1)*t11) + (G*N_q)))*t22), t25, t23, (t22*t26), t28, t13, (t13*t26*t29), t30, t13, t32, t33, t23, t34, t35, t23, 0, 0, 0, 0, 0, 0, t31, 0, 1, 0, ((4 + (2*t29))), t32, t33, t23, t32, t33, t23, t34, t35, t23, t37, t38, t23, t43, t43, t43, t43, t43, t44, t44, t44, 0, (((t43*t45) + (t43*t46) + (t43*t47))), t49, (t13*t39), t43, 1, 0, (((B_c_bwd*t21) + (B_c_bwd*t29) + (B_c_bwd*t36) + (B_c_bwd*t45) + (B_r_bwd*t36) + (4*B_c_bwd*d_v) + t45 + t46 + t47)), t28, t28, t13, t30, t30, t13, (t21*t48), t25, t23, (t29*t48), t33, t23, t50, t35, t23, t50, t35, t23, t49, t38, t23, t49, t38, t23, t28, t28, t13, t30, t30, t13, 0, t52, t23, 0, t53, t23, 0, 0, 0, 0, 0, 0, t31, 0, 1, 0, t36, t37, t38, t23, (t21*t31), t25, t23, 0, 0, 0, 0, 0, 0, t27, 0, 1, 0, 0, 0, t52, t23, 0, t28, t13, 0, 0, 0, 0, 0, 0, t27, 0, 1, 0, 0, 0, t53, t23, 0, t30, t13)
-def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2143,11 +2152,11 @@ def f128(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t12 = ((-1)*Minimum(t9, Maximum(0, t5, (-(-(((((-1)*t11) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t13 = (((B_c*SumOfFloors(((((-1)*t12) + ((-1)*t6))), t10, B_r, ((t11 + t7)))) + (N_k*((t12 + t9)))))
     return ((((4*t2) + (((((-1)*t7) + (G*N_q)))*t8) + (t13*t8) + (t2*t3) + (t1*t13*t3))),)
-def f129(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f131(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H_kv)
     t1 = (G*N_q*t0)
     return ((((4*t1) + (d_v*e*t1) + (d*e*(((G*N_q) + ((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*N_k)))))//(B_r))))))*t0))),)
-def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f132(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (B*H_kv)
     t1 = (2*N_k*e*t0)
     t2 = (-(-(N_k)//(B_c_bwd)))
@@ -2158,10 +2167,10 @@ def f130(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t7 = (8*t6)
     t8 = (e*t6)
     return ((((d*t1) + (d*t7) + (d*t8) + (d_v*t1) + (d_v*t8) + t7)),)
-def f131(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f133(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (2*B*H_kv*N_k*e)
     return ((((d*t0) + (d_v*t0))),)
-def f132(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f134(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -2286,7 +2295,7 @@ def f132(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t121 = ((t118 + t119))
     t122 = (t102*t120)
     return (t33, t48, t50, t52, t53, t31, t31, t55, (t57*t59), (t59*t60), t52, t51, t51, t55, t57, t60, (t58*t61), t63, t54, (((8*t31) + (8*t32) + (8*t54) + (e*t33) + (e*t48) + (e*t50) + (e*t53) + (e*t63) + (t58*t66) + (t59*t67) + (t59*t68) + t64 + t73)), t32, (((d*t78) + (d_v*t78) + (4*d_v*t74) + (6*d*t74))), (2*(((t86*t87) + (3*d_v*t86)))*t13), ((((((B_r*(((t39*t43) + t46))) + ((-1)*((((-1)*t76) + t39))*t75)))*t13) + t74 + t77)), 0, 0, Maximum((((2*B_r) + t88 + t89 + t90 + t91 + t92)), (((B_c_bwd*t93) + (d*t93) + (d*t95) + (d_v*t95) + t93 + t94))), Maximum((((4*t88) + (4*t92) + (8*B_r) + (e*t89) + (e*t90) + (e*t91))), (((4*t97) + (B_c_bwd*t65) + (B_c_bwd*t87) + (B_c_bwd*t96) + (B_r_bwd*t65) + (B_r_bwd*t87) + (e*t94) + (e*t97) + t96))), ((t51 + t54 + t99)), ((t100 + t101 + t99)), (((((t101 + t106))*t102) + (((t101 + t105 + t108))*t58))), (((((t104 + t109))*t102) + (((t108 + t109))*t58))), (((((t103 + t105 + t107 + t60))*t58) + t110)), (((((t106 + t62))*t58) + t110)), (((4*t51) + t73)), ((t112 + t73)), (((((t114 + t116 + t70))*t102) + (((t116 + t118 + t72))*t58))), (((((t111 + t120))*t102) + (((t111 + t121 + t71))*t58))), (((((t113 + t121 + t68))*t58) + t122)), (((((t117 + t120))*t58) + t122)))
-def f133(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f135(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -2359,7 +2368,7 @@ def f133(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t69 = (t35*t65)
     t70 = (t37*t65)
     return (t21, t21, (((B_r*t21) + t23)), t23, 0, 0, (((t21*t25) + (t21*t27))), 0, (t20*t4), t21, 1, 0, (((4*t22) + (8*B_r) + (B_r*t24) + (B_r*t28) + t25 + t27)), (((((-1)*t18) + Minimum(N_q, (B_r*t7))))*t29), t31, t20, (t29*t32), t35, t33, (t32*t36), t37, t33, t38, t38, t20, t39, t39, t20, 0, 0, 0, 0, 0, 0, t30, 0, 1, 0, ((4 + (2*t26))), t38, t38, t20, t38, t38, t20, t39, t39, t20, t41, t41, t20, t56, t56, t56, t56, t56, t57, t57, t57, 0, (((t56*t58) + (t56*t59) + (t56*t60))), t62, (t20*t45), t56, 1, 0, (((B_c_bwd*t24) + (B_c_bwd*t26) + (B_c_bwd*t28) + (B_c_bwd*t40) + (B_c_bwd*t58) + (B_r_bwd*t40) + t58 + t59 + t60)), (t29*t63), t35, t33, (t36*t63), t37, t33, (t24*t61), t31, t20, (t26*t61), t38, t20, t64, t39, t20, t64, t39, t20, t62, t41, t20, t62, t41, t20, (t35*t66), t35, t33, (t37*t66), t37, t33, (t65*t67), t67, t20, (t65*t68), t68, t20, 0, 0, 0, 0, 0, 0, t30, 0, 1, 0, t40, t41, t41, t20, t31, t31, t20, 0, 0, 0, 0, 0, 0, t34, 0, 1, 0, (((t24 + t40))*t65), (G*t69), t67, t20, t69, t35, t33, 0, 0, 0, 0, 0, 0, t34, 0, 1, 0, (((t26 + t28))*t65), (G*t70), t68, t20, t70, t37, t33)
-def f134(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f136(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d_v*e)
@@ -2381,11 +2390,11 @@ def f134(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t18 = Minimum(t9, t11, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t10)))//(B_r))), t6))
     t19 = ((((B_c*((((-1)*SumOfFloors(((((-1)*t18) + t12)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t18) + t3)))) + SumOfFloors(((((-1)*t17) + ((-1)*t7))), B_c, B_r, ((t16 + t8)))))) + (((t12 + t17))*Minimum(N_k, (B_c*Minimum(t14, t15))))))*t0)
     return ((((4*t1) + (t1*t2) + (t13*t19) + (t19*t2) + (((((-1)*t8) + Minimum(N_q, (B_r*t12))))*t0*t13))),)
-def f135(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f137(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     return ((((4*t1) + (d_v*e*t1) + (d*e*((((-1)*B_r*Maximum(0, ((((N_q + ((-1)*W_r) + ((-1)*N_k))))//(B_r)))) + Minimum(N_q, (B_r*Minimum((-(-(N_q)//(B_r))), (-(-(((W_l + N_q)))//(B_r))))))))*t0))),)
-def f136(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f138(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (d*e)
     t1 = (N_k*t0)
     t2 = Minimum(1, (((-1) + G)))
@@ -2413,7 +2422,7 @@ def f136(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t24 = ((((B_r_bwd*((((-1)*SumOfFloors(((((-1)*t23) + t17)), B_r_bwd, B_c_bwd, ((N_q + ((-1)*W_r) + (B_c_bwd*t23) + t8)))) + SumOfFloors(((((-1)*t12) + ((-1)*t22))), B_r_bwd, B_c_bwd, ((t13 + t21)))))) + (((t17 + t22))*Minimum(N_q, (B_r_bwd*Minimum(t19, t20))))))*t3)
     t25 = (8*t24)
     return ((((d*t25) + (t0*t18) + (t0*t24) + (t1*t4) + (t1*t7) + (t18*t5) + (t24*t5) + (t4*t6) + (t6*t7) + t25)),)
-def f137(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f139(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (N_k*d)
     t1 = Minimum(1, (((-1) + G)))
     t2 = (B*e)
@@ -2423,7 +2432,7 @@ def f137(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t6 = (H_kv*((1 + ((-1)*t1)))*t2)
     t7 = (((((-1)*B_c_bwd*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c_bwd)))) + Minimum(N_k, (B_c_bwd*Minimum((-(-(N_k)//(B_c_bwd))), (-(-(((W_r + N_k)))//(B_c_bwd))))))))*t3)
     return ((((d*t7) + (d_v*t7) + (t0*t4) + (t0*t6) + (t4*t5) + (t5*t6))),)
-def f138(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f140(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -2533,7 +2542,7 @@ def f138(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t106 = (((2*t64) + (2*t65) + (e*t99)))
     t107 = (((t63*t95) + t106))
     return (t37, t53, t55, t56, t57, t35, t35, t59, 0, 0, t56, t60, t60, t59, t61, t62, 0, 0, t58, (((8*t35) + (8*t36) + (8*t58) + (8*t60) + (e*t37) + (e*t53) + (e*t55) + (e*t57) + (t60*t63) + (2*e*t56) + t66)), t36, (((d*t72) + (d_v*t72) + (4*d_v*t68) + (6*d*t68))), (2*(((t80*t81) + (3*d_v*t80)))*t82), ((((((B_r*(((t43*t48) + t51))) + ((-1)*((((-1)*t70) + t43))*t69)))*t16) + t68 + t71)), 0, 0, Maximum((((2*B_r) + t83 + t84 + t85 + t86 + t87)), (((B_c_bwd*t88) + (d*t88) + (d*t90) + (d_v*t90) + t88 + t89))), Maximum((((4*t83) + (4*t87) + (8*B_r) + (e*t84) + (e*t85) + (e*t86))), (((4*t92) + (B_c_bwd*t63) + (B_c_bwd*t81) + (B_c_bwd*t91) + (B_r_bwd*t63) + (B_r_bwd*t81) + (e*t89) + (e*t92) + t91))), ((t93 + t94 + t97)), ((t95 + t97 + t98)), ((t101 + t95)), (((3*t94) + t100)), t101, t101, (((4*t93) + t103)), ((t103 + t105)), ((t102 + t105 + t106)), ((t104 + t107)), t107, t107)
-def f139(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
+def f141(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, B_r_bwd, B_c_bwd):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -2612,7 +2621,7 @@ def f139(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c, 
     t75 = (t31*t74)
     t76 = (t39*t74)
     return (t24, t24, ((t25 + t26)), t26, 0, 0, (((t24*t28) + (t24*t29))), 0, (t23*t5), t24, 1, 0, (((8*B_r) + (B_c*t30) + (B_r*t31) + (d_v*t30) + t28 + t29)), (((((-1)*t21) + Minimum(t4, (B_r*t9))))*t32), t35, t33, (t32*t36), t38, t23, (t36*t40), t41, t23, t43, t44, t33, t45, t46, t33, 0, 0, 0, 0, 0, 0, t42, 0, 1, 0, ((4 + (2*t39))), t43, t44, t33, t43, t44, t33, t45, t46, t33, t48, t49, t33, t65, t65, t65, t65, t65, t66, t66, t66, 0, (((t65*t67) + (t65*t68) + (t65*t69))), t71, (t23*t53), t65, 1, 0, (((B_c_bwd*t31) + (B_c_bwd*t39) + (B_c_bwd*t47) + (B_c_bwd*t67) + (B_r_bwd*t47) + (4*B_c_bwd*d_v) + t67 + t68 + t69)), (t32*t72), t38, t23, (t40*t72), t41, t23, (t31*t70), t35, t33, (t39*t70), t44, t33, t73, t46, t33, t73, t46, t33, t71, t49, t33, t71, t49, t33, t38, t38, t23, t41, t41, t23, 0, t75, t33, 0, t76, t33, 0, 0, 0, 0, 0, 0, t42, 0, 1, 0, t47, t48, t49, t33, (t31*t42), t35, t33, 0, 0, 0, 0, 0, 0, t37, 0, 1, 0, 0, 0, t75, t33, 0, t38, t23, 0, 0, 0, 0, 0, 0, t37, 0, 1, 0, 0, 0, t76, t33, 0, t41, t23)
-def f140(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f142(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2636,12 +2645,12 @@ def f140(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t20 = Minimum(t9, t11, Maximum(0, t6, (-(-((G*((B_c + t19))))//(B_r)))))
     t21 = (((B_c*((((-1)*SumOfFloors(((((-1)*t20) + t12)), t16, B_r, (((B_r*t20) + ((-1)*G*t19))))) + SumOfFloors(((((-1)*t18) + ((-1)*t7))), t16, B_r, ((t17 + t8)))))) + (((t12 + t18))*Minimum(N_k, (B_c*Minimum(t14, t15))))))
     return ((((4*t2) + (((((-1)*t8) + Minimum(t0, (B_r*t12))))*t13) + (t13*t21) + (t2*t3) + (t1*t21*t3))),)
-def f141(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
+def f143(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
     return ((((4*t2) + (d_v*e*t2) + (d*e*((((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*W_r) + ((-1)*N_k)))))//(B_r)))) + Minimum(t0, (B_r*Minimum((-(-(t0)//(B_r))), (-(-((G*((W_l + N_q))))//(B_r))))))))*t1))),)
-def f142(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f144(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (d*e)
     t1 = (B*H_kv)
     t2 = (N_k*t1)
@@ -2667,12 +2676,12 @@ def f142(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B
     t22 = ((((B_r_bwd*((((-1)*SumOfFloors(((((-1)*t21) + t11)), B_r_bwd, t18, (((t18*t21) + t20)))) + SumOfFloors(((((-1)*t19) + ((-1)*t7))), B_r_bwd, t18, (((-1) + B_r_bwd + (t18*t7) + t16)))))) + (((t11 + t19))*Minimum(t13, (B_r_bwd*Minimum(t14, t15))))))*t1)
     t23 = (8*t22)
     return ((((d*t23) + (t0*t12) + (t0*t2) + (t0*t22) + (t12*t3) + (t2*t3) + (t22*t3) + t23)),)
-def f143(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
+def f145(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, n_dQ, B_c_bwd, B_r_bwd):
     t0 = (B*H_kv*e)
     t1 = (N_k*t0)
     t2 = (((((-1)*B_c_bwd*Maximum(0, ((((N_k + ((-1)*W_l) + ((-1)*N_q))))//(B_c_bwd)))) + Minimum(N_k, (B_c_bwd*Minimum((-(-(N_k)//(B_c_bwd))), (-(-(((W_r + N_k)))//(B_c_bwd))))))))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2))),)
-def f144(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f146(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -2696,7 +2705,7 @@ def f144(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t20 = (t19*t3)
     t21 = (t19*t6)
     return (t2, t5, t7, t8, (((e*t5) + (e*t7) + t9)), 0, (((t11*t12) + (t12*t13))), (((t11 + t13))*t12), ((((-(-(N_k)//(B_c)))*t1) + (t0*t10))), 0, 0, (((2*B_r) + t14 + t15 + t16 + t17 + t18)), (((4*t14) + (4*t18) + (8*B_r) + (e*t15) + (e*t16) + (e*t17))), ((t2 + t20 + t21 + t8)), (((e*t20) + (e*t21) + t9)))
-def f145(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f147(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -2715,15 +2724,15 @@ def f145(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t15 = (d_v*e)
     t16 = (t10*t15)
     return (t2, t2, ((t3 + t4)), t4, 0, 0, (((t2*t6) + (t2*t7))), 0, t1, t2, 1, 0, (((8*B_r) + (B_c*t8) + (B_r*t9) + (d_v*t8) + t6 + t7)), t11, t11, t0, (t12*t9), (t14*t9), t13, (t12*t15), (t14*t15), t13, t16, t16, t0)
-def f146(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f148(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = (N_k*(-(-(N_q)//(B_r)))*t0)
     return ((((d*t1) + (d*t2) + (d_v*t1) + (d_v*t2))),)
-def f147(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f149(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f148(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f150(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2747,7 +2756,7 @@ def f148(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t20 = (d*t19)
     t21 = (d_v*t19)
     return (t3, t7, t9, t10, (((e*t10) + (e*t3) + (e*t7) + (e*t9))), 0, (((t11*t6) + (t11*t8))), (2*(((d*t12) + (d_v*t12)))*t13), ((((-(-(N_k)//(B_c)))*t2) + (t0*t5))), 0, 0, (((2*B_r) + t14 + t15 + t16 + t17 + t18)), (((4*t14) + (4*t18) + (8*B_r) + (e*t15) + (e*t16) + (e*t17))), ((t20 + t21 + t6 + t8)), (((e*t20) + (e*t21) + (e*t6) + (e*t8))))
-def f149(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f151(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = ((-(-(t0)//(B_r)))*t1)
@@ -2766,16 +2775,16 @@ def f149(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t15 = (N_k*t1)
     t16 = (d_v*e)
     return (t3, t3, ((t4 + t5)), t5, 0, 0, (((t3*t7) + (t3*t8))), 0, t2, t3, 1, 0, (((8*B_r) + (B_c*t9) + (B_r*t10) + (d_v*t9) + t7 + t8)), (t10*t11), (t10*t13), t12, (t10*t14), (t10*t15), t1, (t14*t16), (t15*t16), t1, (t11*t16), (t13*t16), t12)
-def f150(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f152(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (t0*t1)
     t3 = (N_k*(-(-(t0)//(B_r)))*t1)
     return ((((d*t2) + (d*t3) + (d_v*t2) + (d_v*t3))),)
-def f151(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f153(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*G*H_kv*N_q*e)
     return ((((d*t0) + (d_v*t0))),)
-def f152(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f154(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -2798,9 +2807,9 @@ def f152(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t19 = (B_r*d_v)
     t20 = (B*H_kv*t5)
     return (t2, (t4*t5), t4, t6, (((t5*t9) + t11 + t9)), 0, (((t13*t14) + (t14*t15))), (((t13 + t15))*t14), ((((-(-(N_k)//(B_c)))*t1) + (t0*t12) + t1)), 0, 0, ((1 + (2*B_r) + t16 + t17 + t18 + t19)), ((e + (4*t16) + (4*t19) + (8*B_r) + (e*t17) + (e*t18))), ((H + t2 + t20 + t6)), (((e*t20) + t11 + t7)))
-def f153(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f155(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, H, (H*e))
-def f154(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f156(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -2816,18 +2825,18 @@ def f154(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t12 = (B*H_kv)
     t13 = (d_v*e*t9)
     return (t2, t2, ((t3 + t4 + t5)), t5, 0, 0, (t2*t7), 0, t1, t2, 1, t3, ((e + (8*B_r) + (B_c*t8) + (B_r*t6) + (d_v*t8) + t7)), t10, t10, t0, (t1*t11), (t11*t12), t12, (e*t1), (H*e), H, t13, t13, t0)
-def f155(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f157(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = ((-(-(N_q)//(B_r)))*t0)
     return ((((d*t1) + (d_v*t1) + (N_k*d*t2) + t2)),)
-def f156(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f158(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     t1 = (d*e)
     return (((e + (8*B_r) + (B_c*t0) + (B_c*t1) + (B_r*t1) + (d_v*t0))),)
-def f157(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f159(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (((1 + (2*B_r) + (B_c*B_r) + (B_c*d) + (B_r*d) + (B_r*d_v))),)
-def f158(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f160(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2851,7 +2860,7 @@ def f158(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t20 = (H*e)
     t21 = (B*N_q*t20)
     return (t3, t7, t11, t12, (((e*t11) + (e*t12) + (e*t3) + (e*t7))), 0, (((2*N_k*t12) + (2*t2*t5))), (2*(((d*t13) + (d_v*t13)))*t14), (((N_k*t2) + ((-(-(N_k)//(B_c)))*t2) + t2)), 0, 0, (((2*B_r) + t15 + t16 + t17 + t18 + t8)), (((4*t15) + (4*t18) + (8*B_r) + (e*t16) + (e*t17) + (e*t8))), ((H + (d*t19) + (d_v*t19) + t6)), (((d*t21) + (d_v*t21) + (e*t6) + t20)))
-def f159(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f161(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2872,7 +2881,7 @@ def f159(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t17 = ((((-1)*t1) + t6))
     t18 = (e*t3)
     return (t5, t5, ((t7 + t8 + t9)), t9, 0, 0, (t11*t5), 0, t4, t5, 1, t7, (((8*B_r) + (B_c*t12) + (B_r*t10) + (d_v*t12) + (e*t13) + t11)), (t1*t14), (t10*t16), t15, (N_k*t10*t4), (N_k*t14), t3, ((((t13*t2) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t6) + t1)))) + t13))*((t17)//(Maximum(1, t17))))))*t18), (H*e), H, (d_v*t1*t18), (d_v*e*t16), t15)
-def f160(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f162(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (t0*t1)
@@ -2881,13 +2890,13 @@ def f160(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t5 = (B_r*t3)
     t6 = ((((-1)*t0) + t5))
     return ((((d*t2) + (d_v*t2) + ((((t3*t4) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t5) + t0)))) + t4))*((t6)//(Maximum(1, t6))))))*t1) + (N_k*d*t1*t3))),)
-def f161(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f163(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     t1 = (d*e)
     return ((((8*B_r) + (B_c*t0) + (B_c*t1) + (B_r*t1) + (d_v*t0) + (e*Minimum(B_r, G)))),)
-def f162(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f164(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return ((((2*B_r) + (B_c*B_r) + (B_c*d) + (B_r*d) + (B_r*d_v) + Minimum(B_r, G))),)
-def f163(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f165(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (N_q*t0)
     t2 = (d*t1)
@@ -2910,7 +2919,7 @@ def f163(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t19 = (B_r*d_v)
     t20 = (B*H_kv*t5)
     return (t2, t6, t4, t7, (((t3*t9) + (-(-((b_kv*t6))//(32))) + t11)), 0, (((t13*t14) + (t14*t15))), (((t13 + t15))*t14), ((((-(-(N_k)//(B_c)))*t1) + (t0*t12) + t1)), 0, 0, ((1 + (2*B_r) + t16 + t17 + t18 + t19)), ((e + (4*t16) + (4*t19) + (8*B_r) + (e*t18) + (-(-((b_kv*t17))//(32))))), ((H + t2 + t20 + t7)), (((-(-((b_kv*t20))//(32))) + t11 + t8)))
-def f164(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f166(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = ((-(-(N_q)//(B_r)))*t0)
     t2 = ((-(-(N_k)//(B_c)))*t1)
@@ -2927,15 +2936,15 @@ def f164(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t13 = (B*H_kv)
     t14 = (d_v*e*t10)
     return (t2, t2, ((t3 + t4 + t5)), t5, 0, 0, (-(-((t2*t7))//(32))), 0, t1, t2, 1, t3, ((e + (8*B_r) + (B_c*t8) + (B_r*t9) + (d_v*t8) + (-(-(t7)//(32))))), t11, t11, t0, (-(-((t1*t12))//(32))), (-(-((t12*t13))//(32))), t13, (e*t1), (H*e), H, t14, t14, t0)
-def f165(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f167(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (N_q*t0)
     t2 = (-(-(N_q)//(B_r)))
     return ((((d*t1) + (d_v*t1) + (t0*t2) + (-(-((B*H*N_k*b_kv*d*t2))//(32))))),)
-def f166(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f168(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     return (((e + (8*B_r) + (B_c*t0) + (d_v*t0) + (B_r*d*e) + (-(-((B_c*b_kv*d))//(32))))),)
-def f167(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f169(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (t0*t1)
@@ -2959,7 +2968,7 @@ def f167(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t20 = (H*e)
     t21 = (B*N_q*t20)
     return (t3, t7, t11, t12, (((e*t11) + (e*t12) + (e*t3) + (-(-((b_kv*t7))//(32))))), 0, (((2*N_k*t12) + (2*t2*t5))), (2*(((d*t13) + (d_v*t13)))*t14), (((N_k*t2) + ((-(-(N_k)//(B_c)))*t2) + t2)), 0, 0, (((2*B_r) + t15 + t16 + t17 + t18 + t8)), (((4*t15) + (4*t18) + (8*B_r) + (e*t17) + (e*t8) + (-(-((b_kv*t16))//(32))))), ((H + (d*t19) + (d_v*t19) + t6)), (((d*t21) + (d_v*t21) + (-(-((b_kv*t6))//(32))) + t20)))
-def f168(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f170(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -2981,7 +2990,7 @@ def f168(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t18 = ((((-1)*t1) + t6))
     t19 = (e*t3)
     return (t5, t5, ((t7 + t8 + t9)), t9, 0, 0, (-(-((t11*t5))//(32))), 0, t4, t5, 1, t7, (((8*B_r) + (B_c*t12) + (B_r*t13) + (d_v*t12) + (e*t14) + (-(-(t11)//(32))))), (t1*t13*t3), (t13*t16), t15, (-(-((t17*t4))//(32))), (-(-((t17*t3))//(32))), t3, ((((t14*t2) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t6) + t1)))) + t14))*((t18)//(Maximum(1, t18))))))*t19), (H*e), H, (d_v*t1*t19), (d_v*e*t16), t15)
-def f169(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f171(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (e*t1)
@@ -2991,10 +3000,10 @@ def f169(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t6 = (B_r*t4)
     t7 = ((((-1)*t0) + t6))
     return ((((d*t3) + (d_v*t3) + ((((t4*t5) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t6) + t0)))) + t5))*((t7)//(Maximum(1, t7))))))*t2) + (-(-((N_k*b_kv*d*t1*t4))//(32))))),)
-def f170(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f172(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     return ((((8*B_r) + (B_c*t0) + (d_v*t0) + (e*Minimum(B_r, G)) + (B_r*d*e) + (-(-((B_c*b_kv*d))//(32))))),)
-def f171(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f173(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3032,7 +3041,7 @@ def f171(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t34 = (d*t33)
     t35 = (d_v*t33)
     return (t8, t15, t17, t18, (((e*t15) + (e*t17) + (e*t8) + t19)), 0, (((d*t22) + (d_v*t22))), (2*(((d*t26) + (d_v*t26)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t20)))*t6) + t21)), 0, 0, (((2*B_r) + t27 + t28 + t29 + t30 + t31)), (((4*t27) + (4*t31) + (8*B_r) + (e*t28) + (e*t29) + (e*t30))), ((t18 + t32 + t34 + t35)), (((e*t32) + (e*t34) + (e*t35) + t19)))
-def f172(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f174(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3060,7 +3069,7 @@ def f172(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t24 = (t10*t23)
     t25 = (N_q*t24)
     return (t11, t11, ((t12 + t13)), t13, 0, 0, (((t11*t15) + (t11*t16))), 0, (t1*t10), t11, 1, 0, (((8*B_r) + (B_c*t17) + (B_r*t18) + (d_v*t17) + t15 + t16)), (((((-1)*t2) + ((-1)*t8)))*t19), (N_q*t19), t10, (t19*t20), (t18*t22), t21, (t20*t24), (t22*t23), t21, t25, t25, t10)
-def f173(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f175(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d_v*t0)
     t2 = ((-1)*N_q)
@@ -3073,11 +3082,11 @@ def f173(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t9 = ((-1)*Minimum(t8, Maximum(0, t4, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t10 = (((B_c*SumOfFloors(((((-1)*t5) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + t3 + t6)))) + (N_k*((t8 + t9)))))
     return ((((N_q*t1) + (((((-1)*t2) + ((-1)*t6)))*t7) + (t1*t10) + (t10*t7))),)
-def f174(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f176(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = ((-1)*N_q)
     return ((((N_q*d_v*t0) + (d*((((-1)*t1) + ((-1)*B_r*Maximum(0, ((((((-1)*N_k) + ((-1)*t1))))//(B_r))))))*t0))),)
-def f175(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f177(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3120,7 +3129,7 @@ def f175(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t39 = (N_k*t9)
     t40 = (N_k*t20)
     return (t10, t19, t21, t22, (((e*t10) + (e*t19) + (e*t21) + (e*t22))), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t30), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t23)))*t8) + t24)), 0, 0, (((2*B_r) + t31 + t32 + t33 + t34 + t35)), (((4*t31) + (4*t35) + (8*B_r) + (e*t32) + (e*t33) + (e*t34))), ((t37 + t38 + t39 + t40)), (((e*t37) + (e*t38) + (e*t39) + (e*t40))))
-def f176(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f178(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3149,7 +3158,7 @@ def f176(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t25 = (d_v*e)
     t26 = (t12*t25)
     return (t13, t13, ((t14 + t15)), t15, 0, 0, (((t13*t17) + (t13*t18))), 0, (t12*t2), t13, 1, 0, (((8*B_r) + (B_c*t19) + (B_r*t20) + (d_v*t19) + t17 + t18)), (((((-1)*t10) + (G*N_q)))*t21), (t20*t23), t22, (t21*t24), (N_k*t21), t12, (t24*t26), (N_k*t26), t12, (t1*t26), (t23*t25), t22)
-def f177(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f179(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (d_v*t1)
@@ -3164,10 +3173,10 @@ def f177(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t11 = ((-1)*Minimum(t8, Maximum(0, t4, (-(-(((((-1)*t10) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t12 = (((B_c*SumOfFloors(((((-1)*t11) + ((-1)*t5))), t9, B_r, ((t10 + t6)))) + (N_k*((t11 + t8)))))
     return ((((((((-1)*t6) + (G*N_q)))*t7) + (t0*t2) + (t12*t2) + (t12*t7))),)
-def f178(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f180(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H_kv*e)
     return ((((d*(((G*N_q) + ((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*N_k)))))//(B_r))))))*t0) + (G*N_q*d_v*t0))),)
-def f179(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f181(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3200,7 +3209,7 @@ def f179(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t29 = (N_q*t7)
     t30 = (B*H_kv*N_k)
     return (t8, (t14*t7), (t14*t15), t16, (((e*t8) + (-(-((t14*t18*t6))//(32))) + t17)), 0, (((d*t21) + (d_v*t21))), (2*(((d*t25) + (d_v*t25)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t19)))*t6) + t20)), 0, 0, (((2*B_r) + (B_c*d) + (B_c*d_v) + t26 + t27 + t28)), (((4*t26) + (4*t28) + (8*B_r) + (e*t27) + (-(-((B_c*t18))//(32))))), (((d*t30) + (d_v*t30) + t16 + t29)), (((e*t29) + (-(-((t18*t30))//(32))) + t17)))
-def f180(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f182(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3226,7 +3235,7 @@ def f180(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t22 = (b_kv*d_v)
     t23 = (N_q*d_v*e*t10)
     return (t11, t11, ((t12 + t13)), t13, 0, 0, (-(-((t11*t14))//(32))), 0, (t1*t10), t11, 1, 0, (((8*B_r) + (B_c*t15) + (B_r*t16) + (d_v*t15) + (-(-(t14)//(32))))), (((((-1)*t2) + ((-1)*t8)))*t17), (N_q*t17), t10, (-(-((t18*t19))//(32))), (-(-((t18*t21))//(32))), t20, (-(-((t19*t22))//(32))), (-(-((t21*t22))//(32))), t20, t23, t23, t10)
-def f181(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f183(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = ((-1)*N_q)
@@ -3237,10 +3246,10 @@ def f181(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t7 = (-(-(N_q)//(B_r)))
     t8 = ((-1)*Minimum(t7, Maximum(0, t4, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     return ((((N_q*d_v*t1) + (d*((((-1)*t2) + ((-1)*t6)))*t1) + (-(-((b_kv*((d + d_v))*(((B_c*SumOfFloors(((((-1)*t5) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t3 + t6)))) + (N_k*((t7 + t8)))))*t0))//(32))))),)
-def f182(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f184(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     return ((((8*B_r) + (B_c*t0) + (d_v*t0) + (B_r*d*e) + (-(-((B_c*b_kv*((d + d_v))))//(32))))),)
-def f183(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f185(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3279,7 +3288,7 @@ def f183(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t35 = (d*t34)
     t36 = (d_v*t34)
     return (t10, (t18*t9), (t18*t19), t20, (((e*t10) + (e*t20) + (-(-((t18*t22))//(32))))), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t30), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t23)))*t8) + t24)), 0, 0, (((2*B_r) + (B_c*d) + (B_c*d_v) + t31 + t32 + t33)), (((4*t31) + (4*t33) + (8*B_r) + (e*t32) + (-(-((B_c*t21))//(32))))), (((N_k*t19) + (N_k*t9) + t35 + t36)), (((e*t35) + (e*t36) + (-(-((N_k*t22))//(32))))))
-def f184(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f186(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3307,7 +3316,7 @@ def f184(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t24 = (d_v*t22)
     t25 = (d_v*e)
     return (t13, t13, ((t14 + t15)), t15, 0, 0, (-(-((t13*t16))//(32))), 0, (t12*t2), t13, 1, 0, (((8*B_r) + (B_c*t17) + (B_r*t18) + (d_v*t17) + (-(-(t16)//(32))))), (((((-1)*t10) + (G*N_q)))*t12*t18), (t18*t20), t19, (-(-((t21*t23))//(32))), (-(-((N_k*t23))//(32))), t12, (-(-((t21*t24))//(32))), (-(-((N_k*t24))//(32))), t12, (t1*t12*t25), (t20*t25), t19)
-def f185(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f187(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (e*t1)
@@ -3320,7 +3329,7 @@ def f185(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t9 = (((-1) + B_r + (G*t3) + t8))
     t10 = ((-1)*Minimum(t7, Maximum(0, t4, (-(-(((((-1)*t9) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     return ((((d*((((-1)*t6) + (G*N_q)))*t2) + (d_v*t0*t2) + (-(-((b_kv*((d + d_v))*(((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t5))), t8, B_r, ((t6 + t9)))) + (N_k*((t10 + t7)))))*t1))//(32))))),)
-def f186(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f188(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3353,7 +3362,7 @@ def f186(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t29 = (N_q*t7)
     t30 = (B*H_kv*N_k*d)
     return (t8, t15, t16, (((e*t15) + (e*t8) + t17)), 0, (((d*t20) + (d_v*t20))), (2*(((d*t24) + (d_v*t24)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t18)))*t6) + t19)), 0, 0, (((2*B_r) + t25 + t26 + t27 + t28)), (((4*t25) + (4*t28) + (8*B_r) + (e*t26) + (e*t27))), ((t16 + t29 + t30)), (((e*t29) + (e*t30) + t17)))
-def f187(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f189(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3375,7 +3384,7 @@ def f187(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t18 = (B*H_kv)
     t19 = (N_q*d_v*e*t10)
     return (t11, t11, ((t12 + t13)), t13, 0, 0, (t11*t15), 0, (t1*t10), t11, 1, 0, (((8*B_r) + (B_c*t16) + (B_r*t14) + (d_v*t16) + t15)), (((((-1)*t2) + ((-1)*t8)))*t17), (N_q*t17), t10, ((((B_c*t9) + (N_k*t6)))*t17), (N_k*t14*t18), t18, t19, t19, t10)
-def f188(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f190(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = ((-1)*N_q)
     t2 = ((N_k + t1))
@@ -3386,13 +3395,13 @@ def f188(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t7 = (-(-(N_q)//(B_r)))
     t8 = ((-1)*Minimum(t7, Maximum(0, t3, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     return ((((((((-1)*t1) + ((-1)*t5)))*t6) + ((((B_c*SumOfFloors(((((-1)*t4) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t2 + t5)))) + (N_k*((t7 + t8)))))*t6) + (N_q*d_v*t0))),)
-def f189(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f191(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     t1 = (d*e)
     return ((((8*B_r) + (B_c*t0) + (B_c*t1) + (B_r*t1) + (d_v*t0))),)
-def f190(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f192(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return ((((2*B_r) + (B_c*B_r) + (B_c*d) + (B_r*d) + (B_r*d_v))),)
-def f191(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f193(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3431,7 +3440,7 @@ def f191(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t35 = (d_v*t33)
     t36 = (N_k*t9)
     return (t10, t19, t20, (((e*t10) + (e*t19) + (e*t20))), 0, (((d*t23) + (d_v*t23))), (2*(((d*t27) + (d_v*t27)))*t28), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t21)))*t8) + t22)), 0, 0, (((2*B_r) + t29 + t30 + t31 + t32)), (((4*t29) + (4*t32) + (8*B_r) + (e*t30) + (e*t31))), ((t34 + t35 + t36)), (((e*t34) + (e*t35) + (e*t36))))
-def f192(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f194(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3456,7 +3465,7 @@ def f192(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t21 = (N_q*t20)
     t22 = (d_v*e)
     return (t13, t13, ((t14 + t15)), t15, 0, 0, (t13*t17), 0, (t12*t2), t13, 1, 0, (((8*B_r) + (B_c*t18) + (B_r*t16) + (d_v*t18) + t17)), (((((-1)*t10) + (G*N_q)))*t19), (t16*t21), t20, ((((B_c*t11) + (N_k*t8)))*t19), (N_k*t19), t12, (t1*t12*t22), (t21*t22), t20)
-def f193(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f195(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = ((N_k + ((-1)*N_q)))
@@ -3469,7 +3478,7 @@ def f193(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t9 = (((-1) + B_r + (G*t2) + t8))
     t10 = ((-1)*Minimum(t7, Maximum(0, t3, (-(-(((((-1)*t9) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     return ((((((((-1)*t5) + (G*N_q)))*t6) + ((((B_c*SumOfFloors(((((-1)*t10) + ((-1)*t4))), t8, B_r, ((t5 + t9)))) + (N_k*((t10 + t7)))))*t6) + (d_v*t0*t1))),)
-def f194(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f196(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3502,7 +3511,7 @@ def f194(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t29 = (N_q*t7)
     t30 = (B*H_kv*N_k*d)
     return (t8, t15, t16, (((e*t8) + (-(-((b_kv*t15))//(32))) + t17)), 0, (((d*t20) + (d_v*t20))), (2*(((d*t24) + (d_v*t24)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t18)))*t6) + t19)), 0, 0, (((2*B_r) + t25 + t26 + t27 + t28)), (((4*t25) + (4*t28) + (8*B_r) + (e*t27) + (-(-((b_kv*t26))//(32))))), ((t16 + t29 + t30)), (((e*t29) + (-(-((b_kv*t30))//(32))) + t17)))
-def f195(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f197(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3525,7 +3534,7 @@ def f195(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t19 = (B*H_kv)
     t20 = (N_q*d_v*e*t10)
     return (t11, t11, ((t12 + t13)), t13, 0, 0, (-(-((t11*t15))//(32))), 0, (t1*t10), t11, 1, 0, (((8*B_r) + (B_c*t16) + (B_r*t17) + (d_v*t16) + (-(-(t15)//(32))))), (((((-1)*t2) + ((-1)*t8)))*t18), (N_q*t18), t10, (-(-(((((B_c*t9) + (N_k*t6)))*t10*t14))//(32))), (-(-((N_k*t14*t19))//(32))), t19, t20, t20, t10)
-def f196(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f198(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = ((-1)*N_q)
@@ -3536,10 +3545,10 @@ def f196(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t7 = (-(-(N_q)//(B_r)))
     t8 = ((-1)*Minimum(t7, Maximum(0, t4, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     return ((((N_q*d_v*t1) + (d*((((-1)*t2) + ((-1)*t6)))*t1) + (-(-((b_kv*d*(((B_c*SumOfFloors(((((-1)*t5) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t3 + t6)))) + (N_k*((t7 + t8)))))*t0))//(32))))),)
-def f197(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f199(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     return ((((8*B_r) + (B_c*t0) + (d_v*t0) + (B_r*d*e) + (-(-((B_c*b_kv*d))//(32))))),)
-def f198(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f200(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3578,7 +3587,7 @@ def f198(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t35 = (d_v*t33)
     t36 = (N_k*t9)
     return (t10, t19, t20, (((e*t10) + (e*t20) + (-(-((b_kv*t19))//(32))))), 0, (((d*t23) + (d_v*t23))), (2*(((d*t27) + (d_v*t27)))*t28), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t21)))*t8) + t22)), 0, 0, (((2*B_r) + t29 + t30 + t31 + t32)), (((4*t29) + (4*t32) + (8*B_r) + (e*t31) + (-(-((b_kv*t30))//(32))))), ((t34 + t35 + t36)), (((e*t34) + (e*t35) + (-(-((b_kv*t36))//(32))))))
-def f199(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f201(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3604,7 +3613,7 @@ def f199(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t22 = (t12*t16)
     t23 = (d_v*e)
     return (t13, t13, ((t14 + t15)), t15, 0, 0, (-(-((t13*t17))//(32))), 0, (t12*t2), t13, 1, 0, (((8*B_r) + (B_c*t18) + (B_r*t19) + (d_v*t18) + (-(-(t17)//(32))))), (((((-1)*t10) + (G*N_q)))*t12*t19), (t19*t21), t20, (-(-(((((B_c*t11) + (N_k*t8)))*t22))//(32))), (-(-((N_k*t22))//(32))), t12, (t1*t12*t23), (t21*t23), t20)
-def f200(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f202(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((N_k + ((-1)*N_q)))
     t2 = ((((-1)*G*t1))//(B_r))
@@ -3616,7 +3625,7 @@ def f200(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t8 = (((-1) + B_r + (G*t1) + t7))
     t9 = ((-1)*Minimum(t6, Maximum(0, t2, (-(-(((((-1)*t8) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     return ((((e*((((-1)*t4) + (G*N_q)))*t5) + (B*H_kv*d_v*e*t0) + (-(-((b_kv*(((B_c*SumOfFloors(((((-1)*t3) + ((-1)*t9))), t7, B_r, ((t4 + t8)))) + (N_k*((t6 + t9)))))*t5))//(32))))),)
-def f201(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f203(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3656,9 +3665,9 @@ def f201(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t36 = (d*t35)
     t37 = (d_v*t35)
     return ((t6*t8), (t14*t8), (t15*t7), (t7*t9), t17, (((t14*t22) + (t15*t19) + (t19*t9) + (t22*t6) + t21)), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t7), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t23)))*t7) + t16 + t24)), 0, 0, ((1 + (2*B_r) + t30 + t31 + t32 + t33 + t34)), ((e + (4*t30) + (4*t34) + (8*B_r) + (e*t31) + (e*t32) + (e*t33))), ((H + (d*t16) + t17 + t36 + t37)), (((d*t20) + (e*t36) + (e*t37) + t18 + t21)))
-def f202(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f204(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, H, (H*e))
-def f203(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f205(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3688,7 +3697,7 @@ def f203(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t26 = (t10*t25)
     t27 = (N_q*t26)
     return (t11, t11, ((t13 + t14 + t15)), t15, 0, 0, (((t11*t17) + (t11*t18))), 0, t12, t11, 1, t13, ((e + (8*B_r) + (B_c*t19) + (B_r*t20) + (d_v*t19) + t17 + t18)), (((((-1)*t2) + ((-1)*t8)))*t21), (N_q*t21), t10, (t21*t22), (t20*t24), t23, (t22*t26), (t24*t25), t23, (e*t12), (H*e), H, t27, t27, t10)
-def f204(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f206(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d_v*t0)
     t2 = (-(-(N_q)//(B_r)))
@@ -3701,13 +3710,13 @@ def f204(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t9 = ((-1)*Minimum(t2, Maximum(0, t5, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t10 = (((B_c*SumOfFloors(((((-1)*t6) + ((-1)*t9))), B_c, B_r, (((-1) + B_c + B_r + t4 + t7)))) + (N_k*((t2 + t9)))))
     return ((((N_q*t1) + (((((-1)*t3) + ((-1)*t7)))*t8) + (t0*t2) + (t1*t10) + (t10*t8))),)
-def f205(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f207(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return (((e + (8*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (B_r*d*e))),)
-def f206(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f208(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return (((1 + (2*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v))),)
-def f207(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f209(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3753,7 +3762,7 @@ def f207(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t42 = (H*e)
     t43 = (B*N_q*t42)
     return (t10, t19, t21, t25, t26, (((e*t10) + (e*t19) + (e*t21) + (e*t25) + (e*t26))), 0, (((d*t28) + (d_v*t28))), (2*(((d*t32) + (d_v*t32)))*t33), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t24)))*t8) + (t0*t8) + t27)), 0, 0, (((2*B_r) + t22 + t34 + t35 + t36 + t37 + t38)), (((4*t34) + (4*t38) + (8*B_r) + (e*t22) + (e*t35) + (e*t36) + (e*t37))), ((H + (d*t39) + (d_v*t39) + t40 + t41)), (((d*t43) + (d_v*t43) + (e*t40) + (e*t41) + t42)))
-def f208(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f210(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3787,7 +3796,7 @@ def f208(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t30 = (d_v*t29)
     t31 = ((t14 + t24))
     return (t13, t13, ((t15 + t16 + t17)), t17, 0, 0, (((t13*t19) + (t13*t20))), 0, (t12*t2), t13, 1, t15, (((8*B_r) + (B_c*t21) + (B_r*t22) + (d_v*t21) + (e*t23) + t19 + t20)), (((((-1)*t10) + ((-1)*t24)))*t25), (t22*t27), t26, (t25*t28), (N_k*t25), t12, (t28*t30), (N_k*t30), t12, ((((t2*t23) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t14) + t1)))) + t23))*((t31)//(Maximum(1, t31))))))*t29), (H*e), H, (t1*t30), (d_v*e*t27), t26)
-def f209(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f211(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (d_v*t1)
@@ -3806,13 +3815,13 @@ def f209(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t15 = ((-1)*Minimum(t10, Maximum(0, t5, (-(-(((((-1)*t14) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     t16 = (((B_c*SumOfFloors(((((-1)*t15) + ((-1)*t6))), t13, B_r, ((t14 + t7)))) + (N_k*((t10 + t15)))))
     return ((((((((-1)*t3) + ((-1)*t7)))*t8) + ((((t10*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t11) + t0)))) + t9))*((t12)//(Maximum(1, t12))))))*t1) + (t0*t2) + (t16*t2) + (t16*t8))),)
-def f210(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f212(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     t1 = (B_c*e)
     return ((((8*B_r) + (B_c*t0) + (d*t1) + (d_v*t0) + (d_v*t1) + (e*Minimum(B_r, G)) + (B_r*d*e))),)
-def f211(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f213(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     return ((((2*B_r) + (B_c*B_r) + (B_c*d) + (B_c*d_v) + (B_r*d) + (B_r*d_v) + Minimum(B_r, G))),)
-def f212(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f214(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -3848,7 +3857,7 @@ def f212(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t32 = (B_r*d_v)
     t33 = (B*H_kv*N_k)
     return ((t6*t8), (t14*t8), (d_v*t15), (t7*t9), t17, (((t19*t9) + (d*t19*t6) + (-(-((t15*t22))//(32))) + t21)), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t7), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t23)))*t7) + t16 + t24)), 0, 0, ((1 + (2*B_r) + (B_c*d) + (B_c*d_v) + t30 + t31 + t32)), ((e + (4*t30) + (4*t32) + (8*B_r) + (e*t31) + (-(-((B_c*t22))//(32))))), ((H + (d*t16) + (d*t33) + (d_v*t33) + t17)), (((d*t20) + (-(-((t22*t33))//(32))) + t18 + t21)))
-def f213(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f215(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -3876,7 +3885,7 @@ def f213(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t24 = (b_kv*d_v)
     t25 = (N_q*d_v*e*t10)
     return (t11, t11, ((t13 + t14 + t15)), t15, 0, 0, (-(-((t11*t16))//(32))), 0, t12, t11, 1, t13, ((e + (8*B_r) + (B_c*t17) + (B_r*t18) + (d_v*t17) + (-(-(t16)//(32))))), (((((-1)*t2) + ((-1)*t8)))*t19), (N_q*t19), t10, (-(-((t20*t21))//(32))), (-(-((t20*t23))//(32))), t22, (-(-((t21*t24))//(32))), (-(-((t23*t24))//(32))), t22, (e*t12), (H*e), H, t25, t25, t10)
-def f214(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f216(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = (-(-(N_q)//(B_r)))
@@ -3887,10 +3896,10 @@ def f214(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t7 = (B_r*t6)
     t8 = ((-1)*Minimum(t2, Maximum(0, t5, (-(-(((1 + N_q + ((-1)*B_c) + ((-1)*B_r) + ((-1)*N_k) + (B_c*(-(-(N_k)//(B_c)))))))//(B_r))))))
     return ((((t1*t2) + (N_q*d_v*t1) + (d*((((-1)*t3) + ((-1)*t7)))*t1) + (-(-((b_kv*((d + d_v))*(((B_c*SumOfFloors(((((-1)*t6) + ((-1)*t8))), B_c, B_r, (((-1) + B_c + B_r + t4 + t7)))) + (N_k*((t2 + t8)))))*t0))//(32))))),)
-def f215(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f217(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     return (((e + (8*B_r) + (B_c*t0) + (d_v*t0) + (B_r*d*e) + (-(-((B_c*b_kv*((d + d_v))))//(32))))),)
-def f216(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f218(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -3932,7 +3941,7 @@ def f216(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t38 = (H*e)
     t39 = (B*N_q*t38)
     return (t10, (t18*t9), (t18*t19), t23, t24, (((e*t10) + (e*t23) + (e*t24) + (-(-((t18*t26))//(32))))), 0, (((d*t28) + (d_v*t28))), (2*(((d*t32) + (d_v*t32)))*t33), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t22)))*t8) + (t0*t8) + t27)), 0, 0, (((2*B_r) + (B_c*d) + (B_c*d_v) + t20 + t34 + t35 + t36)), (((4*t34) + (4*t36) + (8*B_r) + (e*t20) + (e*t35) + (-(-((B_c*t25))//(32))))), ((H + (N_k*t19) + (N_k*t9) + (d*t37) + (d_v*t37))), (((d*t39) + (d_v*t39) + (-(-((N_k*t26))//(32))) + t38)))
-def f217(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f219(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -3965,7 +3974,7 @@ def f217(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t29 = ((t14 + t22))
     t30 = (e*t12)
     return (t13, t13, ((t15 + t16 + t17)), t17, 0, 0, (-(-((t13*t18))//(32))), 0, (t12*t2), t13, 1, t15, (((8*B_r) + (B_c*t19) + (B_r*t20) + (d_v*t19) + (e*t21) + (-(-(t18)//(32))))), (((((-1)*t10) + ((-1)*t22)))*t12*t20), (t20*t24), t23, (-(-((t25*t27))//(32))), (-(-((N_k*t27))//(32))), t12, (-(-((t25*t28))//(32))), (-(-((N_k*t28))//(32))), t12, ((((t2*t21) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t14) + t1)))) + t21))*((t29)//(Maximum(1, t29))))))*t30), (H*e), H, (d_v*t1*t30), (d_v*e*t24), t23)
-def f218(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f220(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (e*t1)
@@ -3982,10 +3991,10 @@ def f218(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t13 = (((-1) + B_r + (G*t4) + t12))
     t14 = ((-1)*Minimum(t9, Maximum(0, t5, (-(-(((((-1)*t13) + (B_c*G*(-(-(N_k)//(B_c)))))))//(B_r))))))
     return (((((((t8*t9) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t10) + t0)))) + t8))*((t11)//(Maximum(1, t11))))))*t2) + (d*((((-1)*t3) + ((-1)*t7)))*t2) + (d_v*t0*t2) + (-(-((b_kv*((d + d_v))*(((B_c*SumOfFloors(((((-1)*t14) + ((-1)*t6))), t12, B_r, ((t13 + t7)))) + (N_k*((t14 + t9)))))*t1))//(32))))),)
-def f219(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f221(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (4*B_r)
     return ((((8*B_r) + (B_c*t0) + (d_v*t0) + (e*Minimum(B_r, G)) + (B_r*d*e) + (-(-((B_c*b_kv*((d + d_v))))//(32))))),)
-def f220(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f222(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -4023,7 +4032,7 @@ def f220(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t34 = (d*t33)
     t35 = (d_v*t33)
     return (t8, t15, t17, t18, (((e*t15) + (e*t17) + (e*t8) + t19)), 0, (((d*t22) + (d_v*t22))), (2*(((d*t26) + (d_v*t26)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t20)))*t6) + t21)), t21, 0, (((2*B_r) + t27 + t28 + t29 + t30 + t31)), (((4*t27) + (4*t31) + (8*B_r) + (e*t28) + (e*t29) + (e*t30))), ((t18 + t32 + t34 + t35)), (((e*t32) + (e*t34) + (e*t35) + t19)))
-def f221(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f223(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -4051,7 +4060,7 @@ def f221(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t24 = (t10*t23)
     t25 = (N_q*t24)
     return (t11, t11, (((2*t13) + t12)), t13, 0, 0, (((t11*t15) + (t11*t16))), 0, (t1*t10), t11, 1, 0, (((8*B_r) + (B_c*t17) + (B_r*t18) + (d_v*t17) + t15 + t16)), (((((-1)*t2) + ((-1)*t8)))*t19), (N_q*t19), t10, (t19*t20), (t18*t22), t21, (t20*t24), (t22*t23), t21, t25, t25, t10)
-def f222(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f224(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -4094,7 +4103,7 @@ def f222(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t39 = (N_k*t9)
     t40 = (N_k*t20)
     return (t10, t19, t21, t22, (((e*t10) + (e*t19) + (e*t21) + (e*t22))), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t30), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t23)))*t8) + t24)), t24, 0, (((2*B_r) + t31 + t32 + t33 + t34 + t35)), (((4*t31) + (4*t35) + (8*B_r) + (e*t32) + (e*t33) + (e*t34))), ((t37 + t38 + t39 + t40)), (((e*t37) + (e*t38) + (e*t39) + (e*t40))))
-def f223(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f225(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -4123,7 +4132,7 @@ def f223(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t25 = (d_v*e)
     t26 = (t12*t25)
     return (t13, t13, (((2*t15) + t14)), t15, 0, 0, (((t13*t17) + (t13*t18))), 0, (t12*t2), t13, 1, 0, (((8*B_r) + (B_c*t19) + (B_r*t20) + (d_v*t19) + t17 + t18)), (((((-1)*t10) + (G*N_q)))*t21), (t20*t23), t22, (t21*t24), (N_k*t21), t12, (t24*t26), (N_k*t26), t12, (t1*t26), (t23*t25), t22)
-def f224(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f226(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((N_k + t0))
     t2 = ((-1)*t1)
@@ -4156,7 +4165,7 @@ def f224(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t29 = (N_q*t7)
     t30 = (B*H_kv*N_k)
     return (t8, (t14*t7), (t14*t15), t16, (((e*t8) + (-(-((t14*t18*t6))//(32))) + t17)), 0, (((d*t21) + (d_v*t21))), (2*(((d*t25) + (d_v*t25)))*t6), ((((((B_r*(((t10*t12) + t13))) + ((-1)*t10*t19)))*t6) + t20)), t20, 0, (((2*B_r) + (B_c*d) + (B_c*d_v) + t26 + t27 + t28)), (((4*t26) + (4*t28) + (8*B_r) + (e*t27) + (-(-((B_c*t18))//(32))))), (((d*t30) + (d_v*t30) + t16 + t29)), (((e*t29) + (-(-((t18*t30))//(32))) + t17)))
-def f225(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f227(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (-(-(N_q)//(B_r)))
     t2 = ((-1)*N_q)
@@ -4182,7 +4191,7 @@ def f225(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t22 = (b_kv*d_v)
     t23 = (N_q*d_v*e*t10)
     return (t11, t11, (((2*t13) + t12)), t13, 0, 0, (-(-((t11*t14))//(32))), 0, (t1*t10), t11, 1, 0, (((8*B_r) + (B_c*t15) + (B_r*t16) + (d_v*t15) + (-(-(t14)//(32))))), (((((-1)*t2) + ((-1)*t8)))*t17), (N_q*t17), t10, (-(-((t18*t19))//(32))), (-(-((t18*t21))//(32))), t20, (-(-((t19*t22))//(32))), (-(-((t21*t22))//(32))), t20, t23, t23, t10)
-def f226(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f228(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = ((-1)*t0)
     t2 = ((-1)*N_q)
@@ -4221,7 +4230,7 @@ def f226(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t35 = (d*t34)
     t36 = (d_v*t34)
     return (t10, (t18*t9), (t18*t19), t20, (((e*t10) + (e*t20) + (-(-((t18*t22))//(32))))), 0, (((d*t25) + (d_v*t25))), (2*(((d*t29) + (d_v*t29)))*t30), ((((((B_r*(((t12*t16) + t17))) + ((-1)*t12*t23)))*t8) + t24)), t24, 0, (((2*B_r) + (B_c*d) + (B_c*d_v) + t31 + t32 + t33)), (((4*t31) + (4*t33) + (8*B_r) + (e*t32) + (-(-((B_c*t21))//(32))))), (((N_k*t19) + (N_k*t9) + t35 + t36)), (((e*t35) + (e*t36) + (-(-((N_k*t22))//(32))))))
-def f227(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f229(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = (G*N_q)
     t2 = (-(-(t1)//(B_r)))
@@ -4249,7 +4258,7 @@ def f227(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t24 = (d_v*t22)
     t25 = (d_v*e)
     return (t13, t13, (((2*t15) + t14)), t15, 0, 0, (-(-((t13*t16))//(32))), 0, (t12*t2), t13, 1, 0, (((8*B_r) + (B_c*t17) + (B_r*t18) + (d_v*t17) + (-(-(t16)//(32))))), (((((-1)*t10) + (G*N_q)))*t12*t18), (t18*t20), t19, (-(-((t21*t23))//(32))), (-(-((N_k*t23))//(32))), t12, (-(-((t21*t24))//(32))), (-(-((N_k*t24))//(32))), t12, (t1*t12*t25), (t20*t25), t19)
-def f228(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f230(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4305,7 +4314,7 @@ def f228(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t52 = (d*t51)
     t53 = (d_v*t51)
     return (t15, t28, t30, t31, (((e*t15) + (e*t28) + (e*t30) + t32)), 0, (((d*t36) + (d_v*t36))), (2*(((d*t44) + (d_v*t44)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t34) + t18))*t33)))*t13) + t35)), 0, 0, (((2*B_r) + t45 + t46 + t47 + t48 + t49)), (((4*t45) + (4*t49) + (8*B_r) + (e*t46) + (e*t47) + (e*t48))), ((t31 + t50 + t52 + t53)), (((e*t50) + (e*t52) + (e*t53) + t32)))
-def f229(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f231(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4341,7 +4350,7 @@ def f229(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t32 = (t18*t31)
     t33 = (N_q*t32)
     return (t19, t19, ((t20 + t21)), t21, 0, 0, (((t19*t23) + (t19*t24))), 0, (t18*t4), t19, 1, 0, (((8*B_r) + (B_c*t25) + (B_r*t26) + (d_v*t25) + t23 + t24)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t27), (N_q*t27), t18, (t27*t28), (t26*t30), t29, (t28*t32), (t30*t31), t29, t33, t33, t18)
-def f230(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f232(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d_v*t0)
     t2 = ((-1)*N_q)
@@ -4362,10 +4371,10 @@ def f230(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t17 = Minimum(t8, t10, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t9)))//(B_r))), t5))
     t18 = (((B_c*((((-1)*SumOfFloors(((((-1)*t17) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t17) + t2)))) + SumOfFloors(((((-1)*t16) + ((-1)*t6))), B_c, B_r, ((t15 + t7)))))) + (((t11 + t16))*Minimum(N_k, (B_c*Minimum(t13, t14))))))
     return ((((N_q*t1) + (((((-1)*t7) + Minimum(N_q, (B_r*t11))))*t12) + (t1*t18) + (t12*t18))),)
-def f231(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f233(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     return ((((N_q*d_v*t0) + (d*((((-1)*B_r*Maximum(0, ((((N_q + ((-1)*W_r) + ((-1)*N_k))))//(B_r)))) + Minimum(N_q, (B_r*Minimum((-(-(N_q)//(B_r))), (-(-(((W_l + N_q)))//(B_r))))))))*t0))),)
-def f232(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f234(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4424,7 +4433,7 @@ def f232(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t55 = (N_k*t15)
     t56 = (N_k*t31)
     return (t16, t30, t32, t33, (((e*t16) + (e*t30) + (e*t32) + (e*t33))), 0, (((d*t37) + (d_v*t37))), (2*(((d*t45) + (d_v*t45)))*t46), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t35) + t19))*t34)))*t14) + t36)), 0, 0, (((2*B_r) + t47 + t48 + t49 + t50 + t51)), (((4*t47) + (4*t51) + (8*B_r) + (e*t48) + (e*t49) + (e*t50))), ((t53 + t54 + t55 + t56)), (((e*t53) + (e*t54) + (e*t55) + (e*t56))))
-def f233(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f235(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4461,7 +4470,7 @@ def f233(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t33 = (d_v*e)
     t34 = (t20*t33)
     return (t21, t21, ((t22 + t23)), t23, 0, 0, (((t21*t25) + (t21*t26))), 0, (t20*t5), t21, 1, 0, (((8*B_r) + (B_c*t27) + (B_r*t28) + (d_v*t27) + t25 + t26)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t29), (t28*t31), t30, (t29*t32), (N_k*t29), t20, (t32*t34), (N_k*t34), t20, (t34*t4), (t31*t33), t30)
-def f234(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f236(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (d_v*t1)
@@ -4484,11 +4493,11 @@ def f234(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t19 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c + t18))))//(B_r)))))
     t20 = (((B_c*((((-1)*SumOfFloors(((((-1)*t19) + t11)), t15, B_r, (((B_r*t19) + ((-1)*G*t18))))) + SumOfFloors(((((-1)*t17) + ((-1)*t6))), t15, B_r, ((t16 + t7)))))) + (((t11 + t17))*Minimum(N_k, (B_c*Minimum(t13, t14))))))
     return ((((((((-1)*t7) + Minimum(t0, (B_r*t11))))*t12) + (t0*t2) + (t12*t20) + (t2*t20))),)
-def f235(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f237(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     return ((((d*((((-1)*B_r*Maximum(0, (((G*((N_q + ((-1)*W_r) + ((-1)*N_k)))))//(B_r)))) + Minimum(t0, (B_r*Minimum((-(-(t0)//(B_r))), (-(-((G*((W_l + N_q))))//(B_r))))))))*t1) + (d_v*t0*t1))),)
-def f236(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f238(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4539,7 +4548,7 @@ def f236(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t47 = (N_q*t14)
     t48 = (B*H_kv*N_k)
     return (t15, (t14*t27), (t27*t28), t29, (((e*t15) + (-(-((t13*t27*t31))//(32))) + t30)), 0, (((d*t35) + (d_v*t35))), (2*(((d*t43) + (d_v*t43)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t33) + t18))*t32)))*t13) + t34)), 0, 0, (((2*B_r) + (B_c*d) + (B_c*d_v) + t44 + t45 + t46)), (((4*t44) + (4*t46) + (8*B_r) + (e*t45) + (-(-((B_c*t31))//(32))))), (((d*t48) + (d_v*t48) + t29 + t47)), (((e*t47) + (-(-((t31*t48))//(32))) + t30)))
-def f237(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f239(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4573,7 +4582,7 @@ def f237(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t30 = (b_kv*d_v)
     t31 = (N_q*d_v*e*t18)
     return (t19, t19, ((t20 + t21)), t21, 0, 0, (-(-((t19*t22))//(32))), 0, (t18*t4), t19, 1, 0, (((8*B_r) + (B_c*t23) + (B_r*t24) + (d_v*t23) + (-(-(t22)//(32))))), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t25), (N_q*t25), t18, (-(-((t26*t27))//(32))), (-(-((t26*t29))//(32))), t28, (-(-((t27*t30))//(32))), (-(-((t29*t30))//(32))), t28, t31, t31, t18)
-def f238(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f240(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = ((-1)*N_q)
@@ -4592,7 +4601,7 @@ def f238(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t15 = ((-1)*Minimum(t8, t10, Maximum(0, t5, Minimum((-(-(((((-1)*t14) + (B_c*t12))))//(B_r))), (-(-(((((-1)*t14) + (B_c*t13))))//(B_r)))))))
     t16 = Minimum(t8, t10, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t9)))//(B_r))), t5))
     return ((((N_q*d_v*t1) + (d*((((-1)*t7) + Minimum(N_q, (B_r*t11))))*t1) + (-(-((b_kv*((d + d_v))*(((B_c*((((-1)*SumOfFloors(((((-1)*t16) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t16) + t2)))) + SumOfFloors(((((-1)*t15) + ((-1)*t6))), B_c, B_r, ((t14 + t7)))))) + (((t11 + t15))*Minimum(N_k, (B_c*Minimum(t12, t13))))))*t0))//(32))))),)
-def f239(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f241(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4647,7 +4656,7 @@ def f239(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t51 = (d*t50)
     t52 = (d_v*t50)
     return (t16, (t15*t29), (t29*t30), t31, (((e*t16) + (e*t31) + (-(-((t29*t33))//(32))))), 0, (((d*t37) + (d_v*t37))), (2*(((d*t45) + (d_v*t45)))*t46), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t35) + t19))*t34)))*t14) + t36)), 0, 0, (((2*B_r) + (B_c*d) + (B_c*d_v) + t47 + t48 + t49)), (((4*t47) + (4*t49) + (8*B_r) + (e*t48) + (-(-((B_c*t32))//(32))))), (((N_k*t15) + (N_k*t30) + t51 + t52)), (((e*t51) + (e*t52) + (-(-((N_k*t33))//(32))))))
-def f240(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f242(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4683,7 +4692,7 @@ def f240(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t32 = (d_v*t30)
     t33 = (d_v*e)
     return (t21, t21, ((t22 + t23)), t23, 0, 0, (-(-((t21*t24))//(32))), 0, (t20*t5), t21, 1, 0, (((8*B_r) + (B_c*t25) + (B_r*t26) + (d_v*t25) + (-(-(t24)//(32))))), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t20*t26), (t26*t28), t27, (-(-((t29*t31))//(32))), (-(-((N_k*t31))//(32))), t20, (-(-((t29*t32))//(32))), (-(-((N_k*t32))//(32))), t20, (t20*t33*t4), (t28*t33), t27)
-def f241(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f243(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (e*t1)
@@ -4704,7 +4713,7 @@ def f241(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t17 = ((((-1)*N_k) + t9))
     t18 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c + t17))))//(B_r)))))
     return ((((d*((((-1)*t7) + Minimum(t0, (B_r*t11))))*t2) + (d_v*t0*t2) + (-(-((b_kv*((d + d_v))*(((B_c*((((-1)*SumOfFloors(((((-1)*t18) + t11)), t14, B_r, (((B_r*t18) + ((-1)*G*t17))))) + SumOfFloors(((((-1)*t16) + ((-1)*t6))), t14, B_r, ((t15 + t7)))))) + (((t11 + t16))*Minimum(N_k, (B_c*Minimum(t12, t13))))))*t1))//(32))))),)
-def f242(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f244(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4762,7 +4771,7 @@ def f242(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t54 = (d*t53)
     t55 = (d_v*t53)
     return ((t13*t15), (t15*t27), (t14*t28), (t14*t7), t30, (((t13*t35) + (t27*t35) + (t28*t32) + (t32*t7) + t34)), 0, (((d*t39) + (d_v*t39))), (2*(((d*t47) + (d_v*t47)))*t14), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t37) + t18))*t36)))*t14) + t29 + t38)), 0, 0, ((1 + (2*B_r) + t48 + t49 + t50 + t51 + t52)), ((e + (4*t48) + (4*t52) + (8*B_r) + (e*t49) + (e*t50) + (e*t51))), ((H + (d*t29) + t30 + t54 + t55)), (((d*t33) + (e*t54) + (e*t55) + t31 + t34)))
-def f243(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f245(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4800,7 +4809,7 @@ def f243(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t34 = (t18*t33)
     t35 = (N_q*t34)
     return (t19, t19, ((t21 + t22 + t23)), t23, 0, 0, (((t19*t25) + (t19*t26))), 0, t20, t19, 1, t21, ((e + (8*B_r) + (B_c*t27) + (B_r*t28) + (d_v*t27) + t25 + t26)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t29), (N_q*t29), t18, (t29*t30), (t28*t32), t31, (t30*t34), (t32*t33), t31, (e*t20), (H*e), H, t35, t35, t18)
-def f244(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f246(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H*e)
     t1 = (d_v*t0)
     t2 = (-(-(N_q)//(B_r)))
@@ -4821,7 +4830,7 @@ def f244(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t17 = Minimum(t2, t10, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t9)))//(B_r))), t6))
     t18 = (((B_c*((((-1)*SumOfFloors(((((-1)*t17) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t17) + t3)))) + SumOfFloors(((((-1)*t16) + ((-1)*t7))), B_c, B_r, ((t15 + t8)))))) + (((t11 + t16))*Minimum(N_k, (B_c*Minimum(t13, t14))))))
     return ((((N_q*t1) + (((((-1)*t8) + Minimum(N_q, (B_r*t11))))*t12) + (t0*t2) + (t1*t18) + (t12*t18))),)
-def f245(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f247(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -4884,7 +4893,7 @@ def f245(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t59 = (H*e)
     t60 = (B*N_q*t59)
     return (t16, t30, t32, t36, t37, (((e*t16) + (e*t30) + (e*t32) + (e*t36) + (e*t37))), 0, (((d*t41) + (d_v*t41))), (2*(((d*t49) + (d_v*t49)))*t50), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t39) + t19))*t38)))*t14) + (t14*t7) + t40)), 0, 0, (((2*B_r) + t33 + t51 + t52 + t53 + t54 + t55)), (((4*t51) + (4*t55) + (8*B_r) + (e*t33) + (e*t52) + (e*t53) + (e*t54))), ((H + (d*t56) + (d_v*t56) + t57 + t58)), (((d*t60) + (d_v*t60) + (e*t57) + (e*t58) + t59)))
-def f246(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f248(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -4925,7 +4934,7 @@ def f246(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t37 = (d_v*t36)
     t38 = ((((-1)*t4) + t22))
     return (t21, t21, ((t23 + t24 + t25)), t25, 0, 0, (((t21*t27) + (t21*t28))), 0, (t20*t5), t21, 1, t23, (((8*B_r) + (B_c*t29) + (B_r*t30) + (d_v*t29) + (e*t31) + t27 + t28)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t32), (t30*t34), t33, (t32*t35), (N_k*t32), t20, (t35*t37), (N_k*t37), t20, ((((t31*t5) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t22) + t4)))) + t31))*((t38)//(Maximum(1, t38))))))*t36), (H*e), H, (t37*t4), (d_v*e*t34), t33)
-def f247(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f249(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv*e)
     t2 = (d_v*t1)
@@ -4951,7 +4960,7 @@ def f247(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t22 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c + t21))))//(B_r)))))
     t23 = (((B_c*((((-1)*SumOfFloors(((((-1)*t22) + t11)), t18, B_r, (((B_r*t22) + ((-1)*G*t21))))) + SumOfFloors(((((-1)*t20) + ((-1)*t6))), t18, B_r, ((t19 + t7)))))) + (((t11 + t20))*Minimum(N_k, (B_c*Minimum(t16, t17))))))
     return ((((((((-1)*t7) + Minimum(t0, (B_r*t11))))*t12) + ((((t13*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t14) + t0)))) + t13))*((t15)//(Maximum(1, t15))))))*t1) + (t0*t2) + (t12*t23) + (t2*t23))),)
-def f248(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f250(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5005,7 +5014,7 @@ def f248(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t50 = (B_r*d_v)
     t51 = (B*H_kv*N_k)
     return ((t13*t15), (t15*t27), (d_v*t28), (t14*t7), t30, (((t32*t7) + (d*t13*t32) + (-(-((t28*t35))//(32))) + t34)), 0, (((d*t39) + (d_v*t39))), (2*(((d*t47) + (d_v*t47)))*t14), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t37) + t18))*t36)))*t14) + t29 + t38)), 0, 0, ((1 + (2*B_r) + (B_c*d) + (B_c*d_v) + t48 + t49 + t50)), ((e + (4*t48) + (4*t50) + (8*B_r) + (e*t49) + (-(-((B_c*t35))//(32))))), ((H + (d*t29) + (d*t51) + (d_v*t51) + t30)), (((d*t33) + (-(-((t35*t51))//(32))) + t31 + t34)))
-def f249(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f251(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5041,7 +5050,7 @@ def f249(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t32 = (b_kv*d_v)
     t33 = (N_q*d_v*e*t18)
     return (t19, t19, ((t21 + t22 + t23)), t23, 0, 0, (-(-((t19*t24))//(32))), 0, t20, t19, 1, t21, ((e + (8*B_r) + (B_c*t25) + (B_r*t26) + (d_v*t25) + (-(-(t24)//(32))))), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t27), (N_q*t27), t18, (-(-((t28*t29))//(32))), (-(-((t28*t31))//(32))), t30, (-(-((t29*t32))//(32))), (-(-((t31*t32))//(32))), t30, (e*t20), (H*e), H, t33, t33, t18)
-def f250(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f252(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (B*H)
     t1 = (e*t0)
     t2 = (-(-(N_q)//(B_r)))
@@ -5060,7 +5069,7 @@ def f250(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t15 = ((-1)*Minimum(t2, t10, Maximum(0, t6, Minimum((-(-(((((-1)*t14) + (B_c*t12))))//(B_r))), (-(-(((((-1)*t14) + (B_c*t13))))//(B_r)))))))
     t16 = Minimum(t2, t10, Maximum(0, (-(-(((B_c + ((-1)*N_k) + t9)))//(B_r))), t6))
     return ((((t1*t2) + (N_q*d_v*t1) + (d*((((-1)*t8) + Minimum(N_q, (B_r*t11))))*t1) + (-(-((b_kv*((d + d_v))*(((B_c*((((-1)*SumOfFloors(((((-1)*t16) + t11)), B_c, B_r, ((N_k + ((-1)*W_l) + (B_r*t16) + t3)))) + SumOfFloors(((((-1)*t15) + ((-1)*t7))), B_c, B_r, ((t14 + t8)))))) + (((t11 + t15))*Minimum(N_k, (B_c*Minimum(t12, t13))))))*t0))//(32))))),)
-def f251(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f253(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5119,7 +5128,7 @@ def f251(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t55 = (H*e)
     t56 = (B*N_q*t55)
     return (t16, (t15*t29), (t29*t30), t34, t35, (((e*t16) + (e*t34) + (e*t35) + (-(-((t29*t37))//(32))))), 0, (((d*t41) + (d_v*t41))), (2*(((d*t49) + (d_v*t49)))*t50), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t39) + t19))*t38)))*t14) + (t14*t7) + t40)), 0, 0, (((2*B_r) + (B_c*d) + (B_c*d_v) + t31 + t51 + t52 + t53)), (((4*t51) + (4*t53) + (8*B_r) + (e*t31) + (e*t52) + (-(-((B_c*t36))//(32))))), ((H + (N_k*t15) + (N_k*t30) + (d*t54) + (d_v*t54))), (((d*t56) + (d_v*t56) + (-(-((N_k*t37))//(32))) + t55)))
-def f252(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f254(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5159,7 +5168,7 @@ def f252(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t36 = ((((-1)*t4) + t22))
     t37 = (e*t20)
     return (t21, t21, ((t23 + t24 + t25)), t25, 0, 0, (-(-((t21*t26))//(32))), 0, (t20*t5), t21, 1, t23, (((8*B_r) + (B_c*t27) + (B_r*t28) + (d_v*t27) + (e*t29) + (-(-(t26)//(32))))), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t20*t28), (t28*t31), t30, (-(-((t32*t34))//(32))), (-(-((N_k*t34))//(32))), t20, (-(-((t32*t35))//(32))), (-(-((N_k*t35))//(32))), t20, ((((t29*t5) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t22) + t4)))) + t29))*((t36)//(Maximum(1, t36))))))*t37), (H*e), H, (d_v*t37*t4), (d_v*e*t31), t30)
-def f253(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f255(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (G*N_q)
     t1 = (B*H_kv)
     t2 = (e*t1)
@@ -5183,7 +5192,7 @@ def f253(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t20 = ((((-1)*N_k) + t9))
     t21 = Minimum(t8, t10, Maximum(0, t5, (-(-((G*((B_c + t20))))//(B_r)))))
     return (((((((t12*t8) + ((-1)*((((-1)*Minimum(G, ((B_r + ((-1)*t13) + t0)))) + t12))*((t14)//(Maximum(1, t14))))))*t2) + (d*((((-1)*t7) + Minimum(t0, (B_r*t11))))*t2) + (d_v*t0*t2) + (-(-((b_kv*((d + d_v))*(((B_c*((((-1)*SumOfFloors(((((-1)*t21) + t11)), t17, B_r, (((B_r*t21) + ((-1)*G*t20))))) + SumOfFloors(((((-1)*t19) + ((-1)*t6))), t17, B_r, ((t18 + t7)))))) + (((t11 + t19))*Minimum(N_k, (B_c*Minimum(t15, t16))))))*t1))//(32))))),)
-def f254(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f256(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5239,7 +5248,7 @@ def f254(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t52 = (d*t51)
     t53 = (d_v*t51)
     return (t15, t28, t30, t31, (((e*t15) + (e*t28) + (e*t30) + t32)), 0, (((d*t36) + (d_v*t36))), (2*(((d*t44) + (d_v*t44)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t34) + t18))*t33)))*t13) + t35)), t35, 0, (((2*B_r) + t45 + t46 + t47 + t48 + t49)), (((4*t45) + (4*t49) + (8*B_r) + (e*t46) + (e*t47) + (e*t48))), ((t31 + t50 + t52 + t53)), (((e*t50) + (e*t52) + (e*t53) + t32)))
-def f255(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f257(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5275,7 +5284,7 @@ def f255(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t32 = (t18*t31)
     t33 = (N_q*t32)
     return (t19, t19, (((2*t21) + t20)), t21, 0, 0, (((t19*t23) + (t19*t24))), 0, (t18*t4), t19, 1, 0, (((8*B_r) + (B_c*t25) + (B_r*t26) + (d_v*t25) + t23 + t24)), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t27), (N_q*t27), t18, (t27*t28), (t26*t30), t29, (t28*t32), (t30*t31), t29, t33, t33, t18)
-def f256(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f258(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5334,7 +5343,7 @@ def f256(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t55 = (N_k*t15)
     t56 = (N_k*t31)
     return (t16, t30, t32, t33, (((e*t16) + (e*t30) + (e*t32) + (e*t33))), 0, (((d*t37) + (d_v*t37))), (2*(((d*t45) + (d_v*t45)))*t46), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t35) + t19))*t34)))*t14) + t36)), t36, 0, (((2*B_r) + t47 + t48 + t49 + t50 + t51)), (((4*t47) + (4*t51) + (8*B_r) + (e*t48) + (e*t49) + (e*t50))), ((t53 + t54 + t55 + t56)), (((e*t53) + (e*t54) + (e*t55) + (e*t56))))
-def f257(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f259(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5371,7 +5380,7 @@ def f257(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t33 = (d_v*e)
     t34 = (t20*t33)
     return (t21, t21, (((2*t23) + t22)), t23, 0, 0, (((t21*t25) + (t21*t26))), 0, (t20*t5), t21, 1, 0, (((8*B_r) + (B_c*t27) + (B_r*t28) + (d_v*t27) + t25 + t26)), (((((-1)*t18) + Minimum(t4, (B_r*t8))))*t29), (t28*t31), t30, (t29*t32), (N_k*t29), t20, (t32*t34), (N_k*t34), t20, (t34*t4), (t31*t33), t30)
-def f258(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f260(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5422,7 +5431,7 @@ def f258(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t47 = (N_q*t14)
     t48 = (B*H_kv*N_k)
     return (t15, (t14*t27), (t27*t28), t29, (((e*t15) + (-(-((t13*t27*t31))//(32))) + t30)), 0, (((d*t35) + (d_v*t35))), (2*(((d*t43) + (d_v*t43)))*t13), ((((((B_r*(((t18*t22) + t26))) + ((-1)*((((-1)*t33) + t18))*t32)))*t13) + t34)), t34, 0, (((2*B_r) + (B_c*d) + (B_c*d_v) + t44 + t45 + t46)), (((4*t44) + (4*t46) + (8*B_r) + (e*t45) + (-(-((B_c*t31))//(32))))), (((d*t48) + (d_v*t48) + t29 + t47)), (((e*t47) + (-(-((t31*t48))//(32))) + t30)))
-def f259(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f261(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5456,7 +5465,7 @@ def f259(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t30 = (b_kv*d_v)
     t31 = (N_q*d_v*e*t18)
     return (t19, t19, (((2*t21) + t20)), t21, 0, 0, (-(-((t19*t22))//(32))), 0, (t18*t4), t19, 1, 0, (((8*B_r) + (B_c*t23) + (B_r*t24) + (d_v*t23) + (-(-(t22)//(32))))), (((((-1)*t16) + Minimum(N_q, (B_r*t7))))*t25), (N_q*t25), t18, (-(-((t26*t27))//(32))), (-(-((t26*t29))//(32))), t28, (-(-((t27*t30))//(32))), (-(-((t29*t30))//(32))), t28, t31, t31, t18)
-def f260(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f262(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = ((-1)*N_q)
     t1 = ((W_r + N_k))
     t2 = ((t0 + t1))
@@ -5511,7 +5520,7 @@ def f260(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t51 = (d*t50)
     t52 = (d_v*t50)
     return (t16, (t15*t29), (t29*t30), t31, (((e*t16) + (e*t31) + (-(-((t29*t33))//(32))))), 0, (((d*t37) + (d_v*t37))), (2*(((d*t45) + (d_v*t45)))*t46), ((((((B_r*(((t19*t24) + t28))) + ((-1)*((((-1)*t35) + t19))*t34)))*t14) + t36)), t36, 0, (((2*B_r) + (B_c*d) + (B_c*d_v) + t47 + t48 + t49)), (((4*t47) + (4*t49) + (8*B_r) + (e*t48) + (-(-((B_c*t32))//(32))))), (((N_k*t15) + (N_k*t30) + t51 + t52)), (((e*t51) + (e*t52) + (-(-((N_k*t33))//(32))))))
-def f261(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
+def f263(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c):
     t0 = (-(-(N_k)//(B_c)))
     t1 = ((W_r + N_k))
     t2 = (-(-(t1)//(B_c)))
@@ -5781,84 +5790,108 @@ RECORDS = {
     'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f72, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f73, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f74, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f75, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f76, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f77, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f78, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f79, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f63, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f80, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f80, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ())),
-    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f79, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f66, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f80, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f80, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ())),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f79, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f80, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f63, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ())),
+    'parts (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f66, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f84, 1), (), ('dq_buffers', ), ())),
     'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f71, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f72, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f73, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f74, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f75, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f76, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f83, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f84, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f85, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f86, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f85, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
-    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f85, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f88, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f85, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (00000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f85, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f86, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f88, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f89, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f90, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f89, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f87, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f71, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f72, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f73, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f74, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f75, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f76, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f89, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f90, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f91, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f86, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f92, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f91, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ())),
-    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f91, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f88, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f92, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f91, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ())),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f91, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f92, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f93, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f88, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f94, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f93, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ())),
+    'parts (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f93, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f90, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f94, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f93, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f84, 1), (), ('dq_buffers', ), ())),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f71, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f72, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f73, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f74, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f75, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f76, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f93, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f94, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f95, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f86, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f96, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f95, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
-    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f95, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f88, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f96, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f95, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (01100 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f95, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f96, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f97, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f88, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f98, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f97, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f97, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f90, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f98, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f97, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f71, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f72, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f73, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f74, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f75, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f76, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f97, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
-    'demands (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f98, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
-    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f99, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f86, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f100, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f99, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ())),
-    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f99, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f88, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f100, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f99, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ())),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, False)), backward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!CompiledQuantities', ('O', 'dO', 'K', 'V', 'Q', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', ), ('dq_buffers', ), 5, ('!Formulas', ("#", f99, 36), (), ('dq_buffers', ), ('block_q', 'block_kv', )), None),
+    'demands (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f100, 126), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f61, 25), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', )),
+    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f101, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f88, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f102, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f101, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ())),
+    'parts (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_kv', 'block_q', ), (('!CutAxis', 'block_kv', 'kv_len', None, False), ('!CutAxis', 'block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f101, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f90, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f102, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', )), ('!Formulas', ("#", f101, 1), (), ('dq_buffers', ), ('block_kv', 'block_q', ))), ), ('!Formulas', ("#", f84, 1), (), ('dq_buffers', ), ())),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f68, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f70, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f71, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 3)': ('!PlacementFormulas', ('!Formulas', ("#", f72, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f69, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 4)': ('!PlacementFormulas', ('!Formulas', ("#", f73, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f74, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 5)': ('!PlacementFormulas', ('!Formulas', ("#", f75, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f76, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f101, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f102, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f103, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f104, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f106, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f104, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f107, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f108, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
-    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f104, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f106, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f104, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f107, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
-    'quantities (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f112, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f113, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f103, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f114, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f115, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f114, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f108, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ())),
-    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f114, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f115, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f114, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ())),
-    'quantities (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f118, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f119, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f103, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f120, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f121, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f120, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
-    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f120, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f121, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f120, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
-    'quantities (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f126, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f127, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f103, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f128, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f129, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f128, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f131, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ())),
-    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f128, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f129, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f128, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f131, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ())),
-    'quantities (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f132, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f133, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f103, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f134, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f135, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f134, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f136, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f137, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f136, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
-    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f134, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f135, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f134, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f136, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f137, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f136, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
-    'quantities (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f138, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
-    'demands (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f139, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f103, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
-    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f140, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f105, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f141, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f140, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f142, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f143, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f142, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f81, 1), (), ('dq_buffers', ), ())),
-    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f140, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f141, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f140, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f142, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f143, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f142, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f82, 1), (), ('dq_buffers', ), ())),
-    'quantities (00000 (forward, (), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f144, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (00000 (forward, (), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f145, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f146, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f147, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f146, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (00000 (forward, (), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f146, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f147, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f146, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 6)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 7)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 8)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'placement (11000 (backward, (), attention), ((accumulate, False), (deterministic, False), (packed, True)), backward 9)': ('!PlacementFormulas', ('!Formulas', ("#", f77, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f78, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
+    'quantities (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f103, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f104, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f105, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f106, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f107, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f108, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f106, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f106, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f108, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f106, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), False, False, False, True, (), ('!Formulas', ("#", f109, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f113, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f111, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'quantities (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f114, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f115, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f105, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f107, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f118, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f110, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f119, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f119, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ())),
+    'parts (00000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f117, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f116, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_q', 'bwd_block_kv', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), False, False, False, True, (), ('!Formulas', ("#", f118, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f113, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f119, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f119, 1), (), ('dq_buffers', ), ('bwd_block_q', 'bwd_block_kv', ))), ), ('!Formulas', ("#", f84, 1), (), ('dq_buffers', ), ())),
+    'quantities (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f120, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f121, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f105, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f107, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f126, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f123, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f122, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f127, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f126, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f124, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'quantities (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f128, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f129, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f105, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f107, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f131, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f132, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f133, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f132, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ())),
+    'parts (01100 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f131, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f130, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f132, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f127, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f133, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f132, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f84, 1), (), ('dq_buffers', ), ())),
+    'quantities (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f134, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f135, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f105, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f136, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f107, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f137, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f136, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f138, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f139, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f138, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f65, 1), (), ('dq_buffers', ), ())),
+    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f136, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f137, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f136, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, False), ), True, False, True, False, (), ('!Formulas', ("#", f138, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f127, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f139, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f138, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f67, 1), (), ('dq_buffers', ), ())),
+    'quantities (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'O', 'dO', 'LSE', 'D', 'dQ_acc', 'dK_expanded', 'dV_expanded', ), ('O', 'LSE', 'D', 'dQ_acc', 'dK', 'dV', 'dK_expanded', 'dV_expanded', 'dQ', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', ), ('dq_buffers', ), 6, ('!Formulas', ("#", f140, 40), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), None),
+    'demands (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ('LSE', False, True, ), ), 'query', True), ('!FoldedKernel', 'D = rowsum(dO o O)', (), (('O', False, False, ), ('dO', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ), None, False), ('!FoldedKernel', 'flash2 backward', (('query', 'key', 'depth', ), ('key', 'value', 'query', ), ('query', 'key', 'value', ), ('key', 'depth', 'query', ), ('query', 'depth', 'key', ), ), (('K', False, True, ), ('V', False, True, ), ('Q', False, False, ), ('dO', False, False, ), ('LSE', False, False, ), ('D', False, False, ), ('dQ_acc', False, False, ), ('dQ_acc', False, False, ), ('dK', False, True, ), ('dV', False, True, ), ('dK_expanded', False, True, ), ('dV_expanded', False, True, ), ), 'key', True), ('!FoldedKernel', 'dQ in its own dtype', (), (('dQ_acc', False, False, ), ('dQ', False, False, ), ), None, False), ('!FoldedKernel', 'dK summed over the group', (), (('dK_expanded', False, False, ), ('dK', False, False, ), ), None, False), ('!FoldedKernel', 'dV summed over the group', (), (('dV_expanded', False, False, ), ('dV', False, False, ), ), None, False), ), ('!Formulas', ("#", f141, 154), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('!Formulas', ("#", f105, 33), (), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )), ('dq_buffers', ), ('block_q', 'block_kv', 'bwd_block_q', 'bwd_block_kv', )),
+    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f142, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f107, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f143, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f142, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f144, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f125, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f145, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f144, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f83, 1), (), ('dq_buffers', ), ())),
+    'parts (11000 (both, (), attention), ((accumulate, False), (deterministic, False), (lse, True), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f142, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f112, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f143, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', )), ('!Formulas', ("#", f142, 1), (), ('dq_buffers', ), ('block_q', 'block_kv', ))), ('!PartFormulas', ('bwd_block_kv', 'bwd_block_q', ), (('!CutAxis', 'bwd_block_kv', 'kv_len', None, False), ('!CutAxis', 'bwd_block_q', 'q_len', None, True), ), True, False, True, False, (), ('!Formulas', ("#", f144, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f127, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f145, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', )), ('!Formulas', ("#", f144, 1), (), ('dq_buffers', ), ('bwd_block_kv', 'bwd_block_q', ))), ), ('!Formulas', ("#", f84, 1), (), ('dq_buffers', ), ())),
+    'quantities (00000 (forward, (), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f146, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (00000 (forward, (), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f147, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f148, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f149, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f148, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (00000 (forward, (), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f148, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f149, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f148, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (00000 (forward, (), attention), ((lse, False), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, False), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, False), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -5892,10 +5925,10 @@ RECORDS = {
     'placement (00000 (forward, (), attention), ((lse, False), (packed, False)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, False), (packed, False)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, False), (packed, False)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (forward, (), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f148, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (00000 (forward, (), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f149, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f150, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f151, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f150, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (00000 (forward, (), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f150, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f151, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f150, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (00000 (forward, (), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f150, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (00000 (forward, (), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f151, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f152, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f153, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f152, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (00000 (forward, (), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f152, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f153, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f152, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (00000 (forward, (), attention), ((lse, False), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, False), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, False), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -5929,26 +5962,26 @@ RECORDS = {
     'placement (00000 (forward, (), attention), ((lse, False), (packed, True)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, False), (packed, True)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (00000 (forward, (), attention), ((lse, False), (packed, True)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f152, 15), (), (), ('block_q', 'block_kv', )), ("#", f153, 15)),
-    'demands (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f154, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f155, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f156, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f147, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f155, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f155, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f157, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f147, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f155, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f158, 15), (), (), ('block_q', 'block_kv', )), ("#", f153, 15)),
-    'demands (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f159, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f160, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f161, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f151, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f160, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f160, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f162, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f151, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f160, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f163, 15), (), (), ('block_q', 'block_kv', )), ("#", f153, 15)),
-    'demands (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f164, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f165, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f166, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f147, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f165, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f165, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f157, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f147, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f165, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f167, 15), (), (), ('block_q', 'block_kv', )), ("#", f153, 15)),
-    'demands (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f168, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f169, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f170, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f151, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f169, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f169, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f162, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f151, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f169, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f171, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f172, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f173, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f173, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f173, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f173, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f154, 15), (), (), ('block_q', 'block_kv', )), ("#", f155, 15)),
+    'demands (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f156, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f157, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f158, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f149, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f157, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f157, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f159, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f149, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f157, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f160, 15), (), (), ('block_q', 'block_kv', )), ("#", f155, 15)),
+    'demands (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f161, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f162, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f163, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f153, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f162, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (00000 (forward, (latent, sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f162, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f164, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f153, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f162, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f165, 15), (), (), ('block_q', 'block_kv', )), ("#", f155, 15)),
+    'demands (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f166, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f167, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f168, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f149, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f167, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, False, True, True, (), ('!Formulas', ("#", f167, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f159, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f149, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f167, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f169, 15), (), (), ('block_q', 'block_kv', )), ("#", f155, 15)),
+    'demands (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f170, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f171, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f172, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f153, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f171, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (00000 (forward, (latent, kv_dtype, sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f171, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f164, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f153, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f171, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f173, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f174, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f175, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f175, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f175, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f175, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (01100 (forward, (), attention), ((lse, False), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, False), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, False), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -5982,10 +6015,10 @@ RECORDS = {
     'placement (01100 (forward, (), attention), ((lse, False), (packed, False)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, False), (packed, False)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, False), (packed, False)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (forward, (), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f175, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f176, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f177, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f177, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f177, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f177, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f177, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f178, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f179, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f179, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f179, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f179, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (01100 (forward, (), attention), ((lse, False), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, False), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, False), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -6019,66 +6052,66 @@ RECORDS = {
     'placement (01100 (forward, (), attention), ((lse, False), (packed, True)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, False), (packed, True)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (01100 (forward, (), attention), ((lse, False), (packed, True)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f179, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f180, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f181, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f182, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f181, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f181, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f181, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f183, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f184, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f185, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f182, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f185, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f185, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f185, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (latent), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f186, 14), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (latent), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f187, 22), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (latent), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f188, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f189, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f188, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (latent), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f188, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f190, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f188, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (latent), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f191, 14), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (latent), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f192, 22), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (latent), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f193, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f189, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f193, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (latent), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f193, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f190, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f193, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f194, 14), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f195, 22), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f196, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f197, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f196, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f196, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f190, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f196, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f198, 14), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f199, 22), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f200, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f197, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f200, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f200, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f190, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f200, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f201, 16), (), (), ('block_q', 'block_kv', )), ("#", f202, 16)),
-    'demands (01100 (forward, (sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f203, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f204, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f205, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f204, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f204, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f206, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f204, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f207, 16), (), (), ('block_q', 'block_kv', )), ("#", f202, 16)),
-    'demands (01100 (forward, (sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f208, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f209, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f210, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f209, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f209, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f211, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f209, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f212, 16), (), (), ('block_q', 'block_kv', )), ("#", f202, 16)),
-    'demands (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f213, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f214, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f215, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f214, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f214, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f206, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f214, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f216, 16), (), (), ('block_q', 'block_kv', )), ("#", f202, 16)),
-    'demands (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f217, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f218, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f219, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f218, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f218, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f211, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f218, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (softcap), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f220, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (softcap), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f221, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (softcap), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f173, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f173, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (softcap), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f173, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f173, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (softcap), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f222, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (softcap), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f223, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (softcap), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f177, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f177, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (softcap), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f177, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f177, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f224, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f225, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f181, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f182, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f181, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f181, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f174, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f181, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f226, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f227, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f185, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f182, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f185, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f185, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f178, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f185, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (11000 (forward, (), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f228, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f229, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f230, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f230, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f230, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f230, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f181, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f182, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f183, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f184, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f183, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f183, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f183, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f185, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f186, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f187, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f184, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f187, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (kv_dtype), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f187, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f187, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (latent), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f188, 14), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (latent), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f189, 22), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (latent), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f190, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f191, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f190, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (latent), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f190, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f192, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f190, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (latent), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f193, 14), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (latent), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f194, 22), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (latent), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f195, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f191, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f195, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (latent), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f195, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f192, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f195, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f196, 14), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f197, 22), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f198, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f199, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f198, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f198, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f192, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f198, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f200, 14), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f201, 22), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f202, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f199, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f202, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (latent, kv_dtype), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f202, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f192, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f202, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f203, 16), (), (), ('block_q', 'block_kv', )), ("#", f204, 16)),
+    'demands (01100 (forward, (sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f205, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f206, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f207, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f206, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f206, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f208, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f206, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f209, 16), (), (), ('block_q', 'block_kv', )), ("#", f204, 16)),
+    'demands (01100 (forward, (sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f210, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f211, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f212, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f211, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f211, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f213, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f211, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f214, 16), (), (), ('block_q', 'block_kv', )), ("#", f204, 16)),
+    'demands (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f215, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f216, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f217, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f216, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f216, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f208, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f216, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f218, 16), (), (), ('block_q', 'block_kv', )), ("#", f204, 16)),
+    'demands (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f219, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f220, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f221, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f220, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f220, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f213, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f220, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (softcap), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f222, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (softcap), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f223, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (softcap), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f175, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f175, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (softcap), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f175, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f175, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (softcap), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f224, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (softcap), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f225, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (softcap), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f179, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f179, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (softcap), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f179, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f179, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f226, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f227, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f183, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f184, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f183, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f183, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f176, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f183, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f228, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f229, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f187, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f184, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f187, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (01100 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f187, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f180, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f187, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f230, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f231, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f232, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f232, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f232, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f232, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (11000 (forward, (), attention), ((lse, False), (packed, False)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, False), (packed, False)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, False), (packed, False)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -6112,10 +6145,10 @@ RECORDS = {
     'placement (11000 (forward, (), attention), ((lse, False), (packed, False)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, False), (packed, False)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, False), (packed, False)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (forward, (), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f232, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f233, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f234, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f234, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f234, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f234, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f234, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f235, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f236, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f236, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f236, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f236, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
     'placement (11000 (forward, (), attention), ((lse, False), (packed, True)), forward 0)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, False), (packed, True)), forward 1)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, False), (packed, True)), forward 2)': ('!PlacementFormulas', ('!Formulas', ("#", f8, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f9, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
@@ -6149,44 +6182,44 @@ RECORDS = {
     'placement (11000 (forward, (), attention), ((lse, False), (packed, True)), forward 30)': ('!PlacementFormulas', ('!Formulas', ("#", f34, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f35, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, False), (packed, True)), forward 31)': ('!PlacementFormulas', ('!Formulas', ("#", f36, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
     'placement (11000 (forward, (), attention), ((lse, False), (packed, True)), forward 32)': ('!PlacementFormulas', ('!Formulas', ("#", f38, 2), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('!Formulas', ("#", f37, 1), (), (), ('block_q', 'block_kv', 'stages', 'warps', )), ('block_q', 'block_kv', )),
-    'quantities (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f236, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f237, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f238, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f182, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f238, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f238, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f238, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f239, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f240, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f241, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f182, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f241, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f241, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f241, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (11000 (forward, (sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f242, 16), (), (), ('block_q', 'block_kv', )), ("#", f202, 16)),
-    'demands (11000 (forward, (sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f243, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f244, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f205, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f244, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f244, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f206, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f244, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (11000 (forward, (sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f245, 16), (), (), ('block_q', 'block_kv', )), ("#", f202, 16)),
-    'demands (11000 (forward, (sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f246, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f247, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f210, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f247, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f247, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f211, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f247, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f248, 16), (), (), ('block_q', 'block_kv', )), ("#", f202, 16)),
-    'demands (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f249, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f250, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f215, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f250, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f250, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f206, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f250, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f251, 16), (), (), ('block_q', 'block_kv', )), ("#", f202, 16)),
-    'demands (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f252, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f253, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f219, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f253, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f253, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f211, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f253, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (11000 (forward, (softcap), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f254, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (softcap), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f255, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (softcap), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f230, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f230, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (softcap), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f230, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f230, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (11000 (forward, (softcap), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f256, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (softcap), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f257, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (softcap), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f234, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f234, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (softcap), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f234, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f234, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f258, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f259, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f238, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f182, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f238, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f238, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f231, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f238, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'quantities (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f260, 15), (), (), ('block_q', 'block_kv', )), None),
-    'demands (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f261, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
-    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f241, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f182, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f241, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
-    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f241, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f235, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f241, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f238, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f239, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f240, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f184, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f240, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f240, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f240, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f241, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f242, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f243, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f184, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f243, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (kv_dtype), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f243, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f243, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f244, 16), (), (), ('block_q', 'block_kv', )), ("#", f204, 16)),
+    'demands (11000 (forward, (sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f245, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f246, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f207, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f246, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f246, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f208, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f246, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f247, 16), (), (), ('block_q', 'block_kv', )), ("#", f204, 16)),
+    'demands (11000 (forward, (sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f248, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f249, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f212, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f249, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f249, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f213, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f249, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f250, 16), (), (), ('block_q', 'block_kv', )), ("#", f204, 16)),
+    'demands (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f251, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f252, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f217, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f252, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f252, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f208, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f252, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', 'sinks', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f253, 16), (), (), ('block_q', 'block_kv', )), ("#", f204, 16)),
+    'demands (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('sinks', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f254, 28), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f255, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f221, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f255, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (kv_dtype, sinks), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), False, True, True, True, (), ('!Formulas', ("#", f255, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f213, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f255, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (softcap), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f256, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (softcap), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f257, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (softcap), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f232, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f232, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (softcap), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f232, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f232, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (softcap), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f258, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (softcap), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f259, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (softcap), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f236, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f4, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f236, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (softcap), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f236, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f236, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f260, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f261, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f240, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f184, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f240, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, False)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, False), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f240, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f233, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f240, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'quantities (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)))': ('!CompiledQuantities', ('Q', 'K', 'V', ), ('O', ), ('block_q', 'block_kv', ), (), 1, ('!Formulas', ("#", f262, 15), (), (), ('block_q', 'block_kv', )), None),
+    'demands (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)))': ('!Demands', (('!FoldedKernel', 'flash2', (('query', 'key', 'depth', ), ('query', 'value', 'key', ), ), (('Q', False, True, ), ('K', False, False, ), ('V', False, False, ), ('O', False, True, ), ), 'query', True), ), ('!Formulas', ("#", f263, 25), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f2, 8), (), (), ('block_q', 'block_kv', )), (), ('block_q', 'block_kv', )),
+    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)), B)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f243, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f184, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f243, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
+    'parts (11000 (forward, (kv_dtype, softcap), attention), ((lse, False), (packed, True)), elements)': ('!Parts', (('!PartFormulas', ('block_q', 'block_kv', ), (('!CutAxis', 'block_q', 'q_len', None, True), ('!CutAxis', 'block_kv', 'kv_len', None, False), ), True, False, True, True, (), ('!Formulas', ("#", f243, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f7, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f237, 1), (), (), ('block_q', 'block_kv', )), ('!Formulas', ("#", f243, 1), (), (), ('block_q', 'block_kv', ))), ), ('!Formulas', ("#", f6, 1), (), (), ())),
 }
