@@ -188,10 +188,13 @@ def _timed(family: SettingGroup, tiles: TileTable) -> dict[str, Any]:
     return {name: np.broadcast_to(values, len(tiles)) for name, values in columns.items()}
 
 
-def families(question: TileSearch) -> list[SettingGroup]:
-    """Build the settings of every choice of the searched options; raise the first error if every choice is refused."""
+def families(question: TileSearch, alike: Attention | None = None) -> list[SettingGroup]:
+    """Build the settings of every choice of the searched options; raise the first error if every choice is refused.
+
+    The options are those that are searched for the call, or for one `alike` where the question stands for several.
+    """
     taken = find_algorithm(question.algorithm).takes(question.call.direction)
-    free = _free(question.implementation, question.call, taken, question.options)
+    free = _free(question.implementation, alike or question.call, taken, question.options)
     numeric = [name for name in free if name in NUMBERS]
     found: list[SettingGroup] = []
     failure: InputError | InfeasibleError | None = None

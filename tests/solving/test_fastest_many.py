@@ -45,6 +45,19 @@ def test_every_call_has_the_time_of_its_own_solution(
 ) -> None:
     name, device, direction = kernel
     asked = {**calls(seed, 2, name), "mask": mask, "direction": direction, **more}
+    each_is_solved(name, device, asked)
+
+
+@pytest.mark.parametrize("lengths", [((199, 4), (1026, 15)), ((1026, 15), (199, 4)), ((128, 4), (130, 1))])
+def test_packing_is_searched_by_the_rows_of_each_call(lengths: tuple[tuple[int, int], ...]) -> None:
+    """The longest queries with the heads of the first call fill tiles otherwise than those of any call."""
+    q_len, group = np.transpose(lengths)
+    asked = {"q_len": q_len, "kv_len": [18594, 361], "heads": 4 * group, "kv_heads": 4, "head_dim": 64}
+    each_is_solved("flash3", "h100-sxm5", {**asked, "mask": "causal"})
+
+
+def each_is_solved(name: str, device: str, asked: dict[str, Any]) -> None:
+    """Check the times, tiles and searched options of two calls against the solver."""
     found = iomodel.solve_many(name, device, objective="time", infeasible="mark", **asked)
     for place in range(2):
         try:

@@ -73,19 +73,23 @@ class FastestSearch:
         known, places = np.unique(kinds, axis=1, return_inverse=True)
         for number in range(known.shape[1]):
             calls = np.flatnonzero(places.ravel() == number)
-            for family in families(self._question(calls)):
+            for family in families(self._question(calls), self._call(calls[:1])):
                 self._search(best, calls, family)
         return best
 
     def _column(self, name: str) -> Any:
         return np.broadcast_to(self.numbers[name], self.size)
 
-    def _question(self, calls: Any) -> TileSearch:
-        """Ask for the longest of some calls, in which every tile of the others competes."""
+    def _call(self, calls: Any) -> Attention:
+        """Return the first of some calls with the longest lengths of any."""
         own = {name: self._column(name)[calls] for name in self.called.numeric}
         fields = {name: int(values[0]) for name, values in own.items()}
         fields |= {name: int(own[name].max()) for name in ("q_len", "kv_len") if name in own}
-        call = Attention(**{**self.called.fields, **fields})
+        return Attention(**{**self.called.fields, **fields})
+
+    def _question(self, calls: Any) -> TileSearch:
+        """Ask for the longest of some calls, in which every tile of the others competes."""
+        call = self._call(calls)
         kernels = implementation_for(self.algorithm, call, self.device, self.implementation)
         if not kernels.residency:
             obstacle = f"no implementation of {name_of(self.algorithm)}"
