@@ -56,10 +56,9 @@ class WarpLayout:
         held = set(residency.operand_axes)
         if SCORES not in pairs:
             held.add(SCORES)
-        together = residency.mma == "warpgroup"
         return cls(
-            (1, 1) if together else along,  # groups of four warps read the same bytes in any layout
-            together,
+            along,
+            residency.mma == "warpgroup",
             frozenset(held),
             pairs.count(SCORES),
             element_size,

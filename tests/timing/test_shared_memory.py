@@ -209,7 +209,7 @@ def test_where_tiles_lie_says_what_is_read() -> None:
     fused = Residency("", "", (Shared(Q), Shared(K), Shared(V)), ((Fragment(S), Fragment(O)),), 0)
     assert WarpLayout.of(fused, (4, 1), 2) == WarpLayout((4, 1), False, frozenset({SCORES}), 0, 2)
     stored = replace(fused, shared=(Shared(Q), Reused((Shared(K),), (Shared(S, dtype="io"),))), mma="warpgroup")
-    assert WarpLayout.of(stored, (2, 1), 2) == WarpLayout((1, 1), True, frozenset(), 1, 2)  # any layout reads alike
+    assert WarpLayout.of(stored, (2, 1), 2) == WarpLayout((2, 1), True, frozenset(), 1, 2)
     held = replace(fused, phases=((Fragment(K, "io"), Fragment(S)),))
     assert WarpLayout.of(held, (1, 4), 1).registers == {SCORES, frozenset({"key", "depth"})}
 
