@@ -189,6 +189,26 @@ def test_a_cluster_computes_the_same(answer, path, monkeypatch):
         sweep(**PLAN, scheduler="tcp://127.0.0.1:1")
 
 
+def test_half_written_files_of_killed_workers_are_removed_and_those_of_other_runs_stay(path, monkeypatch):
+    sweep(**PLAN, store=path)
+    chunk = chunk_files(path)[0]
+    dead, alive = (chunk.with_name(f"{chunk.name}.{name}.partial") for name in ("dead", "alive"))
+    before = whole(path)
+
+    def pause(seconds):  # in which the other run writes on
+        alive.write_bytes(b"more")
+        os.utime(alive, (time.time() + 5, time.time() + 5))
+
+    monkeypatch.setattr("iomodel.studies.sweeps.store.time.sleep", pause)
+    for file in (dead, alive):
+        file.write_bytes(b"half")
+    sweep(**PLAN, store=path)
+    assert not dead.exists()
+    assert alive.read_bytes() == b"more"
+    alive.unlink()
+    assert whole(path) == before
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
 def test_a_worker_that_is_killed_is_made_up_for(path, answer):
     plan = planned(**{**PLAN, "chunk": {"mask": 1, "q_len": 1, "block_q": 1}})

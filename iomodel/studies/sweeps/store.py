@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 MISSING = -1
 """The value of a point not computed yet; no count is negative."""
 SETTLED = 1.0
-"""Age from which a half-written file is not one of a run that goes on [s]."""
+"""Time for which a half-written file stays as it is if no run goes on with it [s]."""
 _QUIET = Lock()
 KEY = "sweep"
 """The attribute of a store that holds its plan."""
@@ -175,11 +176,26 @@ def finish(plan: SweepPlan, path: Path, block: Block) -> bool:
 
 
 def clear(path: Path, began: float) -> None:
-    """Remove what killed runs have left half written, before a time [s since the epoch]."""
+    """Remove what killed runs and workers have left half written, once all chunks are there.
+
+    A file of before the run began [s since the epoch] is nobody's; a younger one may be that of another run on the same
+    store, and is removed if it stays as it is for a while.
+    """
     with writing(path):
-        for file in path.rglob(f"*{PARTIAL}"):
-            if file.stat().st_mtime < began - SETTLED:
+        left = {file: _changed(file) for file in path.rglob(f"*{PARTIAL}")}
+        if any(at is not None and at >= began - SETTLED for at in left.values()):
+            time.sleep(SETTLED)
+        for file, at in left.items():
+            if at is not None and _changed(file) == at:
                 file.unlink(missing_ok=True)
+
+
+def _changed(file: Path) -> float | None:
+    """Return when a file was last written [s since the epoch], None if it is gone."""
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def opened(plan: SweepPlan, path: Path, chunks: Mapping[str, int] | None) -> Dataset:
