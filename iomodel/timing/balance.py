@@ -151,9 +151,13 @@ class Grid:
         6.333333333333333
         """
         tiles, most = self.tiles, len(shares) if most is None else most
-        if isinstance(tiles, Spread) and len(tiles.runs) == 1:
-            deep = ceil_div(tiles.blocks * self.copies, self.units)
-            return equal(deep, [tiles.longest * visit * share + block for share in shares], most)
+        alike = len(tiles.runs) == 1 if isinstance(tiles, Spread) else tiles.ends[0] == tiles.ends[1]
+        same: Any = None
+        if anywhere(alike):
+            each = ceil_div(tiles.blocks * self.copies, self.units)
+            same = equal(each, [tiles.longest * visit * share + block for share in shares], most)
+            if not isinstance(alike, np.ndarray):
+                return same
         deep, visits = self.levels
         if isinstance(tiles, Spread) and np.ndim(visit):
             deep, visits = deep[:, None], visits[:, None]
@@ -175,6 +179,8 @@ class Grid:
             end = pick((many == 1) | (many <= at_most), smaller(end, low), end)
         if self.parts and order == "grid":
             end = smaller(end, self._in_turn(visit, block, shares, most, end))
+        if same is not None:
+            end = pick(alike, same, end)
         return end if np.ndim(end) else float(end)
 
     def _in_turn(self, visit: Any, block: Any, shares: Sequence[Any], most: Any, end: Any) -> Any:

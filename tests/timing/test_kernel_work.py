@@ -365,6 +365,9 @@ def test_the_formula_of_one_edge_ranks_the_tiles(
     assert found.total == enumerated_.total
 
 
+@example(
+    blocks=1, more_keys=5000, rows=(64, 128), outer="key", copies=1, units=40, order="grid", start=0.0, falls=[1.0]
+)
 @given(
     blocks=st.integers(1, 300),
     more_keys=st.sampled_from([0, 0, 500, 5000]),
