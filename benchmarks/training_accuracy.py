@@ -35,40 +35,27 @@ LLAMA2["llama-2-70b"] = (80, 8192, 64, 8, 28672)
 """Layers, width, heads, heads of K and V, and width of the MLP."""
 
 
+def gpt(title: str, shape: tuple[int, int, int], vocabulary: int, positions: int) -> ModelSpec:
+    """Build a GPT of layers, width and heads: LayerNorm, biases, learned positions, tied embeddings."""
+    layers, width, heads = shape
+    layer = DecoderLayer(
+        attention={"heads": heads, "head_dim": width // heads, "qkv_bias": True, "o_bias": True, "rope": False},
+        mlp={"intermediate_size": 4 * width, "gated": False, "activation": "gelu", "bias": True},
+        norm_bias=True,
+    )
+    return ModelSpec(
+        title=title,
+        hidden_size=width,
+        vocab_size=vocabulary,
+        tied_embeddings=True,
+        other_weights=positions * width,
+        layers=(layer,) * layers,
+    )
+
+
 def mpt(name: str, positions: int) -> ModelSpec:
-    """Build a model of the rows: LayerNorm, biases, learned positions, tied embeddings."""
-    layers, width, heads = SHAPES[name]
-    layer = DecoderLayer(
-        attention={"heads": heads, "head_dim": width // heads, "qkv_bias": True, "o_bias": True, "rope": False},
-        mlp={"intermediate_size": 4 * width, "gated": False, "activation": "gelu", "bias": True},
-        norm_bias=True,
-    )
-    return ModelSpec(
-        title=f"MPT {name}",
-        hidden_size=width,
-        vocab_size=50368,
-        tied_embeddings=True,
-        other_weights=positions * width,
-        layers=(layer,) * layers,
-    )
-
-
-def gpt3(name: str, positions: int) -> ModelSpec:
-    """Build a GPT-3 of the rows, with the vocabulary of Megatron-LM."""
-    layers, width, heads = GPT3[name]
-    layer = DecoderLayer(
-        attention={"heads": heads, "head_dim": width // heads, "qkv_bias": True, "o_bias": True, "rope": False},
-        mlp={"intermediate_size": 4 * width, "gated": False, "activation": "gelu", "bias": True},
-        norm_bias=True,
-    )
-    return ModelSpec(
-        title=name,
-        hidden_size=width,
-        vocab_size=51200,
-        tied_embeddings=True,
-        other_weights=positions * width,
-        layers=(layer,) * layers,
-    )
+    """Build an MPT of the rows."""
+    return gpt(f"MPT {name}", SHAPES[name], 50368, positions)
 
 
 def llama2(name: str) -> ModelSpec:
@@ -86,7 +73,7 @@ def model_of(row: dict[str, str]) -> ModelSpec:
     if name in SHAPES:
         return mpt(name, positions)
     if name in GPT3:
-        return gpt3(name, positions)
+        return gpt(name, GPT3[name], 51200, positions)  # the vocabulary of Megatron-LM
     return llama2(name) if name in LLAMA2 else iomodel.model(name)
 
 
