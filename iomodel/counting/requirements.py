@@ -107,11 +107,16 @@ def check_requirements(
     declaration: Algorithm, workload: Workload, options: Mapping[str, Any], sizes: Mapping[str, int]
 ) -> None:
     """Raise InputError where options, lengths and tiles break a requirement of the algorithm."""
-    if not requirements(declaration):
-        return
+    if requirements(declaration):
+        check_numbers(declaration, {**numbers_of(declaration, workload), **options, **sizes})
+
+
+def numbers_of(declaration: Algorithm, workload: Workload) -> dict[str, Any]:
+    """Return the lengths, the mask and the features of a workload, which the requirements of an algorithm name."""
     numbers: dict[str, Any] = {name: name in workload.features for name in declaration.features}
     if isinstance(workload, Mixed):
         numbers |= {name: max(lengths) for name, lengths in workload.lengths.items()}
     elif isinstance(workload, Shape):
         numbers |= workload.numbers
-    check_numbers(declaration, {**numbers, "mask": getattr(workload, "mask", None), **options, **sizes})
+    numbers["mask"] = getattr(workload, "mask", None)
+    return numbers

@@ -41,7 +41,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "GridRows", "_MOST_TILES", "Spread", "Grid", "equal", "merged", "spread", "visits", "needs_list",
         "__enumerated", "__sample",
     ),
-    "timing.overlap": ("_MOST", "times", "__of_groups", "__served", "__cycles"),
+    "timing.overlap": ("_MOST", "times", "__served", "__cycles"),
     "timing.l2": ("Waves", "SharedTiles", "lock_step_bytes", "__turning", "tile_bytes", "__remembered"),
     "timing.dram": ("streamed_bytes", "__streamed", "Dram", "dram", "__grid"),
     "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),

@@ -8,9 +8,10 @@ kernels choose per call.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,11 @@ import numpy as np
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.elementwise import ceil_div
+from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.counting.options import NUMBERS
+from iomodel.counting.requirements import check_numbers, numbers_of
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError, InputError
@@ -29,11 +32,12 @@ from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.on_device import LaunchProblem, LaunchProblems, nothing_fits, ways_for
 from iomodel.solving.parts import most_kv
 from iomodel.solving.problem import Tile
-from iomodel.solving.tile_table import TileTable, tile_tables
+from iomodel.solving.tile_table import tile_tables
 from iomodel.timing.clock import Clock, clock_for
 from iomodel.timing.parameters import Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
+from iomodel.workloads.workload import Shape
 
 ROWS = 128
 """Rows of a tile in the rule for packing [rows]."""
@@ -74,14 +78,29 @@ class Setting:
     @cached_property
     def clock(self) -> Clock:
         """The timer."""
-        ask, options = self.question, self.variants.ask.options
+        ask, laid = self.question, self.variants
         known = rates(ask.device, ask.call.dtype)
-        return clock_for(ask.algorithm, ask.call, ask.device, options, ask.parameters, known, ask.implementation)
+        return clock_for(
+            ask.algorithm, ask.call, ask.device, laid.ask.options, ask.parameters, known, ask.implementation,
+            laid.placements,
+        )  # fmt: skip
 
     @cached_property
     def key_step(self) -> int:
         """The coarsest step of the key tiles [rows]."""
         return max(way.placement.steps(way.launch)[1] for way in self.variants.ways)
+
+    @cached_property
+    def _checked(self) -> Mapping[str, Any]:
+        """The numbers that requirements of the algorithm name."""
+        ask = self.variants.ask
+        return {**numbers_of(ask.algorithm, ask.workload), **ask.options}
+
+    def most_kv(self, numbers: Mapping[str, int]) -> int | None:
+        """Return the largest key tile under other searched numbers; raise InputError if the numbers are refused."""
+        ask = self.variants.ask
+        check_numbers(ask.algorithm, {**self._checked, **numbers})
+        return most_kv(ask.workload, {**ask.options, **numbers}, self.key_step)
 
     def way(self, like: LaunchProblem, tile: Tile) -> LaunchProblem:
         """Return the search problem of a launch configuration that has a tile."""
@@ -109,6 +128,53 @@ class SettingGroup:
             self._built[place] = self.setting if own == self.setting.searched else self.setting.question.setting(own)
         return self._built[place]
 
+    def clock(self, place: int) -> Clock:
+        """Return the timer of one of the settings."""
+        clock = self.setting.clock
+        options = {**clock.options, **self.numbers[place]}
+        return clock if options == clock.options else replace(clock, options=options, asked={}, fitted={})
+
+    @property
+    def floor(self) -> float:
+        """A time that no tile undercuts, in which the least requests pass the L2 cache [s]; 0 if none is known."""
+        variants, clock = self.setting.variants, self.setting.clock
+        workload, part = variants.ask.workload, variants.ways[0].part
+        rate = clock.rates.l2
+        if rate is None or not isinstance(workload, Shape) or any("l2" in phase for phase in clock.execution.phases):
+            return 0.0
+        most: Any
+        outer, keys = (max(way.sides[side].last for way in variants.ways) for side in (0, 1))
+        if part.names == variants.ways[0].placement.tiles:
+            most = np.array([keys if limit is None else min(keys, limit) for limit in self.most])
+        else:
+            most = keys
+        options = {**variants.ask.options, **_columns(self.numbers)}
+        return part.least_traffic(workload, options, outer, most) / rate + clock.launch
+
+    def timed(self, family: int, ways: int) -> list[dict[str, Any]]:
+        """Time every tile that fits, as columns for each layout.
+
+        `family` and `ways` are the places of the family and of its first launch configuration among all.
+        """
+        variants, clock = self.setting.variants, self.setting.clock
+        found = []
+        first = 0
+        for tiles, places in tile_tables(variants.ways, self.numbers, self.most):
+            size, sizes = len(tiles), tiles.sizes
+            plain = {name: sizes[name] for name in variants.ask.compiled.tiles}
+            work = clock.over(tiles.placement.widths, plain, tiles.numbers)
+            columns = {
+                "seconds": clock.seconds_over(work, tiles.launched(clock)),
+                "requested": sum(demand.requested_bytes for demand in work),
+                **tiles.columns,
+                "family": family,
+                "way": places[tiles.columns["way"]] + ways,
+                "place": np.arange(first, first + size),
+            }
+            found.append({name: np.broadcast_to(values, size) for name, values in columns.items()})
+            first += size
+        return found
+
     def bound(self, place: int) -> BoundCall:
         """Return the call with the options of one of the settings."""
         ask = self.setting.question
@@ -128,15 +194,53 @@ class SettingGroup:
 class Candidates:
     """Every tile that fits at every launch configuration, as columns in the order of preference.
 
-    Faster tiles come first; then those with less traffic, the larger key tile, less shared memory, fewer warps.
+    Faster tiles come first; then those with less traffic, the larger key tile, less shared memory, fewer warps. The
+    families in `left` are left out: no tile of them is as fast as the first.
     """
 
     families: tuple[SettingGroup, ...]
     ways: tuple[LaunchProblem, ...]
     columns: Mapping[str, Any]
+    left: frozenset[int] = frozenset()
+
+    @classmethod
+    def timed(cls, families: Sequence[SettingGroup], whole: bool = True) -> Candidates:
+        """Time the tiles of families, or of those alone that may have the fastest tile."""
+        ways = [group.setting.variants.ways for group in families]
+        starts = [sum(map(len, ways[:number])) for number in range(len(ways))]
+        parts: list[dict[str, Any]] = []
+        left = set()
+        least = inf
+        for number in reversed(range(len(families))):  # packed rows, which are mostly faster, come last
+            if not whole and parts and families[number].floor > least:
+                left.add(number)
+                continue
+            found = families[number].timed(number, starts[number])
+            least = min([least, *(part["seconds"].min() for part in found)])
+            parts.extend(found)
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
+        keys = ("place", "family", "warps", "shared", "less_keys", "requested", "seconds")
+        order: Any = np.lexsort([columns[name] for name in keys]) if parts else []
+        sorted_columns = {name: column[order] for name, column in columns.items()}
+        return cls(tuple(families), tuple(chain(*ways)), sorted_columns, frozenset(left))
+
+    @cached_property
+    def whole(self) -> Candidates:
+        """The candidates with those that were left out."""
+        return Candidates.timed(self.families) if self.left else self
 
     def __len__(self) -> int:
         return len(self.columns["seconds"])
+
+    @property
+    def first(self) -> tuple[SettingGroup, int, LaunchProblem, dict[str, int]]:
+        """The family of the fastest candidate, its place in it, its launch configuration and its tiles by name.
+
+        The ranges of the launch configuration are those of the first choice of the searched numbers.
+        """
+        at = {name: int(self.columns[name][0]) for name in ("family", "number", "way", "outer", "inner")}
+        way = self.ways[at["way"]]
+        return self.families[at["family"]], at["number"], way, way.sizes((at["outer"], at["inner"]))
 
     def of(self, place: int) -> tuple[Setting, LaunchProblem, Tile, float]:
         """Return the setting, launch configuration, tile and time [s] of one candidate."""
@@ -157,35 +261,25 @@ class Candidates:
         return tuple(self.columns[name][place] for name in names)
 
 
-def candidates(question: TileSearch) -> Candidates:
-    """Time every tile that fits; raise InfeasibleError if no tile fits, InputError if no option is allowed."""
-    found = families(question)
-    ways: list[LaunchProblem] = []
-    timed = []
-    for number, family in enumerate(found):
-        own = family.setting.variants.ways
-        for table, places in tile_tables(own, family.numbers, family.most):
-            columns = _timed(family, table)
-            way = places[columns["way"]] + len(ways)
-            timed.append({**columns, "family": np.full(len(table), number), "way": way})
-        ways.extend(own)
-    columns = {name: np.concatenate([part[name] for part in timed]) for name in timed[0]} if timed else {"seconds": ()}
-    if not len(columns["seconds"]):
-        variants = found[0].setting.variants
-        raise nothing_fits(question.algorithm, question.device, variants.ways)
-    order = np.lexsort([columns[name] for name in ("warps", "shared", "less_keys", "requested", "seconds")])
-    return Candidates(tuple(found), tuple(ways), {name: column[order] for name, column in columns.items()})
+def candidates(question: TileSearch, whole: bool = True) -> Candidates:
+    """Time every tile that fits, or those alone that may be the fastest.
+
+    Raises
+    ------
+    InfeasibleError
+        No tile fits.
+    InputError
+        No option is allowed.
+    """
+    found = Candidates.timed(families(question), whole)
+    if not found.columns:
+        raise nothing_fits(question.algorithm, question.device, found.families[0].setting.variants.ways)
+    return found
 
 
-def _timed(family: SettingGroup, tiles: TileTable) -> dict[str, Any]:
-    """Time the tiles of launch configurations of a family."""
-    clock, sizes = family.setting.clock, tiles.sizes
-    names = family.setting.variants.ask.compiled.tiles
-    work = clock.over(tiles.placement.widths, {name: sizes[name] for name in names}, tiles.numbers)
-    seconds = clock.seconds_over(work, tiles.launched(clock))
-    requested = sum(demand.requested_bytes for demand in work)
-    columns = {"seconds": seconds, "requested": requested, **tiles.columns}
-    return {name: np.broadcast_to(values, len(tiles)) for name, values in columns.items()}
+def _columns(numbers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return choices of numbers as an array of each."""
+    return {name: np.array([chosen[name] for chosen in numbers]) for name in numbers[0]}
 
 
 def families(question: TileSearch, alike: Attention | None = None) -> list[SettingGroup]:
@@ -195,17 +289,17 @@ def families(question: TileSearch, alike: Attention | None = None) -> list[Setti
     """
     taken = find_algorithm(question.algorithm).takes(question.call.direction)
     free = _free(question.implementation, alike or question.call, taken, question.options)
-    numeric = [name for name in free if name in NUMBERS]
+    numeric = {name: values for name, values in free.items() if name in NUMBERS}
     found: list[SettingGroup] = []
     failure: InputError | InfeasibleError | None = None
     for words in _products({name: values for name, values in free.items() if name not in numeric}):
         base: Setting | None = None
         numbers, most = [], []
-        for chosen in _products({name: free[name] for name in numeric}):
+        for chosen in _products(numeric):
             try:
                 if base is None:
                     base = question.setting({**words, **chosen})
-                limit = _most_keys(base, {**words, **chosen})
+                limit = base.most_kv({name: as_integer(name, value) for name, value in chosen.items()})
             except (InputError, InfeasibleError) as error:  # more splits than key tiles, say
                 if not free:
                     raise
@@ -219,12 +313,6 @@ def families(question: TileSearch, alike: Attention | None = None) -> list[Setti
         assert failure is not None  # every choice was refused
         raise failure
     return found
-
-
-def _most_keys(base: Setting, searched: Mapping[str, Any]) -> int | None:
-    """Return the largest key tile under other numbers than those of a setting; raise InputError if they are refused."""
-    question = base.question
-    return most_kv(BoundCall.bind(question.algorithm, question.call, {**question.options, **searched}), base.key_step)
 
 
 def choices(

@@ -37,19 +37,18 @@ def solve_fastest(
     """Solve for the least time, as :func:`iomodel.solve` with ``objective="time"``."""
     question = TileSearch(algorithm, call, device, implementation, min_block_kv, min_blocks_per_sm, options, parameters)
     ranked = _ranking(question)
-    setting, way, tile, _ = ranked.of(0)
-    sizes = way.sizes(tile)
+    group, place, way, sizes = ranked.first
     whole = cache(lambda: _compared(question))
     return Solution.deferring(
         {name: _field(name, whole) for name in ("certificate", "budget", "saturated", "placed", "dram_bytes")},
         algorithm=name_of(algorithm),
         tiles=FrozenDict({**sizes, "warps": way.launch.warps, "stages": way.launch.stages}),
-        cost=setting.variants.cost(sizes),
+        cost=group.bound(place).cost(sizes),
         epsilon=0.0,
         implementation=implementation.name,
         seconds=seconds_of(_launched(ranked).times, parameters),
-        searched=tuple(setting.searched),
-        ranked=tuple(as_runner_up(ranked, place) for place in islice(distinct(ranked), top)) if top > 1 else (),
+        searched=(*group.setting.searched,),
+        ranked=_best(ranked.whole, top) if top > 1 else (),
         notes=(),
         hardware=device,
     )
@@ -62,20 +61,23 @@ def _field(name: str, whole: Callable[[], Solution]) -> Callable[[Solution], Any
 
 @lru_cache(maxsize=1)  # by identity: a solution whose certificate is read later searches anew, and keeps no arrays
 def _ranking(question: TileSearch) -> Candidates:
-    return candidates(question)
+    return candidates(question, whole=False)
+
+
+def _best(ranked: Candidates, top: int) -> tuple[RunnerUp, ...]:
+    return tuple(as_runner_up(ranked, place) for place in islice(distinct(ranked), top))
 
 
 def _launched(ranked: Candidates) -> TimedLaunch:
     """Time the fastest candidate by itself."""
-    setting, way, tile, _ = ranked.of(0)
-    sizes = way.sizes(tile)
-    plain = {name: sizes[name] for name in setting.variants.ask.compiled.tiles}
-    return setting.clock.timed(plain, way.placement, way.launch, int(ranked.columns["blocks"][0]))
+    group, place, way, sizes = ranked.first
+    plain = {name: sizes[name] for name in group.setting.variants.ask.compiled.tiles}
+    return group.clock(place).timed(plain, way.placement, way.launch, int(ranked.columns["blocks"][0]))
 
 
 def _compared(question: TileSearch) -> Solution:
     """Return the solution of a search with the tiles that its certificate compares."""
-    ranked = _ranking(question)
+    ranked = _ranking(question).whole
     setting, way, tile, seconds = ranked.of(0)
     launch = _launched(ranked)
     cost = setting.variants.cost(way.sizes(tile))

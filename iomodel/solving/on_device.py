@@ -92,6 +92,7 @@ class LaunchProblems:
     device: Hardware
     implementation: Implementation
     ask: BoundCall
+    placements: tuple[Placement, ...]
     ways: tuple[LaunchProblem, ...]
     known: dict[Tile, int]
 
@@ -189,13 +190,15 @@ def ways_for(
             ranges = stepped.get(steps)
             if ranges is None:
                 named = dict(zip(placement.tiles, steps, strict=True))
-                ranges = stepped[steps] = ranges_for(compiled, call, named, least_kv, most_kv(call, steps[1]))
+                ranges = stepped[steps] = ranges_for(
+                    compiled, call, named, least_kv, most_kv(workload, call.options, steps[1])
+                )
             for fixed in _sizes(placement, ranges):
                 variants.append(LaunchProblem(placement, launch, part, call, fixed, known, blocks))
     if not variants:
         sizes = sorted({size for placement in placed for size in placement.residency.sizes[1]})
         raise InputError(f"min_block_kv: {least_kv} given; allowed: up to {sizes[-1]}, for {implementation.name}")
-    return LaunchProblems(algorithm, device, implementation, call, tuple(variants), known)
+    return LaunchProblems(algorithm, device, implementation, call, tuple(placed), tuple(variants), known)
 
 
 def _sizes(placement: Placement, ranges: dict[str, TileRange]) -> Iterator[dict[str, TileRange]]:

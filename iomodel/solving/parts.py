@@ -16,6 +16,7 @@ from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import FOLLOWS
 from iomodel.solving.problem import Problem, Tile, TileRange
 from iomodel.workloads.attention import Attention
+from iomodel.workloads.workload import Shape, Workload
 
 
 @record
@@ -52,6 +53,22 @@ class PartFormulas:
         """Evaluate the footprint at the sizes of all tiles, in the unit of the budget."""
         outer, inner = (at[name] for name in self.names)
         return ask.at_longest(self.footprint, *(at[name] for name in self.least))(outer, inner)
+
+    def least_traffic(self, workload: Shape, options: Mapping[str, Any], outer: int, inner: Any) -> int:
+        """Bound the traffic of tiles up to a largest one, and at any of some options, from below [B].
+
+        The bounds are those of :mod:`iomodel.solving.search`: separable traffic falls with either tile; under a mask,
+        one tile that covers the outer axis streams least. The options and the largest inner tile may be arrays.
+        """
+        if self.irregular or self.serpentine:
+            return 0
+
+        def at(formulas: Formulas, *tile: Any) -> Any:
+            return formulas.over(workload, [options[name] for name in formulas.numbers], tile)[0]
+
+        if not self.masked:
+            return int(at(self.traffic, outer, inner).min())
+        return int((at(self.base, 1, 1) + at(self.strict, outer, 1) - at(self.base, outer, 1)).min())
 
     def problem(
         self,
@@ -132,12 +149,12 @@ def ranges_for(
     return ranges
 
 
-def most_kv(ask: BoundCall, alignment: int) -> int | None:
+def most_kv(workload: Workload, options: Mapping[str, Any], alignment: int) -> int | None:
     """Return the largest key tile that leaves at least one tile per split; None for a single split."""
-    splits, longest = int(ask.options.get("splits", 1)), ask.workload.longest
+    splits, longest = int(options.get("splits", 1)), workload.longest
     if splits == 1 or not isinstance(longest, Attention):
         return None
-    keys = int(ask.options.get("top_k", longest.kv_len))  # where keys are selected, their places are split
+    keys = int(options.get("top_k", longest.kv_len))  # where keys are selected, their places are split
     most = (keys - 1) // (splits - 1)
     if most < alignment:
         tiles = -(-keys // alignment)

@@ -86,7 +86,11 @@ def textbook_parts(
         raise UnknownNameError(f"tile of {algorithm}", "block_kv", bound.compiled.tiles)
     least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
     compiled = parts_for(bound.algorithm, bound.kind, bound.structure, bound.compiled.numbers, unit)
-    return bound, compiled, ranges_for(compiled, bound, alignment, least_kv, most_kv(bound, alignment))
+    return (
+        bound,
+        compiled,
+        ranges_for(compiled, bound, alignment, least_kv, most_kv(bound.workload, bound.options, alignment)),
+    )
 
 
 def named_tiles(formulas: Sequence[PartFormulas], tiles: Iterable[Tile], order: tuple[str, ...]) -> dict[str, int]:

@@ -338,10 +338,12 @@ def clock_for(
     parameters: Parameters,
     found: Rates,
     implementation: str | Implementation | None = None,
+    placed: Sequence[Placement] | None = None,
 ) -> Clock:
     """Build the timer of one pass, forward or backward; `options` are complete.
 
-    Without an implementation that runs the call on the device, tiles share one memory.
+    Without an implementation that runs the call on the device, tiles share one memory. `placed` has the layouts of the
+    implementation on the device where they are known.
     """
     declaration, kind = find_algorithm(algorithm), kind_of(workload)
     assert isinstance(workload, Shape | Mixed)
@@ -349,9 +351,8 @@ def clock_for(
     kernels = implementation_for(declaration, workload, hardware, implementation)
     shared = declaration.execution.get(workload.direction, PIPELINED)
     how = kernels.execution.get(workload.direction, shared)
-    placed: list[Placement] = []
     assumed = False
-    if options.get("tiled", True):
+    if placed is None and options.get("tiled", True):
         if kernels.residency:
             placed = placements(declaration, as_attention(workload.longest), hardware, kernels, dict(chosen), kind)
         else:
@@ -366,6 +367,6 @@ def clock_for(
         found,
         how,
         demands(declaration, kind, chosen, how),
-        tuple(placed),
+        tuple(placed or ()),
         assumed,
     )

@@ -72,16 +72,13 @@ def times(
         read = _cycles(_served(busy, read_with[1]), wait, read_with[0])
         cycles = _cycles(_served(busy, warps), wait, reach)
     excess = alone - read[read_with[0] - 1]
-    return [larger(_of_groups(cycles, many, groups) + excess, beside) for many in range(1, deepest + 1)]
-
-
-def _of_groups(cycles: Sequence[Any], many: int, groups: Any) -> Any:
-    """Return the time per block for so many blocks of so many groups, whose number may be an array [s]."""
     if not isinstance(groups, np.ndarray):
-        return cycles[min(groups * many, len(cycles)) - 1]
-    return sum(
-        (groups == number) * cycles[min(number * many, len(cycles)) - 1] for number in np.unique(groups).tolist()
-    )
+        return [larger(cycles[min(groups * many, len(cycles)) - 1] + excess, beside) for many in range(1, deepest + 1)]
+    parts = [(number, groups == number) for number in np.unique(groups).tolist()]
+    return [
+        larger(sum(where * cycles[min(number * many, len(cycles)) - 1] for number, where in parts) + excess, beside)
+        for many in range(1, deepest + 1)
+    ]
 
 
 def _served(busy: Sequence[Any], warps: Any) -> Sequence[Any]:
