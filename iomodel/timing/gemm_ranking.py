@@ -15,7 +15,7 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates
 from iomodel.nests.execution import PIPELINED
 from iomodel.placement.gemm_tiles import Tile
-from iomodel.timing.gemm_waves import layout, wave_trips
+from iomodel.timing.gemm_waves import layout, trips_over
 from iomodel.timing.kernel_time import Launched, elapsed
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.parameters import Parameters
@@ -34,6 +34,15 @@ class _Point(NamedTuple):
     point: tuple[object, ...]
 
 
+class _Tiles(NamedTuple):
+    """The sizes of tiles, each in an array."""
+
+    block_m: Any
+    block_n: Any
+    block_k: Any
+    splits: Any
+
+
 def rank(
     device: Hardware,
     points: Sequence[tuple[Linear, Tile]],
@@ -46,23 +55,18 @@ def rank(
     `known` has the rates of the device, `free` those without the limits of a benchmark.
     """
     first = points[0][0]
-    sizes = {
-        name: np.array([getattr(tile, name) for _, tile in points])
-        for name in ("block_m", "block_n", "block_k", "splits")
-    }
+    tiles = _Tiles(*(np.array([getattr(tile, name) for _, tile in points]) for name in _Tiles._fields))
+    sizes = tiles._asdict()
     rows = np.array([layer.rows for layer, _ in points])
     call = _Point(tuple(rows if symbol == "rows" else value for symbol, value in first.numbers.items()))
     work = demands(algorithm("gemm"), kind_of(first), (), PIPELINED).over(call, call, sizes, sizes, constants=True)
     per_sm = np.array([tile.blocks_per_sm for _, tile in points])
     layouts = [layout(device, tile, layer) for layer, tile in points]
-    launched = Launched(
-        layouts[0],
-        per_sm,
-        layouts=_masked(layouts),
-    )
+    launched = Launched(layouts[0], per_sm, layouts=_masked(layouts))
     times = []
     for demand in work:
-        took = elapsed(_in_waves(demand, points, known), None, False, free, PIPELINED, launched, parameters).seconds
+        moved = _in_waves(demand, first, rows, tiles, per_sm, known)
+        took = elapsed(moved, None, False, free, PIPELINED, launched, parameters).seconds
         times.append(np.broadcast_to(took * (demand.requested_bytes > 0), rows.shape))
     others: Any = sum(times[1:], np.zeros(rows.shape))
     return times[0].tolist(), others.tolist()
@@ -76,13 +80,11 @@ def _masked(layouts: Sequence[WarpLayout]) -> tuple[tuple[Any, WarpLayout], ...]
     return tuple((np.array([each is layout for each in layouts]), layout) for layout in distinct)
 
 
-def _in_waves(demand: KernelWork, points: Sequence[tuple[Linear, Tile]], known: Rates) -> KernelWork:
+def _in_waves(demand: KernelWork, layer: Linear, rows: Any, tiles: _Tiles, per_sm: Any, known: Rates) -> KernelWork:
     """Add the DRAM traffic of a wave of blocks to a kernel with products."""
     if not demand.products or known.l2_capacity is None or known.units is None:
         return demand
-    trips = [wave_trips(layer, tile, known.units * tile.blocks_per_sm, known.l2_capacity) for layer, tile in points]
-    over_x, over_w = (np.array(column, dtype=np.float64) for column in zip(*trips, strict=True))
-    return streamed(demand, over_x, over_w)
+    return streamed(demand, *trips_over(layer, rows, tiles, known.units * per_sm, known.l2_capacity))
 
 
 def streamed(demand: KernelWork, over_x: Any, over_w: Any) -> KernelWork:

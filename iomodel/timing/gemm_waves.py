@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import inf
+from typing import Any
 
+from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.devices.device import Hardware
 from iomodel.placement.gemm_tiles import Tile
 from iomodel.timing.shared_memory import WarpLayout
@@ -31,20 +34,28 @@ def wave_trips(layer: Linear, tile: Tile, at_once: int, capacity: int) -> tuple[
     Concurrent blocks compute a rectangle of output tiles, the one with the least traffic; an operand of a group that
     fits the L2 cache is loaded once.
     """
-    rows, columns = -(-layer.rows // tile.block_m), -(-layer.out_features // tile.block_n)
-    slots = max(1, at_once // tile.splits)
+    return trips_over(layer, layer.rows, tile, at_once, capacity)
+
+
+def trips_over(layer: Linear, layer_rows: Any, tile: Any, at_once: Any, capacity: int) -> tuple[Any, Any]:
+    """Count the passes as :func:`wave_trips`; the rows, the sizes of the tile and the blocks at once may be arrays."""
+    rows, columns = ceil_div(layer_rows, tile.block_m), ceil_div(layer.out_features, tile.block_n)
+    slots = larger(1, floor_div(at_once, tile.splits))
     weights = 2 if layer.gated else 1
-    x = layer.rows * layer.in_features * ELEMENT_SIZE[layer.dtype]
+    x = layer_rows * layer.in_features * ELEMENT_SIZE[layer.dtype]
     w = weights * -(-layer.in_features * layer.out_features * WEIGHT_QUARTERS[layer.weight_dtype] // 32)
-    best: tuple[int, int, int] | None = None
-    high = 1
+    last = smaller(rows, slots)
+    best: Any = inf
+    over_x: Any = 1
+    over_w: Any = 1
+    high: Any = 1
     while True:
-        wide = min(columns, max(1, slots // high))
-        over_x = 1 if x <= capacity else -(-columns // wide)
-        over_w = 1 if w <= capacity else -(-rows // high)
-        total = x * over_x + w * over_w
-        if best is None or total < best[0]:
-            best = total, over_x, over_w
-        if high >= min(rows, slots):
-            return best[1], best[2]
-        high = min(2 * high, rows, slots)
+        wide = smaller(columns, larger(1, floor_div(slots, high)))
+        of_x = pick(x <= capacity, 1, ceil_div(columns, wide))
+        of_w = pick(w <= capacity, 1, ceil_div(rows, high))
+        total = x * of_x + w * of_w
+        less = total < best
+        best, over_x, over_w = pick(less, total, best), pick(less, of_x, over_x), pick(less, of_w, over_w)
+        if not anywhere(high < last):
+            return over_x, over_w
+        high = smaller(2 * high, last)

@@ -179,8 +179,9 @@ class LayerClock:
             points = [(one, tile) for one in layers for tile in candidates(self.device, (one,), known.units)]
             best: dict[Linear, tuple[float, tuple[Tile, ...]]] = dict.fromkeys(layers, (inf, ()))
             first, others = rank(self.device, points, known, free, self.parameters) if points else ([], [])
+            least = {one: self._least((one,), known) for one in layers}
             for (one, tile), time, rest in zip(points, first, others, strict=True):
-                seconds = max(time, self._floor((one,), tile, known, products)) + rest
+                seconds = max(time, least[one], self._conversion((one,), tile, known, products)) + rest
                 if seconds < best[one][0]:
                     best[one] = seconds, (tile,)
             while len(self.ranked) >= MOST:
@@ -190,7 +191,11 @@ class LayerClock:
         return tiles
 
     def _floor(self, layers: tuple[Linear, ...], tile: Tile, known: Rates, products: str | None) -> float:
-        """Compute the least time of the first kernel [s].
+        """Compute the least time of the first kernel [s]."""
+        return max(self._least(layers, known), self._conversion(layers, tile, known, products))
+
+    def _least(self, layers: tuple[Linear, ...], known: Rates) -> float:
+        """Compute the least time of the products of any tile [s].
 
         The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
         """
@@ -198,8 +203,7 @@ class LayerClock:
         reached = known.matrix if known.matrix < known.peak else shares.get(known.dtype, 1.0) * known.peak
         if layers[0].groups > 1:
             reached = min(reached, GROUPED.get(known.dtype, 1.0) * known.peak)
-        flops = sum(layer.flops for layer in layers)
-        return max(flops / reached, self._conversion(layers, tile, known, products))
+        return sum(layer.flops for layer in layers) / reached
 
     def _conversion(self, layers: tuple[Linear, ...], tile: Tile, known: Rates, products: str | None) -> float:
         """Time the conversion of weights narrower than the products, which every row of tiles repeats [s]."""
