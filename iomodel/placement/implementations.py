@@ -163,7 +163,10 @@ def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) 
     if declaration.implementations and isinstance(longest, Linear):
         reason = f"no rate of products in {longest.dtype} on file"
     if declaration.implementations and isinstance(longest, Attention):
-        kernels = [known for known in declaration.implementations if longest.direction in known.residency]
+        direction = longest.direction
+        kernels = [known for known in declaration.implementations if direction in known.residency]
+        # A kernel of this device needs another call, which is nearer than another device.
+        kernels.sort(key=lambda known: not any(runs_on(layout, hardware) for layout in known.residency[direction]))
         reasons = (refusal(declaration, longest, hardware, known) for known in kernels)
-        reason = str(next(filter(None, reasons), f"{reason} for the {longest.direction} pass"))
+        reason = str(next(filter(None, reasons), f"{reason} for the {direction} pass"))
     return f"one memory for all live data of a block ({reason})"

@@ -38,7 +38,13 @@ def solve_textbook(
     least = max(*(problem.least_footprint for problem in problems), *rest)
     if least > budget.amount:
         raise InfeasibleError(
-            f"{algorithm}: no tile fits {budget}; the smallest feasible budget is {least:,} {budget.unit}",
+            "; ".join(
+                [
+                    f"{algorithm}: no tile fits {budget}",
+                    f"the smallest feasible budget is {least:,} {budget.unit}",
+                    *notes,
+                ]
+            ),
             least=least,
             unit=budget.unit,
         )
