@@ -62,7 +62,7 @@ CACHE = [
     switch("cascade", "Read the shared prefix once for all requests of a decode step.", "Prefix cache"),
 ]
 PLAN = [
-    option("count", "Devices (1).", "Layout"),
+    option("count", "Devices (those of one replica).", "Layout"),
     option("tensor_parallel", "Ranks of tensor parallelism (the fewest that fit).", "Layout"),
     option("pipeline_parallel", "Stages of pipeline parallelism (1).", "Layout"),
     option("expert_parallel", "Ranks of expert parallelism (1).", "Layout"),

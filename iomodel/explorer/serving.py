@@ -11,7 +11,8 @@ from iomodel.errors import IOModelError
 from iomodel.models.registry import model as find_model
 from iomodel.planning.bound import bound_of
 from iomodel.planning.figures import figures
-from iomodel.planning.memory import fit, too_large
+from iomodel.planning.layouts import no_room
+from iomodel.planning.memory import fit
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.precision import with_precision
@@ -96,7 +97,7 @@ def _plan(grid: ServingGrid, model: str, name: str, gpus: int, prompt: int) -> d
         service = as_service(model, prompt, grid.output, Layout(tensor_parallel=gpus), types, None, None)
         memory, steps = fit(service, device), ReplicaSteps(service, device)
         if not memory.fits:
-            return {"refused": str(too_large(service, device, memory, 1))}
+            return {"refused": str(no_room(service, device, memory, 1))}
         prefill = steps.prefill()
         middle = sum(service.contexts) // 2
         batches = {

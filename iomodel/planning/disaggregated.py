@@ -10,8 +10,8 @@ from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.disaggregated_result import Disaggregation, Pool
-from iomodel.planning.layouts import SERVER, least_layout
-from iomodel.planning.memory import Fit, fit, own_bytes, too_large
+from iomodel.planning.layouts import SERVER, least_layout, no_room
+from iomodel.planning.memory import Fit, fit, own_bytes
 from iomodel.planning.numbers import as_prices, as_real
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.step.layout import Layout
@@ -104,10 +104,10 @@ def disaggregate(
         services.append(service)
         memories.append(fit(service, device))
         if not memories[-1].fits:
-            raise too_large(service, device, memories[-1], 1)
+            raise no_room(service, device, memories[-1], 1)
     size = memories[1].fits if batch is None else as_integer("batch", batch)
     if size > memories[1].fits:
-        raise too_large(services[1], receivers, memories[1], size)
+        raise no_room(services[1], receivers, memories[1], size)
     filling, later = ReplicaSteps(services[0], senders), ReplicaSteps(services[1], receivers)
     step = later.decode_seconds(size) if services[1].steps else 0.0
     parts = [_device_bytes(service) for service in services]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iomodel.devices.device import Hardware
-from iomodel.errors import InputError, SpecError
+from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.memory import fit
+from iomodel.planning.memory import Fit, fit, too_large
 from iomodel.planning.service import Service
 from iomodel.planning.step.layout import Layout
 
@@ -98,3 +98,10 @@ def least_layout(service: Service, device: Hardware, count: int) -> Layout:
     ranks = degrees(service.model, (n for n in range(1, most + 1) if count % n == 0))
     layouts = [Layout(tensor_parallel=n) for n in ranks]
     return next((layout for layout in layouts if fit(service.laid_out(layout), device).fits), layouts[-1])
+
+
+def no_room(service: Service, device: Hardware, memory: Fit, batch: int) -> InfeasibleError:
+    """Build the error for a batch that does not fit, with the least layout that holds a request."""
+    wider = () if memory.fits else default_layouts(service, device, MOST_RANKS)
+    larger = next((layout for layout in wider if fit(service.laid_out(layout), device).fits), None)
+    return too_large(service, device, memory, batch, larger)

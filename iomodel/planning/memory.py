@@ -221,14 +221,20 @@ def kv_dtype(service: Service) -> str:
     )
 
 
-def too_large(service: Service, device: Hardware, memory: Fit, batch: int) -> InfeasibleError:
-    """Build the error for a batch that does not fit, or a device without room for one request."""
+def too_large(
+    service: Service, device: Hardware, memory: Fit, batch: int, larger: Layout | None = None
+) -> InfeasibleError:
+    """Build the error for a batch that does not fit, or a device without room for one request.
+
+    `larger` is a layout that holds a request.
+    """
     where = f"{device.id or device.name}, {layout_text(service.layout)}"
     if not memory.fits:
+        wider = "more devices per replica" if larger is None else f"{larger.devices} devices ({layout_text(larger)})"
         return InfeasibleError(
             f"memory: {service.name} and one request of {service.tokens:,} tokens need "
-            f"{gigabytes(memory.missing)} more on each device ({where}); allowed: more devices per replica, narrower "
-            "weights, a shorter request",
+            f"{gigabytes(memory.missing)} more on each device ({where}); allowed: {wider}, narrower weights, a "
+            "shorter request",
             least=memory.needed(1),
             unit="B",
         )

@@ -8,8 +8,8 @@ from iomodel.errors import InputError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.bound import bound_of
 from iomodel.planning.figures import Figures, figures
-from iomodel.planning.layouts import least_layout
-from iomodel.planning.memory import Fit, fit, most_requests, too_large
+from iomodel.planning.layouts import SERVER, least_layout, no_room
+from iomodel.planning.memory import Fit, fit, most_requests
 from iomodel.planning.numbers import as_real
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.result import Plan
@@ -33,7 +33,7 @@ def plan(
     model: ModelSpec | str,
     hardware: Hardware | str,
     *,
-    count: int = 1,
+    count: int | None = None,
     layout: Layout | None = None,
     prompt: int,
     output: int,
@@ -60,10 +60,11 @@ def plan(
         The model, its name, or its file.
     hardware : Hardware or str
         The device.
-    count : int
-        Number of devices.
+    count : int, optional
+        Number of devices; by default those of one replica.
     layout : Layout, optional
-        Parallel layout of a replica; by default the least tensor parallelism that holds the model.
+        Parallel layout of a replica; by default the least tensor parallelism that holds the model and one request, on
+        up to eight devices or `count`.
     prompt, output : int
         Tokens of a prompt, and of its output.
     batch : int, optional
@@ -105,9 +106,11 @@ def plan(
     >>> result = plan("llama-3-8b", "h100-sxm5", prompt=2048, output=256)
     >>> result.memory.fits == result.memory.left // (131072 * 2304), result.decode_bound
     (True, 'KV cache')
+    >>> plan("llama-3.1-405b", "h200-sxm", prompt=2048, output=256, precision="fp8").layout.tensor_parallel
+    4
     """
     types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
-    device, devices = as_device(hardware), as_integer("count", count)
+    device = as_device(hardware)
     first = Layout() if layout is None else layout
     service = as_service(
         model, prompt, output, first, types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
@@ -115,7 +118,9 @@ def plan(
     )  # fmt: skip
     price = None if price_per_hour is None else as_real("price_per_hour", price_per_hour)
     if layout is None:
-        service = service.laid_out(least_layout(service, device, devices))
+        most = SERVER if count is None else as_integer("count", count)
+        service = service.laid_out(least_layout(service, device, most))
+    devices = service.devices if count is None else as_integer("count", count)
     if devices % service.devices:
         lower = devices - devices % service.devices
         near = " or ".join(f"{n:,}" for n in (lower, lower + service.devices) if n)
@@ -125,7 +130,7 @@ def plan(
     memory = fit(service, device)
     size = most_requests(service, device) if batch is None else as_integer("batch", batch)
     if not size or size > memory.fits:
-        raise too_large(service, device, memory, size)
+        raise no_room(service, device, memory, size)
     replicas, steps = devices // service.devices, ReplicaSteps(service, device)
     reached = figures(service, device, size)
     prefill, decode = steps.prefill(), steps.decode(size, sum(service.contexts) // 2)

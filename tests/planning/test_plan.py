@@ -68,8 +68,14 @@ def test_without_a_layout_the_least_ranks_that_do():
     found = made("llama-3-70b", H100, count=8, **CHAT)
     assert (found.layout, found.replicas) == (Layout(tensor_parallel=2), 4)
     assert found.tokens_per_second == 4 * found.figures.tokens_per_second
-    with pytest.raises(InfeasibleError, match=r"more on each device \(h100-sxm5, one device\)"):
-        plan("llama-3-70b", H100, **CHAT)
+    least = plan("llama-3-70b", H100, **CHAT)
+    assert (least.count, least.layout, least.replicas) == (2, Layout(tensor_parallel=2), 1)
+    with pytest.raises(
+        InfeasibleError, match=r"more on each device \(h100-sxm5, one device\); allowed: 2 devices \(TP 2\), "
+    ):
+        plan("llama-3-70b", H100, count=1, **CHAT)
+    with pytest.raises(InfeasibleError, match=r"\(h100-sxm5, TP 8\); allowed: 16 devices \(TP 8, PP 2\)"):
+        plan("deepseek-v3", H100, **CHAT)
 
 
 def test_the_latent_is_on_every_rank():
@@ -356,10 +362,11 @@ def test_a_batch_too_large_says_the_memory_that_would_do():
 @pytest.mark.parametrize(
     ("line", "code", "text"),
     [
-        ("llama-3-70b --hardware h100-sxm5 --prompt 64 --output 4", 1, "more on each device"),
+        ("llama-3-70b --hardware h100-sxm5 --count 1 --prompt 64 --output 4", 1, "more on each device"),
         (f"{TINY} --hardware h100-sxm5 --prompt 64", 2, "output: none given"),
         (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --price cheap", 2, "price_per_hour: 'cheap' given"),
-        (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --tensor-parallel 2", 2, "count: 1 given"),
+        (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --count 1 --tensor-parallel 2", 2, "count: 1 given"),
+        (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --tensor-parallel 2", 0, "on 2 x h100-sxm5"),
         (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --batch 2", 0, "TTFT without a queue"),
     ],
 )

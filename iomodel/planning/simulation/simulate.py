@@ -13,8 +13,8 @@ from iomodel.models.registry import ModelSpec
 from iomodel.planning.engine_memory import step_limits
 from iomodel.planning.engines import Engine, as_engine
 from iomodel.planning.host import server_host
-from iomodel.planning.layouts import SERVER, least_layout
-from iomodel.planning.memory import Fit, fit, own_bytes, too_large
+from iomodel.planning.layouts import SERVER, least_layout, no_room
+from iomodel.planning.memory import Fit, fit, own_bytes
 from iomodel.planning.numbers import as_choice, as_real
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
@@ -221,7 +221,7 @@ def _check_memory(service: Service, device: Hardware, memory: Fit, arriving: Req
     if need[worst] <= memory.left:
         return
     if arriving.rows is None:
-        raise too_large(service, device, memory, 1)
+        raise no_room(service, device, memory, 1)
     tokens = f"{arriving.prompt[worst]:,} + {arriving.output[worst]:,}"
     raise InfeasibleError(
         f"{arriving.where(worst)}: a request of {tokens} tokens needs {gigabytes(need[worst])} on each device; "
