@@ -108,8 +108,6 @@ def solve(
     share = share_of(epsilon)
     if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
-    if implementation is None and (alignment is not None or hardware is None):
-        implementation = TEXTBOOK
     bare = sram_bytes is not None or sram_elements is not None
     if implementation is None and (hardware is None or bare or alignment is not None):
         implementation = TEXTBOOK
