@@ -75,7 +75,7 @@ def sweep(
 
 def _make_room(path: Path, store: Path, table: bool, resume: bool) -> None:
     """Remove the output of an earlier run if requested; never remove a folder of anything else."""
-    from iomodel.studies.sweeps.store import told_by
+    from iomodel.studies.sweeps.store import stored_plan
 
     if not path.parent.is_dir():
         raise InputError(
@@ -86,9 +86,13 @@ def _make_room(path: Path, store: Path, table: bool, resume: bool) -> None:
             f"out: {shown(os.fspath(path))} already exists; allowed: another name, or --fresh to replace it"
         )
     if not resume and store.exists():
-        if told_by(store) is None:
+        if stored_plan(store) is None:
             raise InputError(f"out: {shown(os.fspath(store))} is not the store of a sweep; allowed: another name")
         shutil.rmtree(store)
+
+
+NO_DASHBOARD = {"dashboard_address": ":0", "scheduler_kwargs": {"dashboard": False}}
+"""Any free port for the HTTP server of a scheduler: on the default one, a second scheduler of a machine warns."""
 
 
 @contextmanager
@@ -102,7 +106,7 @@ def _scheduler(workers: int | None) -> Iterator[Any]:
     distributed = import_distributed()
     logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)  # an error of the sweep is one line
     with (
-        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, **NO_DASHBOARD) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client

@@ -3,18 +3,20 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
 import time
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from iomodel.cli.sweep import NO_DASHBOARD, _scheduler
 from iomodel.errors import InputError, UnfinishedError
 from iomodel.studies.sweeps import store as sweep_store
 from iomodel.studies.sweeps.run import each
@@ -179,14 +181,22 @@ def test_a_number_beyond_64_bits_leaves_no_store(path):
 
 
 def test_a_cluster_computes_the_same(answer, path, monkeypatch):
-    options = {"processes": False, "threads_per_worker": 2, "dashboard_address": None}
-    with distributed.LocalCluster(n_workers=1, **options) as cluster:
+    with distributed.LocalCluster(n_workers=1, processes=False, threads_per_worker=2, **NO_DASHBOARD) as cluster:
         assert sweep(**PLAN, scheduler=cluster.scheduler_address).identical(answer)
         with distributed.Client(cluster) as client:
             assert sweep(**PLAN, scheduler=client, store=path).load().identical(answer)
     monkeypatch.setattr("iomodel.studies.sweeps.run.PATIENCE", 0.2)
     with pytest.raises(InputError, match=r"scheduler: 'tcp://127.0.0.1:1' does not answer"):
         sweep(**PLAN, scheduler="tcp://127.0.0.1:1")
+
+
+def test_the_cluster_of_the_command_starts_beside_another():
+    with socket.socket() as other:
+        with suppress(OSError):  # another cluster of the machine has the default port already
+            other.bind(("", 8787))
+            other.listen()
+        with _scheduler(1) as client:
+            assert client.status == "running"
 
 
 def test_half_written_files_of_killed_workers_are_removed_and_those_of_other_runs_stay(path, monkeypatch):
@@ -213,7 +223,7 @@ def test_half_written_files_of_killed_workers_are_removed_and_those_of_other_run
 def test_a_worker_that_is_killed_is_made_up_for(path, answer):
     plan = planned(**{**PLAN, "chunk": {"mask": 1, "q_len": 1, "block_q": 1}})
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=50, **NO_DASHBOARD) as cluster,
         distributed.Client(cluster) as client,
         ThreadPoolExecutor(1) as pool,
     ):

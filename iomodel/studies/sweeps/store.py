@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MISSING = -1
 """The value of a point not computed yet; no count is negative."""
 SETTLED = 1.0
-"""Time for which a half-written file stays as it is if no run goes on with it [s]."""
+"""Time after which a half-written file that no run continues is removed [s]."""
 _QUIET = Lock()
 KEY = "sweep"
 """The attribute of a store that holds its plan."""
@@ -120,7 +120,7 @@ def _repair(fresh: Path, path: Path) -> None:
 
 def _same(plan: SweepPlan, path: Path) -> None:
     """Raise InputError unless the store is of this plan."""
-    stored = told_by(path)
+    stored = stored_plan(path)
     if stored is None:
         raise InputError(
             f"store: {shown(str(path))} holds something else; allowed: a new folder, or the store of the same plan"
@@ -133,7 +133,7 @@ def _same(plan: SweepPlan, path: Path) -> None:
         )
 
 
-def told_by(path: Path) -> dict[str, Any] | None:
+def stored_plan(path: Path) -> dict[str, Any] | None:
     """Read the plan of a store, from its metadata or the copy beside them; None for any other folder."""
 
     def of_metadata() -> str:
