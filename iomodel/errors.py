@@ -67,7 +67,7 @@ class SpecError(IOModelError):
 
 
 class UnfinishedError(IOModelError):
-    """A sweep cannot go on now: a full disk, a lost scheduler. Its store stays, and a later run goes on from there."""
+    """A sweep cannot go on now: a full disk, a lost scheduler. Its store stays, and a later run resumes it."""
 
     code = "unfinished"
 

@@ -108,7 +108,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
         "residencies": {},
         "executions": {
             "forward": {
-                "cite": "github.com/pytorch/pytorch, aten/src/ATen/native/cuda: softmax_backward_cuda_out multiplies gradient and output in a kernel before that of the softmax; the elementwise kernel of tensors with different shapes computes the address of each element. Both costs were read off rows in sight: see docs/accuracy.md",
+                "cite": "github.com/pytorch/pytorch, aten/src/ATen/native/cuda: softmax_backward_cuda_out multiplies gradient and output in a kernel before that of the softmax; the elementwise kernel of tensors with different shapes computes the address of each element. Both costs were read off calibration rows: see docs/accuracy.md",
                 "phases": (("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
                 "order": "grid",
                 "in_flight": None,
@@ -118,7 +118,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "axes": False,
             },
             "backward": {
-                "cite": "github.com/pytorch/pytorch, aten/src/ATen/native/cuda: softmax_backward_cuda_out multiplies gradient and output in a kernel before that of the softmax; the elementwise kernel of tensors with different shapes computes the address of each element. Both costs were read off rows in sight: see docs/accuracy.md",
+                "cite": "github.com/pytorch/pytorch, aten/src/ATen/native/cuda: softmax_backward_cuda_out multiplies gradient and output in a kernel before that of the softmax; the elementwise kernel of tensors with different shapes computes the address of each element. Both costs were read off calibration rows: see docs/accuracy.md",
                 "phases": (("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
                 "order": "grid",
                 "in_flight": None,
@@ -612,7 +612,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "value"})}),
                 },
                 {
-                    "title": "FlashAttention backward, rows of 128: K and V in shared memory; partial sums of dQ meet beside them",
+                    "title": "FlashAttention backward, head dimension 128: K and V in shared memory; partial sums of dQ meet beside them",
                     "cite": "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn/src/fmha_dgrad_fp16_kernel_loop.sm80.cu",
                     "overhead": 24,
                     "warps": (8,),
@@ -996,7 +996,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, two query tiles: Q, O, a ring of K and V in shared memory; S, O in tensor memory; rows of 192 and 128, O in the place of Q, three uneven stages",
+                    "title": "FlashAttention-4 forward, two query tiles: Q, O, a ring of K and V in shared memory; S, O in tensor memory; head dimensions 192 and 128, O in the place of Q, three uneven stages",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (8,),
@@ -1027,7 +1027,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, one query tile: Q, O, a ring of K and V in shared memory; S, O in tensor memory; rows of 192 and 128, O in the place of Q, three uneven stages",
+                    "title": "FlashAttention-4 forward, one query tile: Q, O, a ring of K and V in shared memory; S, O in tensor memory; head dimensions 192 and 128, O in the place of Q, three uneven stages",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (4,),
@@ -1058,7 +1058,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, a pair of blocks with two query tiles each: half of K and V in each block; rows of 192 and 128, O in the place of Q",
+                    "title": "FlashAttention-4 forward, a pair of blocks with two query tiles each: half of K and V in each block; head dimensions 192 and 128, O in the place of Q",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_fwd_sm100.py",
                     "overhead": 24,
                     "warps": (8,),
@@ -1089,7 +1089,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-4 forward, rows of 256, a pair of blocks: Q, half of K and V in each; S, O in tensor memory",
+                    "title": "FlashAttention-4 forward, head dimension 256, block pairs: Q, half of K and V each; S, O in tensor memory",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: sm100_hd256_2cta_fmha_forward.py",
                     "overhead": 24,
                     "warps": (4,),
@@ -1209,7 +1209,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashInfer prefill, rows of 512: keys, then columns of O shared out; P in shared memory, V in place of K",
+                    "title": "FlashInfer prefill, head dimension 512: keys, then columns of O divided; P shared, V in place of K",
                     "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
@@ -1242,7 +1242,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashInfer prefill, rows of 512: rows and keys, then columns of O shared out by two warps each",
+                    "title": "FlashInfer prefill, head dimension 512: rows and keys, then columns of O divided among two warps each",
                     "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
@@ -1854,7 +1854,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"})}),
                 },
                 {
-                    "title": "FlashAttention-4 backward, rows of 192 and 128, a pair of blocks: halves of Q and dO, K twice",
+                    "title": "FlashAttention-4 backward, head dimensions 192 and 128, a pair of blocks: halves of Q and dO, K twice",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_bwd_sm100.py",
                     "overhead": 24,
                     "warps": (8,),
@@ -1888,7 +1888,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"})}),
                 },
                 {
-                    "title": "FlashAttention-4 backward, rows of 192 and 128, a pair of blocks: halves of Q and dO, K twice; a slice of dQ at a time, as under a causal mask",
+                    "title": "FlashAttention-4 backward, head dimensions 192 and 128, a pair of blocks: halves of Q and dO, K twice; a slice of dQ at a time, as under a causal mask",
                     "cite": "github.com/Dao-AILab/flash-attention, flash_attn/cute: interface.py, flash_bwd_sm100.py",
                     "overhead": 24,
                     "warps": (8,),
@@ -2556,7 +2556,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
             ),
             "backward": (
                 {
-                    "title": "FlashAttention-3 backward, rows of 64: as those of 128",
+                    "title": "FlashAttention-3 backward, head dimension 64: as for 128",
                     "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, mainloop_bwd_sm90_tma_gmma_ws.hpp",
                     "overhead": 24,
                     "warps": (8, 12),
@@ -2590,7 +2590,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"})}),
                 },
                 {
-                    "title": "FlashAttention-3 backward, rows of 96: as those of 128, with V in registers too",
+                    "title": "FlashAttention-3 backward, head dimension 96: as for 128, with V in registers too",
                     "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, mainloop_bwd_sm90_tma_gmma_ws.hpp",
                     "overhead": 24,
                     "warps": (8, 12),
@@ -2624,7 +2624,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"}), frozenset({"key", "value"})}),
                 },
                 {
-                    "title": "FlashAttention-3 backward, rows of 128: K, V, Q, dO, dS, dQ in shared memory; S, dP, dK, dV in registers",
+                    "title": "FlashAttention-3 backward, head dimension 128: K, V, Q, dO, dS, dQ shared; S, dP, dK, dV in registers",
                     "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, mainloop_bwd_sm90_tma_gmma_ws.hpp",
                     "overhead": 24,
                     "warps": (8, 12),
@@ -2658,7 +2658,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset({frozenset({"key", "query"})}),
                 },
                 {
-                    "title": "FlashAttention-3 backward, rows of 192: K, V, Q, dO, P, dS, dQ in shared memory; S, dP, dK, dV in registers",
+                    "title": "FlashAttention-3 backward, head dimension 192: K, V, Q, dO, P, dS, dQ shared; S, dP, dK, dV in registers",
                     "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, mainloop_bwd_sm90_tma_gmma_ws.hpp",
                     "overhead": 24,
                     "warps": (12,),
@@ -2693,7 +2693,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashAttention-3 backward, rows of 256: as those of 192, but half of dQ at a time, in registers alone",
+                    "title": "FlashAttention-3 backward, head dimension 256: as for 192, but half of dQ at a time, in registers alone",
                     "cite": "github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, mainloop_bwd_sm90_tma_gmma_ws.hpp",
                     "overhead": 24,
                     "warps": (8,),
@@ -3622,7 +3622,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashInfer prefill, rows of 512: keys, then columns of O shared out; P in shared memory, V in place of K",
+                    "title": "FlashInfer prefill, head dimension 512: keys, then columns of O divided; P shared, V in place of K",
                     "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),
@@ -3655,7 +3655,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                     "operand_axes": frozenset(),
                 },
                 {
-                    "title": "FlashInfer prefill, rows of 512: rows and keys, then columns of O shared out by two warps each",
+                    "title": "FlashInfer prefill, head dimension 512: rows and keys, then columns of O divided among two warps each",
                     "cite": "github.com/flashinfer-ai/flashinfer, include/flashinfer/attention/prefill.cuh: KernelTraits, SharedStorageQKVO",
                     "overhead": 48,
                     "warps": (4,),

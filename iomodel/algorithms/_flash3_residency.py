@@ -116,7 +116,7 @@ _GRADIENTS = (Fragment(dK), Fragment(dV))
 _SCORES = (Fragment(S), Fragment(dP), *_GRADIENTS)
 _OPERANDS = (Fragment(S, "io"), Fragment(dP, "io"), Fragment(dQ), *_GRADIENTS)
 TO_128 = Residency(
-    title="FlashAttention-3 backward, rows of 128: K, V, Q, dO, dS, dQ in shared memory; S, dP, dK, dV in registers",
+    title="FlashAttention-3 backward, head dimension 128: K, V, Q, dO, dS, dQ shared; S, dP, dK, dV in registers",
     cite="github.com/Dao-AILab/flash-attention, hopper: flash_bwd_launch_template.h, flash_bwd_kernel_sm90.h, "
     "mainloop_bwd_sm90_tma_gmma_ws.hpp",
     shared=(*_STREAMED, _DS, _DQ),
@@ -136,15 +136,15 @@ TO_128 = Residency(
 and 2 d / 4096 clk of the other, so that a share of d / 128 is hidden."""
 TO_96 = replace(
     TO_128,
-    title="FlashAttention-3 backward, rows of 96: as those of 128, with V in registers too",
+    title="FlashAttention-3 backward, head dimension 96: as for 128, with V in registers too",
     phases=tuple((*phase, Fragment(V, "io")) for phase in TO_128.phases),
     exposed=0.25,
     head_dims=(96,),
 )
-TO_64 = replace(TO_128, title="FlashAttention-3 backward, rows of 64: as those of 128", exposed=0.5, head_dims=(64,))
+TO_64 = replace(TO_128, title="FlashAttention-3 backward, head dimension 64: as for 128", exposed=0.5, head_dims=(64,))
 TO_192 = replace(
     TO_128,
-    title="FlashAttention-3 backward, rows of 192: K, V, Q, dO, P, dS, dQ in shared memory; S, dP, dK, dV in registers",
+    title="FlashAttention-3 backward, head dimension 192: K, V, Q, dO, P, dS, dQ shared; S, dP, dK, dV in registers",
     shared=(*_STREAMED, _P, _DS, _DQ),
     phases=(_SCORES, (Fragment(dQ), *_GRADIENTS)),
     warps=(12,),
@@ -154,7 +154,7 @@ TO_192 = replace(
 )
 TO_256 = replace(
     TO_192,
-    title="FlashAttention-3 backward, rows of 256: as those of 192, but half of dQ at a time, in registers alone",
+    title="FlashAttention-3 backward, head dimension 256: as for 192, but half of dQ at a time, in registers alone",
     shared=(*_STREAMED, _P, _DS),
     phases=(_SCORES, (Fragment(dQ, share=Rational(1, 2)), *_GRADIENTS)),
     warps=(8,),

@@ -1,10 +1,10 @@
 """Residency of FlashAttention-4's backward pass on Blackwell: S, dP, dK, dV and dQ in tensor memory.
 
 A block has 128 queries and 128 keys, eight warps for the softmax and its gradient, and four that add dQ to HBM slice by
-slice; others load and issue the products. From rows of 128 on, a pair of blocks shares the tile of queries: each holds
-its keys and half of Q and dO, and for dQ the keys of both at half the width. The counts are those of a block by itself:
-the sums of dQ of a pair, which are added once, count twice. Rows of 256, of which two kernels of their own compute the
-gradients, are left out.
+slice; other warps load tiles and issue products. From head dimension 128 on, a pair of blocks shares the tile of
+queries: each holds its keys and half of Q and dO, and for dQ the keys of both at half the width. The counts are those
+of a single block: the sums of dQ of a pair, which are added once, count twice. Head dimension 256, whose gradients two
+separate kernels compute, has no layout.
 """
 
 from dataclasses import replace
@@ -56,7 +56,7 @@ PAIR = replace(
 """dQ lies in the place of half of S; half of dS goes to the other block."""
 PAIR_192 = replace(
     PAIR,
-    title="FlashAttention-4 backward, rows of 192 and 128, a pair of blocks: halves of Q and dO, K twice",
+    title="FlashAttention-4 backward, head dimensions 192 and 128, a pair of blocks: halves of Q and dO, K twice",
     shared=(Shared(K, _TWO), Shared(V), Shared(Q, _HALF), Shared(dO, _HALF), _DS, Shared(LSE), Shared(D),
             Shared(dQ, 48 / d, "fp32")),
     head_dims=(192,),

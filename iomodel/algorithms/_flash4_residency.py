@@ -65,7 +65,7 @@ _UNEVEN = Shared(K, 2), Shared(V)
 TWO_192, ONE_192 = (
     replace(
         tiles,
-        title=f"{tiles.title}; rows of 192 and 128, O in the place of Q, three uneven stages",
+        title=f"{tiles.title}; head dimensions 192 and 128, O in the place of Q, three uneven stages",
         shared=(*_SAME_PLACE, *_UNEVEN, _STATISTICS),
         head_dims=(192,),
         value_dims=(128,),
@@ -75,7 +75,7 @@ TWO_192, ONE_192 = (
 )
 PAIR_192 = replace(
     PAIR,
-    title=f"{PAIR.title}; rows of 192 and 128, O in the place of Q",
+    title=f"{PAIR.title}; head dimensions 192 and 128, O in the place of Q",
     shared=(*_SAME_PLACE, _HALVES, _STATISTICS),
     head_dims=(192,),
     value_dims=(128,),
@@ -83,7 +83,7 @@ PAIR_192 = replace(
 )
 PAIR_256 = replace(
     ONE_TILE,
-    title="FlashAttention-4 forward, rows of 256, a pair of blocks: Q, half of K and V in each; S, O in tensor memory",
+    title="FlashAttention-4 forward, head dimension 256, block pairs: Q, half of K and V each; S, O in tensor memory",
     cite=f"{_CITE}: sm100_hd256_2cta_fmha_forward.py",
     shared=(Shared(Q), Shared(K), Shared(V)),
     producers=8,

@@ -1,8 +1,8 @@
 """Residency of FlashInfer's prefill template of FlashAttention-2: four warps along the queries, or along the keys.
 
 A tile of 64 or 128 query rows divides the rows among warps. A tile of 16 rows, for decode and short queries, divides
-the keys: each warp has an O of its own, and the four are added in shared memory after the last key. Rows of 512 divide
-the columns of O instead, with P in shared memory and one place for K and V.
+the keys: each warp has an O of its own, and the four are added in shared memory after the last key. At head dimension
+512 the warps divide the columns of O, with P in shared memory and one buffer for K and V.
 """
 
 from dataclasses import replace
@@ -40,7 +40,7 @@ KEYS = replace(
 )
 WIDE_KEYS = replace(
     KEYS,
-    title="FlashInfer prefill, rows of 512: keys, then columns of O shared out; P in shared memory, V in place of K",
+    title="FlashInfer prefill, head dimension 512: keys, then columns of O divided; P shared, V in place of K",
     shared=(
         Reused((Shared(Q), Shared(K)), (Shared(Q), Shared(V)), _OUT),
         Shared(S, dtype="io"),
@@ -51,7 +51,7 @@ WIDE_KEYS = replace(
 )
 WIDE_BOTH = replace(
     WIDE_KEYS,
-    title="FlashInfer prefill, rows of 512: rows and keys, then columns of O shared out by two warps each",
+    title="FlashInfer prefill, head dimension 512: rows and keys, then columns of O divided among two warps each",
     shared=(*WIDE_KEYS.shared[:-1], Shared(m, Integer(_WARPS))),
     split="tile",
     sizes=((32,), ()),

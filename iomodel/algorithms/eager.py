@@ -79,7 +79,7 @@ NO_CACHE = frozenset({"paged", "latent", "kv_dtype", "head_scales", "token_scale
 LAUNCHED = Execution(
     cite="github.com/pytorch/pytorch, aten/src/ATen/native/cuda: softmax_backward_cuda_out multiplies gradient and "
     "output in a kernel before that of the softmax; the elementwise kernel of tensors with different shapes computes "
-    "the address of each element. Both costs were read off rows in sight: see docs/accuracy.md",
+    "the address of each element. Both costs were read off calibration rows: see docs/accuracy.md",
     phases=(("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
     address_clocks=0.25,
     host_launch=3.5e-5,

@@ -120,7 +120,7 @@ BOTH_IN_SHARED = replace(
 )
 WIDE = replace(
     BOTH_IN_SHARED,
-    title="FlashAttention backward, rows of 128: K and V in shared memory; partial sums of dQ meet beside them",
+    title="FlashAttention backward, head dimension 128: K and V in shared memory; partial sums of dQ meet beside them",
     head_dims=(128,),
     sizes=((16,), (128,)),
 )

@@ -292,7 +292,7 @@ def _frozen(data: Any, path: str) -> Any:
 
 
 def _is_pairs(hint: Any) -> bool:
-    """Say whether a type is a tuple of (name, value), which plain data hold as an object."""
+    """Check whether a type is a tuple of (name, value), which plain data hold as an object."""
     parts = get_args(hint)
     if get_origin(hint) is not tuple or parts[1:] != (...,) or get_origin(parts[0]) is not tuple:
         return False

@@ -13,7 +13,7 @@ DEPTH = 100
 
 
 def is_expression(hint: Any) -> bool:
-    """Say whether a type is one of symbolic expressions."""
+    """Check whether a type is one of symbolic expressions."""
     return isinstance(hint, type) and hint.__module__.startswith("sympy.")
 
 

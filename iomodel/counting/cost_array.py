@@ -363,9 +363,9 @@ def _check_names(algorithm: AlgorithmLike, first: Attention, options: Mapping[st
 def _check_numbers(algorithm: AlgorithmLike, called: Calls, sizes: Mapping[str, Any]) -> None:
     """Raise InputError with the first index where options, lengths and tiles break a requirement."""
     declaration = find_algorithm(algorithm)
-    spoken = {name for requirement in requirements(declaration) for name in requirement.names}
+    named = {name for requirement in requirements(declaration) for name in requirement.names}
     chosen = {**declaration.takes(called.first.direction), **sizes}
-    tiles = {name for name in spoken if name not in chosen and name in TILE_NAMES}  # missing tiles raise later
-    numbers = {name: chosen[name] if name in chosen else called.number(name) for name in spoken - tiles}
+    tiles = {name for name in named if name not in chosen and name in TILE_NAMES}  # missing tiles raise later
+    numbers = {name: chosen[name] if name in chosen else called.number(name) for name in named - tiles}
     checked = {name: as_integers(name, value) for name, value in numbers.items()}  # long arrays included
     check_numbers(declaration, {**chosen, "mask": called.first.mask, **checked})

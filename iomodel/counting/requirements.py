@@ -53,7 +53,7 @@ def check_numbers(declaration: Algorithm, numbers: Mapping[str, Any]) -> None:
         Fields of the call, options, tiles and the mask; arrays broadcast, and the error names the first index at
         fault.
     """
-    for requirement, point in _spoken(declaration, numbers):
+    for requirement, point in _applicable(declaration, numbers):
         if requirement.most is not None and isinstance(number := numbers[requirement.field], int) and number == 1:
             continue  # 1 is always allowed and mostly the default: skip the pass over the arrays
         slack = _slack(requirement.holds, point)
@@ -71,7 +71,7 @@ def check_numbers(declaration: Algorithm, numbers: Mapping[str, Any]) -> None:
 def met(declaration: Algorithm, numbers: Mapping[str, Any]) -> Any:
     """Return True where numbers meet every requirement: a bool, or an array of bools if any number is an array."""
     where: Any = True
-    for requirement, point in _spoken(declaration, numbers):
+    for requirement, point in _applicable(declaration, numbers):
         where = where & (_slack(requirement.holds, point) >= 0)
     return where
 
@@ -83,11 +83,13 @@ def _slack(holds: Compiled, point: Mapping[str, Any]) -> Any:
     return np.asarray(holds.arrays(*point.values())[0])
 
 
-def _spoken(declaration: Algorithm, numbers: Mapping[str, Any]) -> Iterator[tuple[CompiledRequirement, dict[str, Any]]]:
+def _applicable(
+    declaration: Algorithm, numbers: Mapping[str, Any]
+) -> Iterator[tuple[CompiledRequirement, dict[str, Any]]]:
     """Yield the requirements that apply at these numbers, mask and switches, each with its numbers."""
     for requirement in requirements(declaration):
-        spoken = numbers.keys() >= set(requirement.names)
-        if spoken and all(numbers.get(name, False) == value for name, value in requirement.given):
+        named = numbers.keys() >= set(requirement.names)
+        if named and all(numbers.get(name, False) == value for name, value in requirement.given):
             yield requirement, {name: numbers[name] for name in requirement.names}
 
 

@@ -14,7 +14,7 @@ from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.window import Window
 
 ROWS = (16, 64, 128)
-"""Numbers of rows that the tables speak of."""
+"""Numbers of rows that the tables distinguish."""
 
 
 def shipped_tile(
@@ -59,7 +59,7 @@ def _rows(call: Attention | VarlenAttention) -> int:
 
 
 def _words(call: Attention | VarlenAttention, options: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return the words for a call in tables of tiles; None for a mask given by data, of which no table speaks."""
+    """Return the words for a call in tables of tiles; None for a mask given by data, which no table covers."""
     mask = call.mask
     if isinstance(mask, BlockMask):
         return None

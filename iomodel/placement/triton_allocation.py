@@ -23,7 +23,7 @@ class Buffer:
     end: float
 
     def meets(self, start: float, end: float) -> bool:
-        """Tell if the buffer is live at some time of an interval."""
+        """Check whether the buffer is live at some time of an interval."""
         return self.start < end and start < self.end
 
     def aligned(self, offset: int) -> int:

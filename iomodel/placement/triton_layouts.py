@@ -56,7 +56,7 @@ def turned(tile: Tile, summed: str, along_columns: int) -> set[Bit]:
 
 
 def turning(tile: Tile, summed: str, along_columns: int, warps: int, arch: int) -> int:
-    """Compute the bytes by way of which a tile that was loaded row by row becomes a right operand of mma.sync [B]."""
+    """Compute the scratch that turns a tile loaded row by row into a right operand of mma.sync [B]."""
     common = turned(tile, summed, along_columns) & stored(tile.rows, tile.columns, tile.element, warps)
     if summed == "column":  # an access takes the contiguous elements
         return tile.size >> len(common - _bits("column", 1, ACCESS))
@@ -67,7 +67,7 @@ def turning(tile: Tile, summed: str, along_columns: int, warps: int, arch: int) 
 
 
 def conversion(tile: Tile, along: tuple[int, int], warps: int, arch: int) -> int:
-    """Compute the bytes by way of which a result in the layout of mma.sync is stored [B].
+    """Compute the scratch that converts a result from the layout of mma.sync to that of its store [B].
 
     From sm_90 on matrix instructions store 16-bit elements in accesses of 4 B.
     """

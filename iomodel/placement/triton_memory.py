@@ -119,7 +119,7 @@ def _iteration(line: Timeline, schedule: Schedule) -> None:
 
 
 def _by_engine(schedule: Schedule) -> bool:
-    """Tell if tiles are copied by an engine that reports to barriers."""
+    """Check whether tiles are copied by an engine that reports to barriers."""
     return schedule.kernel.descriptors and schedule.arch >= 90
 
 

@@ -64,7 +64,7 @@ class Schedule:
         return self.ahead + later - (self.unit == "tcgen05" and self.summed)
 
     def storing(self, result: Tile) -> int:
-        """Compute the bytes by way of which a result is stored after the loop [B].
+        """Compute the scratch through which a result is stored after the loop [B].
 
         A result in tensor memory is read in the layout of its store.
         """
@@ -97,11 +97,11 @@ class Schedule:
         return self.ahead * (len(ahead) if tile.rows < WARP * self.warps else 1)
 
     def _narrow(self, tile: Tile) -> bool:
-        """Tell if a thread loads less than four bytes of a tile, too few for an asynchronous copy."""
+        """Check whether a thread loads less than four bytes of a tile, too few for an asynchronous copy."""
         return tile.size < 4 * WARP * self.warps
 
     def _stored(self, tile: Tile) -> bool:
-        """Tell if threads store a tile: wgmma reads 8-bit elements of a sum only where they are contiguous."""
+        """Check whether threads store a tile: wgmma reads 8-bit elements of a sum only where they are contiguous."""
         if self.unit != "wgmma" or tile.element > 1:
             return False
         return any(each.right == tile.name and each.right_order == "rows" for each in self.kernel.products)
@@ -111,7 +111,7 @@ class Schedule:
         return max(element, 2) if self.unit == "mma.sync" and self.arch // 10 in (9, 10) else element
 
     def operand(self, product: Product) -> int:
-        """Compute the bytes by way of which the result of an earlier product becomes the left operand [B]."""
+        """Compute the scratch that turns the result of an earlier product into the left operand [B]."""
         source = next((each for each in self.kernel.products if each.name == product.left), None)
         if source is None:
             return 0
@@ -123,7 +123,7 @@ class Schedule:
         return 0
 
     def reduction(self, product: Product) -> int:
-        """Compute the bytes by way of which warps that share a row reduce it [B]."""
+        """Compute the scratch through which warps that share a row reduce it [B]."""
         return REDUCTION if product.reduced and self._shared_rows(product) else 0
 
     def _shared_rows(self, product: Product) -> int:
@@ -131,14 +131,14 @@ class Schedule:
         return product.rows if self.unit == "tcgen05" and self.warps == 8 and product.rows <= 128 else 0
 
     def turned(self, position: int) -> bool:
-        """Tell if a product takes its right tile transposed from registers: mma.sync without a pipeline for it."""
+        """Check whether a product takes its right tile transposed from registers, as mma.sync without a pipeline."""
         step = self.kernel.loop[position]
         if not isinstance(step, Product) or step.right_order != "turned" or self.unit != "mma.sync":
             return False
         return not self.ahead or any(self._split(tile) for tile in self.kernel.loads if tile.name == step.right)
 
     def turning(self, tile: Tile) -> int:
-        """Compute the bytes by way of which a loaded tile is transposed in registers [B]."""
+        """Compute the scratch through which a loaded tile is transposed in registers [B]."""
         positions = list(self.kernel.uses(tile.name))
         if not any(self.turned(position) for position in positions):
             return 0
@@ -146,12 +146,12 @@ class Schedule:
         return turning(tile, summed, 1 if self.along_rows else self.warps, self.warps, self.arch)
 
     def _split(self, tile: Tile) -> bool:
-        """Tell if two products of mma.sync want a tile in layouts that no one copy in shared memory serves."""
+        """Check whether two products of mma.sync need a tile in layouts that no single copy in shared memory serves."""
         orders = {each.right_order for each in self.kernel.products if each.right == tile.name}
         return self.unit == "mma.sync" and orders >= {"columns", "turned"}
 
     def addresses(self, tile: Tile) -> int:
-        """Compute the bytes by way of which loaded indices become the addresses of a tile [B]."""
+        """Compute the scratch that turns loaded indices into the addresses of a tile [B]."""
         indices = [other for other in self.kernel.loads if other.chain < tile.chain and other.rows >= WARP * self.warps]
         if not indices:
             return 0

@@ -1,7 +1,7 @@
 """Memory of a device that an engine keeps for anything but weights and cache: approximate, with an interval.
 
-Each part follows an allocation of the engine; the constants were read from start-up logs in sight
-(tests/measured/serving.csv), named beside them.
+Each part follows an allocation of the engine; the constants were read from start-up logs among the
+calibration rows (tests/measured/serving.csv), named beside them.
 """
 
 from __future__ import annotations

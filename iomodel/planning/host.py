@@ -9,13 +9,13 @@ from __future__ import annotations
 from iomodel.planning.step.result import StepTime
 
 LAUNCH = 15e-6
-"""Host time per kernel of a prefill [s]: Llama 2 7B on an A100 under TensorRT-LLM with 128 tokens, a row in sight of
+"""Host time per kernel of a prefill [s]: Llama 2 7B on an A100 under TensorRT-LLM with 128 tokens, a calibration row of
 tests/measured/serving.csv."""
 EAGER = 3.5e-5
 """The same under an eager framework [s]: that of the kernels of FlashAttention called through PyTorch, from short rows
 of arXiv:2205.14135, as for `Parameters.host_launch`."""
 REQUEST = 15e-3
-"""Time of a request in the server [s]: time to the first token of Llama 3.1 70B on H200 and B200, rows in sight."""
+"""Time of a request in the server [s]: time to the first token of Llama 3.1 70B on H200 and B200, calibration rows."""
 
 
 def prefill_host(prefill: StepTime, launch: float = LAUNCH) -> float:

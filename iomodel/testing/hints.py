@@ -52,7 +52,7 @@ def hints(cost: Cost, counted: Counts, predicted: Counts, wrong: list[Key]) -> t
 
 
 def _explains(expected: Counts, counted: Counts, predicted: Counts) -> bool:
-    """Say whether every count is the expected one; only kinds of counts that are compared matter."""
+    """Check whether every count is the expected one; only kinds of counts that are compared matter."""
     return all(expected.get(key, 0) == counted.get(key, 0) for key in {*counted, *predicted})
 
 

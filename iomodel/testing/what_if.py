@@ -164,7 +164,7 @@ def _tile_sizes(reference: Cost) -> Iterator[_Changed]:
 
 
 def _tiled(text: str) -> bool:
-    """Say whether a change sets tiles, by its description."""
+    """Check whether a change sets tiles, by its description."""
     return text.startswith("block_")
 
 

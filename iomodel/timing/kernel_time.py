@@ -31,7 +31,7 @@ from iomodel.workloads.varlen import VarlenAttention
 CHIP = frozenset({"l2", "atomics", "hbm"})
 """Resources shared by all SMs; a single active SM has them to itself."""
 MOST_AT_ONCE = 64
-"""Most blocks at once on an SM whose waits for data are told apart; no GPU runs as many."""
+"""Largest number of concurrent blocks per SM whose waits for data are distinguished; no GPU runs as many."""
 SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32"}
 """Resource in the breakdown for each part of the work."""
 

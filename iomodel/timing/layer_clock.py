@@ -44,8 +44,8 @@ REACHED = {
 TensorRT-LLM, vLLM and SGLang with 2048 to 16384 rows and 8192 to 16384 channels (aiconfigurator 0.12.0, gemm_perf), the
 median of H100 and H200, of B200 and GB200, and of B300, without the time to quantise their rows."""
 NARROW = {"fp8": 0.7, "int8": 0.7, "fp4": 0.6}
-"""The same on other architectures [-]: rows in sight of tests/measured/serving.csv with 2048 and 128 tokens (Llama 3.1
-70B on an H200, 405B on GB200)."""
+"""The same on other architectures [-]: calibration rows of tests/measured/serving.csv with 2048 and 128 tokens (Llama
+3.1 70B on an H200, 405B on GB200)."""
 GROUPED = {"bf16": 0.45, "fp16": 0.45, "fp8": 0.4, "int8": 0.4, "fp4": 0.35}
 """The same for the products of experts [-]: 16,384 tokens of DeepSeek-V3, Llama 4 and Qwen3 on H200, B200 and GB200
 (the same tables, moe_perf, balanced routing, kernels other than Triton's)."""

@@ -22,7 +22,7 @@ import numpy as np
 from iomodel.common.elementwise import anywhere, larger, pick, ratio, smaller
 
 MOST = 8
-"""Most blocks at once on an SM that are told apart; more overlap as much."""
+"""Largest number of concurrent blocks per SM that is distinguished; more overlap as much."""
 
 
 def times(

@@ -1,6 +1,6 @@
 """Parameters of the time model without a datasheet figure, with their meanings and sources.
 
-They hold for every device, algorithm and shape. None is fitted to a row; `docs/accuracy.md` lists the rows in sight.
+They hold for every device, algorithm and shape. None is fitted to a row; `docs/accuracy.md` lists the calibration rows.
 """
 
 from __future__ import annotations

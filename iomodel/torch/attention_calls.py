@@ -17,7 +17,7 @@ FLEX = "higher_order.flex_attention"
 
 
 def is_attention(call: OperatorCall) -> bool:
-    """Say whether an operator is one fused attention kernel, forward or backward."""
+    """Check whether an operator is one fused attention kernel, forward or backward."""
     name = call.operator
     fused = name.startswith("aten._scaled_dot_product_") and "attention" in name and "math" not in name
     return fused or name.startswith(FLEX) or name == "aten.scaled_dot_product_attention"

@@ -62,7 +62,7 @@ class Visible:
         return np.asarray(self.kv_len - 1 - self.table[:, ::-1].argmax(axis=1))
 
     def is_between(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> bool:
-        """Say whether each query sees exactly the keys from one to another that exist."""
+        """Check whether each query sees exactly the existing keys from one to another."""
         low, high = np.maximum(first, 0), np.minimum(last, self.kv_len - 1)
         empty = low > high
         if not np.array_equal(empty, ~self.seeing):

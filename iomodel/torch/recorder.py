@@ -169,7 +169,7 @@ def _modes(recorder: Recorder) -> tuple[Any, Any]:
 
 
 def _fused(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Say whether a fused kernel is allowed for an attention call on the meta device."""
+    """Check whether a fused kernel is allowed for an attention call on the meta device."""
     import torch
 
     query = args[0] if args else kwargs.get("query")

@@ -51,8 +51,8 @@ def count(
     Notes
     -----
     An element counts if its mask is true and its index lies inside the shape of its block pointer or descriptor. An
-    element of a block loaded twice counts twice, as in :func:`iomodel.cost`. Arguments that share memory are told
-    apart by the pointer from which an address was computed. One count runs at a time in a process.
+    element of a block loaded twice counts twice, as in :func:`iomodel.cost`. Arguments that share memory are
+    distinguished by the pointer from which an address was computed. One count runs at a time in a process.
 
     Examples
     --------

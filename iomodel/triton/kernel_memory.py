@@ -62,7 +62,7 @@ class Buffer:
 
 
 def is_tensor(value: Any) -> bool:
-    """Say whether an argument is a tensor."""
+    """Check whether an argument is a tensor."""
     return isinstance(value, np.ndarray) or (hasattr(value, "data_ptr") and hasattr(value, "dtype"))
 
 

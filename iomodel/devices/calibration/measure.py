@@ -56,7 +56,7 @@ def measure(
         if reason is None:
             try:
                 figures.append(_one(device, experiment, left / (len(wanted) - place)))
-            except Exception as error:  # from torch, the driver or a compiler; the other experiments go on
+            except Exception as error:  # from torch, the driver or a compiler; the other experiments continue
                 reason = _reason(error)
         if reason is not None:
             failed.append((experiment.name, reason))

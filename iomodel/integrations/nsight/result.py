@@ -68,7 +68,7 @@ class AuditedCall(Record):
 
     @property
     def inside(self) -> bool:
-        """Say whether every level is inside its prediction."""
+        """Check whether every level is inside its prediction."""
         return all(level.verdict == "inside" for level in self.levels)
 
 
@@ -96,7 +96,7 @@ class Audit(Result, Tabular):
 
     @property
     def inside(self) -> bool:
-        """Say whether every level of every call is inside its prediction."""
+        """Check whether every level of every call is inside its prediction."""
         return all(call.inside for call in self.calls)
 
     def records(self) -> list[dict[str, Any]]:

@@ -163,7 +163,7 @@ def _sizes(plan: Plan, names: OptionNames) -> Iterator[Flag]:
 
 
 def memory_share(plan: Plan, engine: str) -> float:
-    """Compute the share of the memory that an engine is told, rounded down.
+    """Compute the share of the memory that is passed to an engine, rounded down.
 
     vLLM takes the share of everything that it may use, SGLang that of weights and caches, and TensorRT-LLM the share
     of the caches in what weights and buffers leave.
