@@ -2,8 +2,8 @@
 
     python benchmarks/accuracy.py [--held-out] [--defaults] [--excluded]
 
-The rows are those of tests/measured/published.csv, which was in sight when the parameters were chosen; --held-out
-takes tests/measured/published_held_out.csv, which was not. By default every kernel is timed at the tiles that it ships
+The rows are the calibration rows of tests/measured/published.csv, which served to choose the parameters; --held-out
+takes tests/measured/published_held_out.csv, which did not. By default every kernel is timed at the tiles that it ships
 and with the options of its framework; --defaults names the kernel and leaves the rest at its defaults. Every row of a
 curve counts; those left out are listed with the reason.
 """
@@ -190,20 +190,37 @@ def ideal(row: dict[str, str]) -> float:
     return passes * flops / float(peak.value)
 
 
-def naive(found: list[Judged]) -> Iterator[str]:
-    """Summarize two guesses beside the model: 60 % of the peak, and one share of it per kernel and pass."""
+def guesses(found: list[Judged]) -> dict[str, list[Judged]]:
+    """Make two guesses beside the model: 60 % of the peak, and one share of it per kernel and pass."""
     shares: dict[tuple[str, str], list[float]] = defaultdict(list)
     for row in rows("published.csv"):
         if left_out(row) is None:
             shares[row["implementation"], row["direction"]].append(ideal(row) / float(row["seconds"]))
     usual = {key: float(np.median(values)) for key, values in shares.items()}
     every = float(np.median([value for values in shares.values() for value in values]))
-    yield f"guess, 60 % of the peak: {summary([Judged(one.row, ideal(one.row) / 0.6) for one in found])}"
-    guesses = [
-        Judged(one.row, ideal(one.row) / usual.get((one.row["implementation"], one.row["direction"]), every))
-        for one in found
-    ]
-    yield f"guess, one share of the peak per kernel and pass (of published.csv): {summary(guesses)}"
+    kernels = [(one.row, (one.row["implementation"], one.row["direction"])) for one in found]
+    return {
+        "60 % of the peak": [Judged(row, ideal(row) / 0.6) for row, _ in kernels],
+        "one share of the peak per kernel and pass": [
+            Judged(row, ideal(row) / usual.get(key, every)) for row, key in kernels
+        ],
+    }
+
+
+def overview(splits: dict[str, list[Judged]]) -> Iterator[str]:
+    """Tabulate median and 90th percentile of the errors by implementation, beside those of the guesses."""
+    columns = ["time model", *guesses([])]
+    yield f"| rows | kernels | number | {' | '.join(columns)} |"
+    yield f"| --- | --- | ---: |{' ---: |' * len(columns)}"
+    for split, found in splits.items():
+        every = {"time model": found, **guesses(found)}
+        for kernel in [None, *dict.fromkeys(one.row["implementation"] for one in found)]:
+            errors = [
+                np.abs([one.error for one in part if kernel in (None, one.row["implementation"])])
+                for part in every.values()
+            ]
+            cells = [f"{np.median(part):.1%}, {np.quantile(part, 0.9):.1%}".replace("%", " %") for part in errors]
+            yield f"| {split} | {kernel or 'all'} | {len(errors[0])} | {' | '.join(cells)} |"
 
 
 def order(found: list[Judged]) -> tuple[int, int]:
@@ -245,7 +262,7 @@ def report(name: str, excluded: bool, defaults: bool = False) -> Iterator[str]:
     yield f"fused kernels: {summary([one for one in found if one.row['implementation'] in FUSED])}"
     yield f"too fast: {np.mean([one.error < 0 for one in found]):.0%} of the rows"
     yield beyond(found)
-    yield from naive(found)
+    yield from (f"guess, {name}: {summary(part)}" for name, part in guesses(found).items())
     for key in ("implementation", "device", "direction"):
         for value in dict.fromkeys(one.row[key] for one in found):
             yield f"{key} {value}: {summary([one for one in found if one.row[key] == value])}"

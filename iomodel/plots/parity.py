@@ -80,14 +80,14 @@ def parity(
             rows = (families == name) & (fresh == filled)
             style = {"color": colour, "markersize": 4.2, "markeredgewidth": 0.9, "alpha": 0.85, "linestyle": "none",
                      "markerfacecolor": colour if filled else "none", "zorder": 3 + filled}  # fmt: skip
-            gid = f"{'held out' if filled else 'in sight'} {name}".strip()
+            gid = f"{'held out' if filled else 'calibration'} {name}".strip()
             axes.plot(x[rows], y[rows], marker, gid=gid, **style)
             ratios.plot(x[rows], (y / x)[rows], marker, gid=f"ratio {gid}", **style)
         error = np.median(np.abs(y / x - 1)[families == name])
         rows_of = f"{np.count_nonzero(families == name):,} rows, median error {error:.1%}".replace("%", " %")
         axes.plot([], [], marker, color=colour, linestyle="none", label=f"{name}: {rows_of}" if name else rows_of)
     if held_out is not None:
-        subtitle(axes, f"filled: held out ({fresh.sum():,} rows); hollow: in sight ({(~fresh).sum():,})")
+        subtitle(axes, f"filled: held out ({fresh.sum():,} rows); hollow: calibration ({(~fresh).sum():,})")
     subtitle(ratios, f"predicted over measured; band: {100 * BAND:.0f} % to either side")
     legend(picture, min(2, len(named)))
     return picture
@@ -148,8 +148,8 @@ def _labels(name: str, values: object, count: int) -> list[str]:
         raise InputError(f"{name}: {shown(values)} given; allowed: a list of {count} names, one per row")
     wrong = next((value for value in values if not isinstance(value, str)), None)
     if wrong is not None or len(values) != count:
-        given = f"{len(values)} names" if wrong is None else shown(wrong)
-        raise InputError(f"{name}: {given} given; allowed: a list of {count} names, one per row")
+        problem = f"{len(values)} names" if wrong is None else shown(wrong)
+        raise InputError(f"{name}: {problem} given; allowed: a list of {count} names, one per row")
     return [str(value) for value in values]
 
 

@@ -26,7 +26,7 @@ def test_every_row_is_a_point_of_its_family(rows):
     figure = plots.parity(predicted, measured, family=families, held_out=fresh)
     texts = [" ".join(text.get_text().split()) for text in figure.legends[0].get_texts()]
     for name in set(families):
-        for new, word in ((True, "held out"), (False, "in sight")):
+        for new, word in ((True, "held out"), (False, "calibration")):
             own = [(y, x) for y, x, family, held in rows if (family, held) == (name, new)]
             assert marked(figure, f"{word} {name}") == sorted((x, y) for y, x in own)
             ratios = sorted((x, y / x) for y, x in own)
@@ -45,7 +45,7 @@ def test_every_row_is_a_point_of_its_family(rows):
 def test_held_out_rows_are_filled_and_the_others_hollow():
     figure = plots.parity([1.0, 2.0], [1.0, 2.0], held_out=[True, False])
     (filled,) = figure.findobj(lambda artist: artist.get_gid() == "held out")
-    (hollow,) = figure.findobj(lambda artist: artist.get_gid() == "in sight")
+    (hollow,) = figure.findobj(lambda artist: artist.get_gid() == "calibration")
     assert filled.get_markerfacecolor() == filled.get_color()
     assert hollow.get_markerfacecolor() == "none"
 
