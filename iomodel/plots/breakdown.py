@@ -30,7 +30,7 @@ LETTER = 0.013
 """Width of a letter, as a share of the longest bar [-]."""
 
 
-def breakdown(given: Estimated | Sequence[Estimated]) -> Figure:
+def breakdown(results: Estimated | Sequence[Estimated]) -> Figure:
     """Draw the total time as a sum, and the seconds of every resource as bars, one panel per estimate.
 
     Resources work at the same time, so their bars do not sum to the total. The bar of the total does: it has the time
@@ -39,7 +39,7 @@ def breakdown(given: Estimated | Sequence[Estimated]) -> Figure:
 
     Parameters
     ----------
-    given : Estimate or list of Estimate
+    results : Estimate or list of Estimate
         Estimates to draw, on a common time scale.
 
     Raises
@@ -55,7 +55,7 @@ def breakdown(given: Estimated | Sequence[Estimated]) -> Figure:
     ...
     iomodel.errors.InputError: estimates: [] given; allowed: an iomodel.estimate(...), or a list of them
     """
-    drawn = estimates(given)
+    drawn = estimates(results)
     rows = [1 + len(estimate.breakdown) for estimate in drawn]
     devices = list(dict.fromkeys(estimate.hardware.name for estimate in drawn))
     title = "Time per resource" + (f" on {devices[0]}" if len(devices) == 1 else "")
@@ -66,7 +66,8 @@ def breakdown(given: Estimated | Sequence[Estimated]) -> Figure:
     for number, (axes, estimate) in enumerate(zip(panels, drawn, strict=True)):
         where = "" if len(devices) == 1 else f" on {estimate.hardware.name}"
         _panel(axes, estimate, factor, longest, f"estimate {number + 1}")
-        subtitle(axes, f"{name_of(estimate)}{where}: {words.short(estimate.seconds, 's')}, bound by {estimate.bound}")
+        limit = words.resource(estimate.bound)
+        subtitle(axes, f"{name_of(estimate)}{where}: {words.short(estimate.seconds, 's')}, bound by {limit}")
         if number + 1 < len(drawn):
             axes.tick_params(bottom=False, labelbottom=False)
     panels[-1].set_xlim(0, 1.06 * longest / factor)
@@ -92,7 +93,7 @@ def _panel(axes: Any, estimate: Estimated, factor: float, longest: float, gid: s
     axes.axvline(estimate.seconds / factor, color="black", linewidth=1.2, linestyle="--", gid=f"{gid} total", zorder=3)
     _sum(axes, estimate, factor, longest, gid)
     names = ["total", *names]
-    axes.set_yticks(range(-1, len(names) - 1), names, fontsize=9)
+    axes.set_yticks(range(-1, len(names) - 1), map(words.resource, names), fontsize=9)
     axes.invert_yaxis()
     for label, name in zip(axes.get_yticklabels(), names, strict=True):
         label.set_fontweight("bold" if name in ("total", estimate.bound) else "normal")
@@ -105,8 +106,9 @@ def _sum(axes: Any, estimate: Estimated, factor: float, longest: float, gid: str
         colour, hatch = LOOKS.get(name, (BINDS, None))
         axes.barh(-1, time / factor, left=left / factor, height=0.72, facecolor=colour, edgecolor="white", zorder=4,
                   linewidth=0.8, hatch=hatch, gid=f"{gid} share {name}")  # fmt: skip
-        if time > LETTER * len(name) * longest:
-            axes.annotate(name, ((left + time / 2) / factor, -1), ha="center", va="center", fontsize=8, zorder=5,
+        label = words.resource(name)
+        if time > LETTER * len(label) * longest:
+            axes.annotate(label, ((left + time / 2) / factor, -1), ha="center", va="center", fontsize=8, zorder=5,
                           color="white" if colour == BINDS else INK, parse_math=False,
                           bbox={"facecolor": colour, "edgecolor": "none", "pad": 0.8})  # fmt: skip
         left += time

@@ -24,12 +24,12 @@ Curves = Mapping[str, list[tuple[int, float]]]
 """Points of each algorithm: place on the axis, and value relative to that of the first."""
 
 
-def crossover(found: Crossovers) -> Figure:
+def crossover(crossovers: Crossovers) -> Figure:
     """Draw the metric of each algorithm relative to the first, and mark the points where the best one changes.
 
     Parameters
     ----------
-    found : Crossovers
+    crossovers : Crossovers
         Result of :func:`iomodel.crossovers`.
 
     Returns
@@ -52,60 +52,62 @@ def crossover(found: Crossovers) -> Figure:
     >>> crossings = iomodel.crossovers(["flash1", "standard"], w, tiles={"block_q": 64, "block_kv": 64})
     >>> picture = plots.crossover(crossings)  # doctest: +SKIP
     """
-    if not isinstance(found, Crossovers):
-        raise InputError(f"found: {shown(found)} given; allowed: the result of iomodel.crossovers")
-    _, name, _, _ = METRICS[found.metric]
-    picture = figure(f"{name[0].upper()}{name[1:]}: {', '.join(found.labels)}", height=4.3 + 0.2 * len(found.labels))
+    if not isinstance(crossovers, Crossovers):
+        raise InputError(f"crossovers: {shown(crossovers)} given; allowed: the result of iomodel.crossovers")
+    _, name, _, _ = METRICS[crossovers.metric]
+    names = [contender.declaration.name for contender in crossovers.contenders]
+    labels = names if len({*names}) == len(names) else crossovers.labels
+    picture = figure(f"{name[0].upper()}{name[1:]}: {', '.join(labels)}", height=4.3 + 0.2 * len(labels))
     axes = picture.add_subplot()
     plain(axes)
-    curves = _relative(found)
+    curves = _relative(crossovers)
     highest = max((value for curve in curves.values() for _, value in curve), default=1.0)
     axes.set(xscale="log", yscale="linear" if highest <= LINEAR else "log")
-    subtitle(axes, f"{_call(found)}; {tiles_of(found)}")
+    subtitle(axes, f"{_call(crossovers)}; {tiles_of(crossovers)}")
     for number, (label, drawn) in enumerate(curves.items()):
-        style = "--" if found.contenders[number].declaration.approximates else "-"
+        style = "--" if crossovers.contenders[number].declaration.approximates else "-"
         axes.plot(*zip(*drawn, strict=True) if drawn else ([], []), color=COLOURS[number % len(COLOURS)],
                   marker=MARKERS[number % len(MARKERS)], markersize=3.5, linewidth=1.5, linestyle=style, zorder=3,
                   label=label + (" (approximate)" if style == "--" else ""), gid=f"curve {label}")  # fmt: skip
     if highest <= LINEAR:
         axes.set_ylim(0, 1.05 * max(highest, 1.0))
-    _mark(axes, found, curves)
-    _formulas(axes, found)
-    _ticks(axes, found, f"{name} over that of {next(iter(curves))}")
+    _mark(axes, crossovers, curves)
+    _formulas(axes, crossovers)
+    _ticks(axes, crossovers, f"{name} over that of {next(iter(curves))}")
     legend(picture, 2)
     return picture
 
 
-def _relative(found: Crossovers) -> Curves:
+def _relative(crossovers: Crossovers) -> Curves:
     """Divide the values of each algorithm by those of the first, at the points where both are known."""
-    first = next(iter(found.values.values()))
+    first = next(iter(crossovers.values.values()))
     return {
         label: [
             (point, value / base)
-            for point, value, base in zip(found.points, values, first, strict=True)
+            for point, value, base in zip(crossovers.points, values, first, strict=True)
             if value and base
         ]
-        for label, values in found.values.items()
+        for label, values in crossovers.values.items()
     }
 
 
-def _call(found: Crossovers) -> str:
+def _call(crossovers: Crossovers) -> str:
     """Describe the call without the varied dimension."""
-    text = words.call(found.workload)
-    w = found.workload
+    text = words.call(crossovers.workload)
+    w = crossovers.workload
     lengths, queries, keys = f"{w.q_len:,} queries x {w.kv_len:,} keys", f"{w.q_len:,} queries", f"{w.kv_len:,} keys"
-    varied = {"length": "as many keys as queries", "q_len": keys, "kv_len": queries}.get(found.over, lengths)
+    varied = {"length": "as many keys as queries", "q_len": keys, "kv_len": queries}.get(crossovers.over, lengths)
     width = f"d = {w.head_dim}" + (f", d_v = {w.value_dim}" if w.value_dim != w.head_dim else "")
     text = text.replace(lengths, varied)
-    if found.over == "batch":
+    if crossovers.over == "batch":
         return text.removeprefix(f"batch {w.batch}, ")
-    return text.replace(f"{width}, ", "") if found.over == "head_dim" else text
+    return text.replace(f"{width}, ", "") if crossovers.over == "head_dim" else text
 
 
-def _mark(axes: Any, found: Crossovers, curves: Curves) -> None:
+def _mark(axes: Any, crossovers: Crossovers, curves: Curves) -> None:
     """Draw a ring at each point where the best algorithm changes, on the curve of the new one."""
     last_marked = 0.0
-    for first, _, least in [run for run in found.winners[1:] if run[2]]:
+    for first, _, least in [run for run in crossovers.winners[1:] if run[2]]:
         value = _value(curves[least[0]], first)
         if value is None or first < APART * last_marked:
             continue  # too close to the last label to be legible
@@ -126,17 +128,17 @@ def _value(curve: list[tuple[int, float]], point: int) -> float | None:
     return (1 - share) * y0 + share * y1
 
 
-def _formulas(axes: Any, found: Crossovers) -> None:
+def _formulas(axes: Any, crossovers: Crossovers) -> None:
     """Draw a dotted line per formula within the range, once per pair."""
-    for pair in found.unordered:
-        if pair.formula is None or not found.start <= pair.formula.value <= found.limit:
+    for pair in crossovers.unordered:
+        if pair.formula is None or not crossovers.start <= pair.formula.value <= crossovers.limit:
             continue
         axes.axvline(pair.formula.value, color=GREY, linewidth=1.1, linestyle=":", zorder=1,
                      label=f"formula, {pair.challenger} = {pair.incumbent}: {pair.formula.value:,.4g}",
                      gid=f"formula {pair.challenger} {pair.incumbent}")  # fmt: skip
 
 
-def _ticks(axes: Any, found: Crossovers, name: str) -> None:
+def _ticks(axes: Any, crossovers: Crossovers, name: str) -> None:
     """Place round numbers on both axes."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -145,10 +147,10 @@ def _ticks(axes: Any, found: Crossovers, name: str) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set_ylabel(f"{name} [-]", fontsize=10)
-    powers = [2**k for k in range(found.start.bit_length() - 1, found.limit.bit_length() + 1)]
+    powers = [2**k for k in range(crossovers.start.bit_length() - 1, crossovers.limit.bit_length() + 1)]
     axes.xaxis.set_major_locator(FixedLocator(powers[:: 1 + len(powers) // 10]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlim(found.start / 1.1, max(found.limit, found.start + 1) * 1.1)
-    of = f" [{found.axis.unit}]" if found.axis.unit != "-" else ""
-    axes.set_xlabel(f"{found.axis.meaning}, ${found.axis.letter}${of}", fontsize=10)
+    axes.set_xlim(crossovers.start / 1.1, max(crossovers.limit, crossovers.start + 1) * 1.1)
+    of = f" [{crossovers.axis.unit}]" if crossovers.axis.unit != "-" else ""
+    axes.set_xlabel(f"{crossovers.axis.meaning}, ${crossovers.axis.letter}${of}", fontsize=10)

@@ -6,15 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from iomodel.devices.units import BINARY
-from iomodel.nests.alphabet import (
-    LAUNCH,
-)
+from iomodel.nests.alphabet import LAUNCH
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Workload
 
 _PREFIXES = ((1e-9, "n"), (1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 _LAUNCH = {entry.name for entry in LAUNCH}
+RESOURCES = {"matrix": "matrix units", "exp": "exponentials", "fp32": "fp32 units", "l2": "L2", "hbm": "HBM"}
+"""Names of the resources of an estimate in pictures, where they differ from the keys of its breakdown."""
+
+
+def resource(name: str) -> str:
+    """Name a resource of an estimate.
+
+    >>> resource("exp"), resource("shared memory")
+    ('exponentials', 'shared memory')
+    """
+    return RESOURCES.get(name, name)
 
 
 def scale(value: float, unit: str) -> tuple[float, str]:
@@ -90,8 +99,8 @@ def workload(workload: Workload) -> str:
     """
     if isinstance(workload, Attention | VarlenAttention):
         return call(workload)
-    given = {name: value for name, value in workload if name in ("dtype", *workload.model_fields_set) and value}
-    return ", ".join(f"{name} {value:,}" if type(value) is int else f"{name} {value}" for name, value in given.items())
+    fields = {name: value for name, value in workload if name in ("dtype", *workload.model_fields_set) and value}
+    return ", ".join(f"{name} {value:,}" if type(value) is int else f"{name} {value}" for name, value in fields.items())
 
 
 def tiles(sizes: Mapping[str, int]) -> str:

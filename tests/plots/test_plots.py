@@ -418,13 +418,13 @@ def test_bars_are_the_breakdown() -> None:
             assert (bar.get_hatch() is None) == (name == one.bound)  # in grey print too
         total = drawn(figure, f"estimate {number} total")
         assert total.get_xdata()[0] * factor == pytest.approx(one.seconds)
-        assert f"bound by {one.bound}" in axes.get_title(loc="left")
+        assert f"bound by {words.resource(one.bound)}" in axes.get_title(loc="left")
         assert [text.get_text() for text in axes.texts if "(binds)" in text.get_text()] == [
             f"{words.short(one.breakdown[one.bound], 's')} (binds)"
         ]
     assert figure.axes[-1].get_xlabel() == "time [µs]"
     order = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    assert order == ["total", "matrix", "hbm", "launch"]
+    assert order == ["total", "matrix units", "HBM", "launch"]
 
 
 def test_an_estimate_of_the_library_is_drawn() -> None:
