@@ -12,6 +12,7 @@ import pytest
 import iomodel
 import iomodel.plots
 from iomodel.explorer.built import shipped_algorithms
+from iomodel.models.families import FAMILIES
 from iomodel.nests import tensors
 from iomodel.nests.alphabet import SHIPPED
 from iomodel.nests.language import Tensor
@@ -263,3 +264,13 @@ def test_a_downloaded_notebook_reads_without_the_other_pages(monkeypatch: pytest
     made = portable(nbformat.v4.new_notebook(cells=[text, nbformat.v4.new_code_cell("x"), solution]))
     assert made.cells[0].source == "See theory and [papers](https://arxiv.org)."
     assert [cell.metadata.get("jupyter", {}).get("source_hidden", False) for cell in made.cells] == [False, False, True]
+
+
+def test_readme_and_changelog_count_what_is_shipped() -> None:
+    """The numbers of devices, models and model types grow without a change of these files."""
+    readme, changelog = ((DOCS.parent / name).read_text(encoding="utf-8") for name in ("README.md", "CHANGELOG.md"))
+    devices = sum(not iomodel.hardware(name).simulated for name in iomodel.list_hardware())
+    for text in (readme, changelog):
+        assert re.search(rf"\b{devices} \[?devices", text)
+        assert re.search(rf"\b{len(iomodel.list_models())} \[?open models", text)
+    assert f" {len(FAMILIES)} model types" in readme

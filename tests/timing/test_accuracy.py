@@ -119,6 +119,14 @@ def test_readme_states_the_errors(name: str, kernels: set[str] | None) -> None:
     assert [line for line in page.splitlines() if re.match(row, line) and line.endswith(stated)]
 
 
+def test_readme_states_the_errors_of_the_guesses() -> None:
+    page = (BENCHMARK.parents[1] / "README.md").read_text(encoding="utf-8")
+    for guess in accuracy().guesses(list(judged(HELD_OUT))).values():
+        shares = np.abs([row.error for row in guess])
+        stated = f"{np.median(shares):.1%} | {np.quantile(shares, 0.9):.1%} |".replace("%", " %")
+        assert [line for line in page.splitlines() if f"{len(shares)} held out | naive: " in line and stated in line]
+
+
 def test_the_files_share_no_curve() -> None:
     curves = [{row["curve"] for row in accuracy().rows(name)} for name in (OPEN, HELD_OUT)]
     assert not curves[0] & curves[1]
