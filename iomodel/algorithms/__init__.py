@@ -120,7 +120,7 @@ def exact_algorithms() -> list[str]:
     return [name for name in list_algorithms() if not algorithm(name).approximates]
 
 
-def algorithm(given: AlgorithmLike) -> Algorithm:
+def algorithm(algorithm_like: AlgorithmLike) -> Algorithm:
     """Look up an algorithm by name, or return a declaration unchanged.
 
     Raises
@@ -138,30 +138,32 @@ def algorithm(given: AlgorithmLike) -> Algorithm:
     >>> algorithm(algorithm("flash2")).name
     'flash2'
     """
-    if isinstance(given, Algorithm):
-        return _canonical(given)
-    if isinstance(given, DeclaredName):
-        return given.declaration
-    if not isinstance(given, str):
-        raise InputError(f"algorithm: {shown(given)} given; allowed: a name, as 'flash2', or an Algorithm")
-    if given in discovered():
-        return discovered()[given]
-    found = announced().get(given)
-    if isinstance(found, InputError):
-        raise InputError(str(found))
-    if found is None:
+    if isinstance(algorithm_like, Algorithm):
+        return _canonical(algorithm_like)
+    if isinstance(algorithm_like, DeclaredName):
+        return algorithm_like.declaration
+    if not isinstance(algorithm_like, str):
+        raise InputError(f"algorithm: {shown(algorithm_like)} given; allowed: a name, as 'flash2', or an Algorithm")
+    if algorithm_like in discovered():
+        return discovered()[algorithm_like]
+    other = announced().get(algorithm_like)
+    if isinstance(other, InputError):
+        raise InputError(str(other))
+    if other is None:
         known = _known()
-        raise UnknownNameError("algorithm", given, sorted(known, key=lambda name: known[name].answers != "attention"))
-    return found
+        raise UnknownNameError(
+            "algorithm", algorithm_like, sorted(known, key=lambda name: known[name].answers != "attention")
+        )
+    return other
 
 
-def _canonical(given: Algorithm) -> Algorithm:
+def _canonical(declaration: Algorithm) -> Algorithm:
     """The algorithm of the catalogue whose declaration this is, or the declaration itself."""
-    known = discovered().get(given.name)
-    return known if isinstance(known, ShippedAlgorithm) and known.declares(given) else given
+    shipped = discovered().get(declaration.name)
+    return shipped if isinstance(shipped, ShippedAlgorithm) and shipped.declares(declaration) else declaration
 
 
-def name_of(given: AlgorithmLike) -> str:
+def name_of(algorithm_like: AlgorithmLike) -> str:
     """Return the name of an algorithm in results; it also resolves to a declaration that is not shipped."""
-    declaration = algorithm(given)
+    declaration = algorithm(algorithm_like)
     return declaration.name if discovered().get(declaration.name) is declaration else DeclaredName(declaration)

@@ -58,9 +58,9 @@ class ShippedAlgorithm(Algorithm):
         """The algorithm as its module declares it."""
         return next(declared for declared in declared_in(self.__dict__["module"]) if declared.name == self.name)
 
-    def declares(self, given: Algorithm) -> bool:
+    def declares(self, declaration: Algorithm) -> bool:
         """Check that an algorithm is the declaration of this one."""
-        return f"iomodel.algorithms.{self.__dict__['module']}" in sys.modules and self.declaration is given
+        return f"iomodel.algorithms.{self.__dict__['module']}" in sys.modules and self.declaration is declaration
 
     @cached_property
     def residency(self) -> Mapping[str, Any]:

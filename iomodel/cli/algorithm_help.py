@@ -33,15 +33,17 @@ def named_algorithm(words: Sequence[str]) -> Algorithm | None:
 
 def relevant(parameters: Iterable[Any], declaration: Algorithm) -> list[Any]:
     """Select the parameters that concern an algorithm, without the list of the others that take an option."""
-    ways = [way for way in declaration.directions if way != "both"]
-    options = {name for way in ways for name in (*declaration.takes(way), *declaration.written(way))}
+    passes = [direction for direction in declaration.directions if direction != "both"]
+    options = {
+        name for direction in passes for name in (*declaration.takes(direction), *declaration.written(direction))
+    }
     options |= set() if declaration.approximates else declaration.common.keys()
     fields = _fields(declaration)
     if declaration.answers != "attention" or declaration.approximates:
         lacked = frozenset(FEATURE_NAMES) - {*declaration.features}
     else:
-        lacked = frozenset.intersection(*(frozenset(declaration.without.get(way, ())) for way in ways))
-    tiles = _tiles(declaration, ways)
+        lacked = frozenset.intersection(*(frozenset(declaration.without.get(direction, ())) for direction in passes))
+    tiles = _tiles(declaration, passes)
 
     def concerns(name: str, panel: str | None) -> bool:
         if panel == OF_ALGORITHM:
@@ -75,20 +77,20 @@ def _fields(declaration: Algorithm) -> set[str]:
     return own | masks | {"head_scales", "token_scales", "paged"}
 
 
-def _tiles(declaration: Algorithm, ways: Iterable[str]) -> set[str]:
+def _tiles(declaration: Algorithm, passes: Iterable[str]) -> set[str]:
     """Return the names of the tiles of an algorithm."""
     from iomodel.counting.compiled_algorithm import tally
     from iomodel.counting.kinds import FormulaKind, mask_kind
     from iomodel.counting.options import structural
 
     mask = mask_kind("full" if "full" in (declaration.masks or ("full",)) else "causal")
-    found: set[str] = set()
-    for way in ways:
-        options = {**declaration.takes(way), **declaration.common}
+    names: set[str] = set()
+    for direction in passes:
+        options = {**declaration.takes(direction), **declaration.common}
         for tiled in {options.get("tiled", True), True}:
             chosen = structural({**options, **({"tiled": tiled} if "tiled" in options else {})})
-            found.update(tally(declaration, FormulaKind(mask, way, (), declaration.answers), chosen).tiles)
-    return found
+            names.update(tally(declaration, FormulaKind(mask, direction, (), declaration.answers), chosen).tiles)
+    return names
 
 
 def _own_meaning(help: str) -> str:

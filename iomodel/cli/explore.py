@@ -77,18 +77,18 @@ def explore(
 
 def _check(algorithm: str | None, arguments: dict[str, Any], *, link: bool, serve: bool, no_browser: bool) -> None:
     """Raise InputError for options that do not go together."""
-    given = {name for name, value in arguments.items() if value is not None}
+    names = {name for name, value in arguments.items() if value is not None}
     if not serve and (arguments["port"] is not None or no_browser):
         raise InputError(
             f"{'no_browser' if arguments['port'] is None else 'port'}: given without --serve; allowed: only with it"
         )
-    if serve and given & {"output", "force"}:
+    if serve and names & {"output", "force"}:
         raise InputError("output: given with --serve; allowed: only without --serve, which writes no file")
     for name in [] if link else [*(["algorithm"] if algorithm else []), "base", *(entry.name for entry in CALL)]:
-        if name == "algorithm" or name in given:
+        if name == "algorithm" or name in names:
             raise InputError(f"{name}: given without --link; allowed: only with it, for the call of the link")
-    for name in ("algorithms", "force", "output" if "base" in given else "") if link else ():
-        if name in given:
+    for name in ("algorithms", "force", "output" if "base" in names else "") if link else ():
+        if name in names:
             raise InputError(f"{name}: given with --link; allowed: --base, or --output with a page of everything")
     if link and serve:
         raise InputError("serve: given with --link; allowed: one of the two")

@@ -120,7 +120,9 @@ def _taken() -> dict[str, dict[str, set[str]]]:
     known = {name: algorithm(name) for name in list_algorithms()}
     return {
         name: {
-            way: {*declaration.takes(way), *declaration.written(way)} for way in declaration.directions if way != "both"
+            direction: {*declaration.takes(direction), *declaration.written(direction)}
+            for direction in declaration.directions
+            if direction != "both"
         }
         for name, declaration in known.items()
     }

@@ -77,13 +77,13 @@ def pareto(
         fields["percentile"] = arguments["percentile"]
     fields["prices"] = price_table(price or [])
     types = {"weight_dtype": None, "kv_dtype": None}
-    found = run(model, hardware or None, **fields, **serving({**arguments, **types}))
+    result = run(model, hardware or None, **fields, **serving({**arguments, **types}))
     if target is not None:
-        _write(found, target)
+        _write(result, target)
     if arguments["emit"] is None:
-        emit(found, json)
+        emit(result, json)
         return
-    best = found.cheapest
+    best = result.cheapest
     if best is None:
         raise InputError("emit: given without a target; allowed: with --ttft or --tpot, which choose a point")
     where = {"count": best.devices, "layout": best.layout, "batch": best.batch}
@@ -106,11 +106,11 @@ def _target(arguments: dict[str, Any]) -> Path | None:
         raise InputError(str(error).replace("output:", "out:", 1)) from None
 
 
-def _write(found: Any, target: Path) -> None:
+def _write(result: Any, target: Path) -> None:
     if target.suffix.lower() == ".csv":
-        found.to_pandas().to_csv(target, index=False)
+        result.to_pandas().to_csv(target, index=False)
         return
     from iomodel.plots import pareto as draw
     from iomodel.plots import save
 
-    save(draw(found), target)
+    save(draw(result), target)

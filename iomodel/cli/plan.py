@@ -119,9 +119,9 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
         fields["price_per_hour"] = real(arguments["price"])
     if arguments["sensitivity"]:
         fields["sensitivity"] = True
-    asked = {"model": model, **fields, **serving(arguments)}
-    found = run(asked.pop("model"), arguments["hardware"], **asked)
-    emit_plan(found, arguments["emit"], json)
+    question = {"model": model, **fields, **serving(arguments)}
+    result = run(question.pop("model"), arguments["hardware"], **question)
+    emit_plan(result, arguments["emit"], json)
 
 
 @with_options(REQUEST, TARGETS, TYPES, MEMORY, CACHE, DRAFTS, [EMIT])
@@ -141,11 +141,11 @@ def fleet(
     if arguments["objective"] is not None:
         fields["objective"] = arguments["objective"]
     fields |= {"load": real(arguments["load"]), "prices": price_table(price or [])}
-    found = run(model, hardware or None, **fields, **serving(arguments))
+    result = run(model, hardware or None, **fields, **serving(arguments))
     if arguments["emit"] is None:
-        emit(found, json)
+        emit(result, json)
         return
-    best, lengths = found.best, integers(arguments, ("prompt", "output"))
+    best, lengths = result.best, integers(arguments, ("prompt", "output"))
     where = {"count": best.devices, "layout": best.layout}
     chosen = planned(model, best.device, hardware or list(fields["prices"]), **where, **lengths, **serving(arguments))
     emit_plan(chosen, arguments["emit"], json)
@@ -176,17 +176,17 @@ def serving(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def drafts(arguments: dict[str, Any]) -> dict[str, Any]:
     """Collect the options of speculation, if there are any."""
-    given = {name: arguments.get(name) for name in ("draft_tokens", "acceptance", "draft")}
-    if all(value is None for value in given.values()):
+    values = {name: arguments.get(name) for name in ("draft_tokens", "acceptance", "draft")}
+    if all(value is None for value in values.values()):
         return {}
     from iomodel.planning.speculation import Speculation
 
-    if given["draft_tokens"] is None or given["acceptance"] is None:
-        name = "draft_tokens" if given["draft_tokens"] is None else "acceptance"
+    if values["draft_tokens"] is None or values["acceptance"] is None:
+        name = "draft_tokens" if values["draft_tokens"] is None else "acceptance"
         raise InputError(f"{name}: none given with speculation; allowed: --draft-tokens 3 --acceptance 0.8")
-    kind = {} if given["draft"] is None else {"draft": given["draft"]}
-    tokens = integer("draft_tokens", given["draft_tokens"])
-    return {"speculation": Speculation(tokens=tokens, acceptance=real(given["acceptance"]), **kind)}
+    kind = {} if values["draft"] is None else {"draft": values["draft"]}
+    tokens = integer("draft_tokens", values["draft_tokens"])
+    return {"speculation": Speculation(tokens=tokens, acceptance=real(values["acceptance"]), **kind)}
 
 
 def _of_engine(model: str) -> dict[str, Any]:
@@ -204,17 +204,17 @@ def planned(model: str, device: str, names: Iterable[str], **fields: Any) -> Any
     from iomodel.planning.plan import plan as run
 
     devices = [as_device(name) for name in names]
-    return run(model, next(one for one in devices if device in (one.id, one.name)), **fields)
+    return run(model, next(candidate for candidate in devices if device in (candidate.id, candidate.name)), **fields)
 
 
-def emit_plan(found: Any, engine: str | None, as_json: bool) -> None:
+def emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
     """Print a plan, or the command line of an engine for it."""
     if engine is None:
-        emit(found, as_json)
+        emit(result, as_json)
         return
     from iomodel.planning.command_lines.flags import engine_flags
 
-    flags = engine_flags(found, engine)
+    flags = engine_flags(result, engine)
     emit(flags.to_dict() if as_json else flags.text, as_json)
 
 

@@ -31,8 +31,8 @@ def solved(algorithm: str, arguments: dict[str, Any]) -> Any:
     """Compute the staircase for the given arguments."""
     from iomodel.solving.staircase import staircase
 
-    given = {"hardware": None, "epsilon": None, **arguments}
-    limits = {name: value for name, value in values.budget(given).items() if name != "hardware"}
+    complete = {"hardware": None, "epsilon": None, **arguments}
+    limits = {name: value for name, value in values.budget(complete).items() if name != "hardware"}
     if arguments["unit"] is not None:
         limits["unit"] = arguments["unit"]
     chosen = values.options(arguments, list_algorithms())

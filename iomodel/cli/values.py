@@ -52,8 +52,8 @@ def _experts(arguments: Arguments) -> Experts:
     for name in ("rows", "groups"):
         if _typed(arguments, name):
             raise InputError(f"{name}: given with loads; allowed: --loads alone, the rows of each expert")
-    one = _unmasked(MLP, {**arguments, "rows": "1"})
-    fields = {name: getattr(one, name) for name in Experts.model_fields if name != "loads"}
+    mlp = _unmasked(MLP, {**arguments, "rows": "1"})
+    fields = {name: getattr(mlp, name) for name in Experts.model_fields if name != "loads"}
     return Experts(**fields, loads=integers("loads", arguments["loads"]))
 
 

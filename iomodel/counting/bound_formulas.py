@@ -40,9 +40,9 @@ FORMULAS: dict[str, Expr] = {
 def compiled_counts(mask: MaskKind, direction: str, latent: bool) -> Formulas:
     """Compile compulsory elements, compulsory bytes and visible pairs for a kind of call."""
     view = View(mask)
-    one, other = Tiled(N_q), Tiled(N_k)
-    seeing = H * view.visits(query, one, key, other).live_outer_rows
-    seen = H_kv * view.visits(key, other, query, one).live_outer_rows
+    queries, all_keys = Tiled(N_q), Tiled(N_k)
+    seeing = H * view.visits(query, queries, key, all_keys).live_outer_rows
+    seen = H_kv * view.visits(key, all_keys, query, queries).live_outer_rows
     inputs, outputs = seeing * d, Integer(0)
     if direction != "forward":
         inputs += seeing * d_v

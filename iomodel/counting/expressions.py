@@ -213,8 +213,12 @@ def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, An
     causal = kind.mask == CAUSAL
     if kind.operation != "attention":
         features = {name: name in kind.features for name in declaration.features}
-        ways = passes_of(kind.direction)
-        return tuple(kernel for way in ways for kernel in declaration.nest(way, **switches, **symbols, **features))
+        directions = passes_of(kind.direction)
+        return tuple(
+            kernel
+            for direction in directions
+            for kernel in declaration.nest(direction, **switches, **symbols, **features)
+        )
     written = {name for name in AS_WRITTEN if switches.pop(name, default_of(name)) != default_of(name)}
     for name in written.intersection(BAND_ONLY if kind.mask.tabulated else ()):
         raise InputError(
@@ -223,9 +227,9 @@ def declared(declaration: Algorithm, kind: FormulaKind, options: Mapping[str, An
         )
     passes = [
         as_written(
-            dressed(declaration.nest(way, causal, kind.mask.hides, **switches, **symbols), kind.features), written
+            dressed(declaration.nest(direction, causal, kind.mask.hides, **switches, **symbols), kind.features), written
         )
-        for way in passes_of(kind.direction)
+        for direction in passes_of(kind.direction)
     ]
     if len(passes) == 1:
         return passes[0]

@@ -89,8 +89,8 @@ def known_options(algorithms: Iterable[AlgorithmLike], direction: str | None = N
 
 
 def _written_names(declaration: Algorithm, direction: str | None) -> Iterable[str]:
-    ways = [way for way in declaration.directions if way != "both"] if direction is None else [direction]
-    return (name for way in ways for name in declaration.written(way))
+    directions = [each for each in declaration.directions if each != "both"] if direction is None else [direction]
+    return (name for each in directions for name in declaration.written(each))
 
 
 NUMBERS = frozenset(entry.name for entry in OPTIONS)

@@ -65,20 +65,20 @@ def polynomial(expr: Expr) -> Polynomial:
     return {**whole, **ONE} if rounded_up or (expr.is_Symbol and expr.is_positive) else whole
 
 
-def _times(one: Polynomial, other: Polynomial) -> Polynomial:
+def _times(left: Polynomial, right: Polynomial) -> Polynomial:
     product: dict[Powers, int | Fraction] = {}
-    for some, first in one.items():
-        for others, second in other.items():
-            exponents = dict(some)
-            for generator, exponent in others:
+    for left_powers, first in left.items():
+        for right_powers, second in right.items():
+            exponents = dict(left_powers)
+            for generator, exponent in right_powers:
                 exponents[generator] = exponents.get(generator, 0) + exponent
             powers = frozenset(exponents.items())
             product[powers] = product.get(powers, 0) + first * second
     return product
 
 
-def _not_negative(found: Polynomial) -> bool:
-    for powers, coefficient in found.items():
+def _not_negative(terms: Polynomial) -> bool:
+    for powers, coefficient in terms.items():
         sign = 1 if coefficient >= 0 else -1
         for generator, exponent in powers if coefficient else ():
             sign *= _sign(generator) ** exponent

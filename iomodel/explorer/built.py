@@ -60,12 +60,12 @@ def kept(folder: Path, release: str | None = None) -> Path:
 
 def _digest(release: str) -> str:
     """Compute a digest of everything that the page depends on."""
-    found = sha256(release.encode())
+    digest = sha256(release.encode())
     for path, content in _sources(files("iomodel"), "iomodel"):
-        found.update(path.encode() + content)
+        digest.update(path.encode() + content)
     for path, content in _sources(specs_folder(), "specs"):
-        found.update(path.encode() + content)
-    return found.hexdigest()[:16]
+        digest.update(path.encode() + content)
+    return digest.hexdigest()[:16]
 
 
 def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:

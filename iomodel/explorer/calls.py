@@ -87,7 +87,7 @@ def kinds(algorithms: Sequence[str]) -> Iterator[CallKind]:
 class Answer:
     """The formulas and tile pairs of one kind of call."""
 
-    found: Expressions
+    expressions: Expressions
     nest: Nest
     parts: tuple[TilePair, ...]
     rest: Expr
@@ -141,7 +141,7 @@ def answer(kind: CallKind) -> Answer:
     if kind.mask != "full" and not declared_algorithm.approximates and alike:
         unmasked = answer(replace(kind, mask="full"))
         useful = counts.useful_flops(nest, view)
-        return replace(unmasked, found=replace(unmasked.found, useful_flops=useful))
+        return replace(unmasked, expressions=replace(unmasked.expressions, useful_flops=useful))
     expressions = formulas(declared_algorithm, key, structural(options))
     if any(expr.has(Count) for expr in (*expressions.reads.values(), *expressions.writes.values(), expressions.flops)):
         raise InputError(f"mask: {kind.mask} given; allowed with {kind.algorithm}: a mask whose counts have formulas")

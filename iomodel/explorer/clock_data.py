@@ -186,7 +186,7 @@ def _residency(layout: Residency) -> dict[str, Any]:
 
 def _device(gpu: Hardware) -> dict[str, Any]:
     per_sm = gpu.memory.sram.per_sm
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "id": gpu.id or gpu.name,
         "name": gpu.name,
         "architecture": gpu.architecture,
@@ -196,12 +196,12 @@ def _device(gpu: Hardware) -> dict[str, Any]:
         "rates": {},
     }
     try:
-        found["limits"] = asdict(device_of(gpu))
+        data["limits"] = asdict(device_of(gpu))
     except IOModelError as error:
-        found["lacking"] = str(error)
+        data["lacking"] = str(error)
     for dtype in get_args(DType):
         try:
-            found["rates"][dtype] = asdict(rates(gpu, dtype))
+            data["rates"][dtype] = asdict(rates(gpu, dtype))
         except IOModelError as error:
-            found["rates"][dtype] = str(error)
-    return found
+            data["rates"][dtype] = str(error)
+    return data

@@ -127,12 +127,12 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _several(field: str, given: Sequence[str] | None, every: list[str]) -> list[str]:
-    if given is None:
+def _several(field: str, names: Sequence[str] | None, every: list[str]) -> list[str]:
+    if names is None:
         return every
-    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
-        raise InputError(f"{field}: {shown(given)} given; allowed: a list of names, such as {every[:1]}")
-    for name in given:
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        raise InputError(f"{field}: {shown(names)} given; allowed: a list of names, such as {every[:1]}")
+    for name in names:
         if not isinstance(name, str):
             raise InputError(f"{field}: {shown(name)} given; allowed: names, such as {every[:1]}")
-    return list(dict.fromkeys(given))
+    return list(dict.fromkeys(names))

@@ -192,7 +192,7 @@ def _switch(on: bool) -> str:
 
 
 def _call(call_answer: Answer, nodes: Nodes, typeset: Typeset) -> dict[str, Any]:
-    expressions = call_answer.found
+    expressions = call_answer.expressions
 
     def row(formula: Expr) -> list[Any]:
         return [nodes.add(formula), typeset.line(formula)]

@@ -18,8 +18,8 @@ def presets() -> dict[str, dict[str, str]]:
     >>> presets()["mistral-7b-v0.1"]["window_left"]
     '4095'
     """
-    found = {name: _fields(model(name).layers) for name in list_models()}
-    return {name: fields for name, fields in found.items() if fields}
+    presets_by_name = {name: _fields(model(name).layers) for name in list_models()}
+    return {name: fields for name, fields in presets_by_name.items() if fields}
 
 
 def _fields(layers: Iterable[Any]) -> dict[str, str]:

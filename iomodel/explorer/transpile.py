@@ -121,11 +121,11 @@ class Transpiler:
                 place = node.name if "classmethod" in words else f"{node.name}.prototype"
                 names = [argument.arg for argument in (*own, *part.args.kwonlyargs)]
                 cached.append(f"{place}.{part.name}.params = {names!r};")
-        given = ", ".join(name if default is None else f"{name} = {default}" for name, default in fields)
+        parameters = ", ".join(name if default is None else f"{name} = {default}" for name, default in fields)
         kept = " ".join(f"this.{name} = {name};" for name, _ in fields)
         named = any(ast.unparse(base) == "NamedTuple" for base in node.bases)
         iterate = f"*[Symbol.iterator]() {{ for (const name of {node.name}.fields) yield this[name]; }}" * named
-        lines = [f"class {node.name} {{", f"constructor({given}) {{ {kept} }}", iterate, *methods, "}"]
+        lines = [f"class {node.name} {{", f"constructor({parameters}) {{ {kept} }}", iterate, *methods, "}"]
         names = [name for name, _ in fields]
         return "\n".join([*filter(None, lines), f"{node.name}.fields = {names!r};", *cached])
 
@@ -153,9 +153,9 @@ class Transpiler:
 
     def body(self, node: ast.FunctionDef, first: str | None = None) -> str:
         """Write the body of a function, with its variables on top."""
-        given = {a.arg for a in (*node.args.args, *node.args.kwonlyargs)}
-        inner = sorted(_assigned(node.body) - given)
-        self.locals.append(given | set(inner))
+        parameters = {a.arg for a in (*node.args.args, *node.args.kwonlyargs)}
+        inner = sorted(_assigned(node.body) - parameters)
+        self.locals.append(parameters | set(inner))
         lines = [f"const {first} = this;"] if first else []
         if inner:
             lines.append(f"let {', '.join(map(_safe, inner))};")

@@ -46,10 +46,10 @@ def _of_reach(fields: Fields, slot: Slot) -> Fields:
     changes: dict[str, Any] = {}
     if slot.reach == "window":
         for name in ("num_attention_heads", "num_key_value_heads", "head_dim", "v_head_dim"):
-            given = fields.given(f"swa_{name}")
-            changes |= {} if given is None else {name: given}
-        given = fields.given("num_sliding_attention_heads")
-        changes |= {} if given is None else {"num_attention_heads": given}
+            value = fields.given(f"swa_{name}")
+            changes |= {} if value is None else {name: value}
+        value = fields.given("num_sliding_attention_heads")
+        changes |= {} if value is None else {"num_attention_heads": value}
     else:
         wide, heads = fields.maybe("global_head_dim"), fields.maybe("num_global_key_value_heads")
         if fields.given("per_layer_config") is not None:
@@ -80,13 +80,13 @@ def _norms(fields: Fields, family: Family) -> dict[str, Any]:
 
 def _gate(fields: Fields, family: Family) -> dict[str, Any]:
     gate: str | None = family.out_gate
-    given = {
+    fields_of_gates = {
         "attn_output_gate": "element",
         "mla_use_output_gate": "element",
         "attention_output_gate": "element",
         "use_head_wise_attn_gate": "head",
     }
-    for name, value in given.items():
+    for name, value in fields_of_gates.items():
         if fields.given(name) is not None:
             gate = value if fields.flag(name) else None
     return {} if gate is None else {"out_gate": gate}

@@ -54,10 +54,12 @@ def dtypes_of(
     facts |= {} if head is None else {"head_dtype": head}
     built: dict[tuple[DecoderLayer, tuple[tuple[str, str], ...]], DecoderLayer] = {}
     typed = []
-    for layer, found in zip(layers, types, strict=True):
+    for layer, layer_types in zip(layers, types, strict=True):
         experts = {matrix.name for matrix in layer.linears(1) if matrix.expert}
         other = {
-            name: kind for name, kind in found.items() if kind != (expert if name in experts and expert else dtype)
+            name: kind
+            for name, kind in layer_types.items()
+            if kind != (expert if name in experts and expert else dtype)
         }
         key = layer, tuple(sorted(other.items()))
         if key not in built:
@@ -102,8 +104,8 @@ def _types(
 def _most(types: list[dict[str, str]], layers: Layers, expert: bool) -> str | None:
     """Find the type of most matrices, of experts or of the others."""
     counts: Counter[str] = Counter()
-    for found, layer in zip(types, layers, strict=True):
+    for layer_types, layer in zip(types, layers, strict=True):
         for matrix in layer.linears(1):
             if matrix.expert == expert:
-                counts[found[matrix.name]] += 1
+                counts[layer_types[matrix.name]] += 1
     return counts.most_common(1)[0][0] if counts else None

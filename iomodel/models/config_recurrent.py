@@ -101,13 +101,15 @@ def _mamba2(fields: Fields) -> dict[str, Any]:
     if heads is None:
         heads = fields.count("mamba_num_heads")
     inner = fields.maybe("mamba_d_ssm") or _expanded(fields)
-    given = fields.given("mamba_d_head")
-    width = None if given == "auto" else fields.maybe("mamba_head_dim", "mamba_d_head", "mamba_headdim", "head_dim")
+    head_field = fields.given("mamba_d_head")
+    width = (
+        None if head_field == "auto" else fields.maybe("mamba_head_dim", "mamba_d_head", "mamba_headdim", "head_dim")
+    )
     if width is None:
         if inner is None or inner % heads:
             raise InputError(
-                f"{fields.path('mamba_d_head')}: {shown(given)} given; allowed: the width of a head, or mamba_expand "
-                "with a number of heads that divides mamba_expand * hidden_size"
+                f"{fields.path('mamba_d_head')}: {shown(head_field)} given; allowed: the width of a head, or "
+                "mamba_expand with a number of heads that divides mamba_expand * hidden_size"
             )
         width = inner // heads
     return {

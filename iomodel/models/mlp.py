@@ -72,8 +72,8 @@ class MLP(Group):
                 "shared_gate",
                 "latent_norm",
             ):
-                if given := getattr(self, field):
-                    raise InputError(f"{field}: {given} given with experts = 0; allowed: {type(given)()}")
+                if value := getattr(self, field):
+                    raise InputError(f"{field}: {value} given with experts = 0; allowed: {type(value)()}")
             if not self.intermediate_size:
                 raise InputError("intermediate_size: 0 given with experts = 0; allowed: at least 1")
             return self

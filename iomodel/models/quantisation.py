@@ -310,10 +310,12 @@ def _modelopt(inside: Fields) -> Scheme:
     if named:
         exact: dict[str, str] = {}
         for module, rule in named.items():
-            found = rule.get("quant_algo") if isinstance(rule, dict) else None
-            if not isinstance(found, str) or found not in ALGORITHMS:
-                raise InputError(f"{inside.path('quantized_layers')}: {shown(found)} given; allowed: {_algorithms()}")
-            exact[str(module)] = ALGORITHMS[found]
+            rule_algorithm = rule.get("quant_algo") if isinstance(rule, dict) else None
+            if not isinstance(rule_algorithm, str) or rule_algorithm not in ALGORITHMS:
+                raise InputError(
+                    f"{inside.path('quantized_layers')}: {shown(rule_algorithm)} given; allowed: {_algorithms()}"
+                )
+            exact[str(module)] = ALGORITHMS[rule_algorithm]
         return Scheme(excluded=excluded, exact=exact)
     if algorithm is None:
         return _groups(inside, excluded)

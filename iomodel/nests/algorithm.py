@@ -49,11 +49,11 @@ class Requirement:
         return cls(field, most - symbol, allowed, most, tuple(given.items()))
 
     @classmethod
-    def same(cls, field: str, one: Expr, other: Expr, allowed: str, **given: Any) -> Requirement:
+    def same(cls, field: str, left: Expr, right: Expr, allowed: str, **given: Any) -> Requirement:
         """Require two numbers to be equal."""
         from sympy import Min
 
-        return cls(field, Min(one - other, other - one), allowed, given=tuple(given.items()))
+        return cls(field, Min(left - right, right - left), allowed, given=tuple(given.items()))
 
     @classmethod
     def multiple(cls, field: str, number: Expr, of: Expr, allowed: str, **given: Any) -> Requirement:
@@ -190,7 +190,7 @@ class Algorithm:
         names: dict[str, tuple[str, ...]] = {}
         for direction in self.directions:
             passes = ("forward", "backward") if direction == "both" else (direction,)
-            names[direction] = tuple(dict.fromkeys(name for way in passes for name in self._written_in(way)))
+            names[direction] = tuple(dict.fromkeys(name for each in passes for name in self._written_in(each)))
         return names
 
     def _written_in(self, direction: str) -> Iterator[str]:

@@ -119,8 +119,8 @@ class Implementation(Record):
         >>> Implementation.of(iomodel.implementation("flash2", "flash-attention-2").residency["forward"][0]).name
         'own'
         """
-        ways = {} if execution is None else dict.fromkeys(DIRECTIONS, execution)
-        return cls("own", residencies[0].title, residencies[0].cite, dict.fromkeys(DIRECTIONS, residencies), ways)
+        executions = {} if execution is None else dict.fromkeys(DIRECTIONS, execution)
+        return cls("own", residencies[0].title, residencies[0].cite, dict.fromkeys(DIRECTIONS, residencies), executions)
 
 
 TEXTBOOK = Implementation(

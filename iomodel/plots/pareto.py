@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def pareto(found: Pareto) -> Figure:
+def pareto(result: Pareto) -> Figure:
     """Draw all points of a search, the front as a line with a marker per device, and ring the cheapest point.
 
     Parameters
     ----------
-    found : Pareto
+    result : Pareto
         Result of :func:`iomodel.pareto`.
 
     Returns
@@ -35,27 +35,29 @@ def pareto(found: Pareto) -> Figure:
     --------
     >>> import iomodel
     >>> from iomodel import plots
-    >>> found = iomodel.pareto("llama-3-8b", "h100-sxm5", prompt=1024, output=128, max_count=1)
-    >>> picture = plots.pareto(found)  # doctest: +SKIP
+    >>> result = iomodel.pareto("llama-3-8b", "h100-sxm5", prompt=1024, output=128, max_count=1)
+    >>> picture = plots.pareto(result)  # doctest: +SKIP
     """
-    if not isinstance(found, Pareto):
-        raise InputError(f"found: {shown(found)} given; allowed: the result of iomodel.pareto")
-    picture = figure(f"{found.model}: throughput of a device and speed of a user")
+    if not isinstance(result, Pareto):
+        raise InputError(f"result: {shown(result)} given; allowed: the result of iomodel.pareto")
+    picture = figure(f"{result.model}: throughput of a device and speed of a user")
     axes = picture.add_subplot()
     plain(axes)
     axes.set(xscale="log", yscale="log", xlabel="output tokens/s of a user", ylabel="output tokens/s of a device")
-    subtitle(axes, f"{found.prompt:,} + {found.output:,} tokens; {len(found.front)} points on the front")
-    speeds = [(p.tokens_per_second_per_user, p.tokens_per_second_per_device) for p in (*found.dominated, *found.front)]
-    others = speeds[: len(found.dominated)]
+    subtitle(axes, f"{result.prompt:,} + {result.output:,} tokens; {len(result.front)} points on the front")
+    speeds = [
+        (p.tokens_per_second_per_user, p.tokens_per_second_per_device) for p in (*result.dominated, *result.front)
+    ]
+    others = speeds[: len(result.dominated)]
     if others:
         axes.plot(*zip(*others, strict=True), ".", color=GREY, alpha=0.4, markersize=3, gid="dominated")
-    front = speeds[len(found.dominated) :]
+    front = speeds[len(result.dominated) :]
     axes.plot(*zip(*front, strict=True), color=FAINT, linewidth=1.5, zorder=2, gid="front")
-    for number, device in enumerate(dict.fromkeys(point.device for point in found.front)):
-        own = [speed for speed, point in zip(front, found.front, strict=True) if point.device == device]
+    for number, device in enumerate(dict.fromkeys(point.device for point in result.front)):
+        own = [speed for speed, point in zip(front, result.front, strict=True) if point.device == device]
         axes.plot(*zip(*own, strict=True), MARKERS[number % len(MARKERS)], color=COLOURS[number % len(COLOURS)],
                   markersize=5, zorder=3, label=device, gid=f"front {device}")  # fmt: skip
-    best = found.cheapest
+    best = result.cheapest
     if best is not None:
         x, y = best.tokens_per_second_per_user, best.tokens_per_second_per_device
         axes.plot([x], [y], "o", markersize=12, markerfacecolor="none", markeredgecolor="black", gid="cheapest")

@@ -52,9 +52,9 @@ class TimeComparison(Result, Tabular):
         """The fastest approximate algorithm, if any is listed."""
         return next((candidate for candidate in self.estimates if candidate.algorithm in self.approximates), None)
 
-    def relative(self, found: Estimate) -> float:
+    def relative(self, estimate: Estimate) -> float:
         """Return the time over that of the best [-]; below 1 for an approximate algorithm that is faster."""
-        return found.seconds / self.best.seconds
+        return estimate.seconds / self.best.seconds
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data, ready for JSON."""

@@ -148,7 +148,7 @@ def estimate(
     sizes = bound.sizes(tile_mapping)
     passes = _passes(bound, call, device, sizes, parameters, implementation)
     timed = [clock.fastest(tile, launch) for clock, tile in passes]
-    parameters = max((clock.parameters for clock, _ in passes), key=lambda found: found.host_launch)
+    parameters = max((clock.parameters for clock, _ in passes), key=lambda values: values.host_launch)
     clocks = tuple(clock for clock, tile in passes if tile and clock.assumed)
     return assembled(algorithm, call, device, partial(bound.at, sizes), timed, known, parameters, sizes, clocks)
 
@@ -269,13 +269,13 @@ def assembled(
     own: dict[str, Callable[[Estimate], Any]] = {
         "cost": lambda _: cost(),
         "kernels": lambda _: tuple(kernel for launch in timed for kernel in launch.kernels),
-        "compulsory_bytes": lambda found: min(compulsory(algorithm, call).bytes, found.requested_bytes),
+        "compulsory_bytes": lambda result: min(compulsory(algorithm, call).bytes, result.requested_bytes),
         "left_out": lambda _: (
             *known.left_out,
             *dict.fromkeys(clock.bare for clock in assumed if clock.bare is not None),
             *memory_levels(device)[1],
         ),
-        "levels": lambda found: level_traffic(algorithm, call, device, found.requested_bytes, found.dram_bytes),
+        "levels": lambda result: level_traffic(algorithm, call, device, result.requested_bytes, result.dram_bytes),
     }
     return Estimate.deferring(
         {**LATER, **own},
@@ -289,41 +289,41 @@ def assembled(
     )
 
 
-def _breakdown(found: Estimate) -> FrozenDict[str, float]:
+def _breakdown(result: Estimate) -> FrozenDict[str, float]:
     """Add up the breakdowns of the kernels; where the host takes longer than they do, it is the launches."""
     summed: dict[str, float] = {}
-    for kernel in found.kernels:
+    for kernel in result.kernels:
         for name, value in kernel.breakdown.items():
             summed[name] = summed.get(name, 0.0) + value
-    if found.seconds > sum(kernel.seconds for kernel in found.kernels):
-        summed["launch"] = found.seconds
+    if result.seconds > sum(kernel.seconds for kernel in result.kernels):
+        summed["launch"] = result.seconds
     return FrozenDict(summed)
 
 
-def _dram_bytes(found: Estimate) -> tuple[int, int]:
-    return dram_interval(found.kernels, found.compulsory_bytes, found.requested_bytes, found.rates.l2_capacity)
+def _dram_bytes(result: Estimate) -> tuple[int, int]:
+    return dram_interval(result.kernels, result.compulsory_bytes, result.requested_bytes, result.rates.l2_capacity)
 
 
-def _lock_step_bytes(found: Estimate) -> int | None:
-    together = [kernel.lock_step_bytes for kernel in found.kernels]
-    low, high = found.dram_bytes
+def _lock_step_bytes(result: Estimate) -> int | None:
+    together = [kernel.lock_step_bytes for kernel in result.kernels]
+    low, high = result.dram_bytes
     return None if None in together else min(max(low, sum(filter(None, together))), high)
 
 
-def _idle(found: Estimate) -> Iterator[str]:
+def _idle(result: Estimate) -> Iterator[str]:
     """Warn of the longest kernel if it leaves SMs without a block."""
-    units = found.rates.units
-    longest = max(found.kernels, key=lambda kernel: kernel.seconds, default=None)
+    units = result.rates.units
+    longest = max(result.kernels, key=lambda kernel: kernel.seconds, default=None)
     if longest is not None and units is not None and longest.blocks < units:
         yield f"{longest.title}: {longest.blocks:,} blocks leave {units - longest.blocks:,} of {units:,} SMs idle"
 
 
 LATER: Mapping[str, Callable[[Estimate], Any]] = {
-    "requested_bytes": lambda found: found.cost.hbm_bytes,
+    "requested_bytes": lambda result: result.cost.hbm_bytes,
     "breakdown": _breakdown,
-    "bound": lambda found: max(found.breakdown, key=found.breakdown.__getitem__),
+    "bound": lambda result: max(result.breakdown, key=result.breakdown.__getitem__),
     "dram_bytes": _dram_bytes,
     "lock_step_bytes": _lock_step_bytes,
-    "assumed": lambda found: (*found.rates.assumed, *_idle(found)),
+    "assumed": lambda result: (*result.rates.assumed, *_idle(result)),
 }
 """Fields of an estimate that follow from other fields."""

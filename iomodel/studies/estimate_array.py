@@ -108,19 +108,19 @@ def estimate_array(
         name: frozen(shaped.pop(name).astype(np.int64), shape) for name in [*shaped] if name in (*LAUNCH_NAMES, *taken)
     }
     known = {**costs.arguments, **launch}
-    given = FrozenDict({name: _frozen(known.get(name, value)) for name, value in arguments.items()})
-    found = EstimateArray(
+    inputs = FrozenDict({name: _frozen(known.get(name, value)) for name, value in arguments.items()})
+    result = EstimateArray(
         name_of(declaration), device, costs, frozen(seconds, shape), FrozenDict(shaped), streamed, FrozenDict(chosen),
-        rates(device, called.first.dtype), parameters, implementation, given,
+        rates(device, called.first.dtype), parameters, implementation, inputs,
     )  # fmt: skip
     if len(misfits) and infeasible == "raise":
         place = tuple(map(int, np.unravel_index(misfits[0], shape)))
         try:
-            found.at(*place)
+            result.at(*place)
         except InfeasibleError as error:
             text = f"{error}; at index {place}, the first of {len(misfits):,} among {size:,} points"
             raise InfeasibleError(text, least=error.least, unit=error.unit) from None
-    return found
+    return result
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -165,35 +165,37 @@ class _Points:
         numbers = {name: _part(value, part) for name, value in self.numbers.items()}
         options = {name: _part(value, part) for name, value in self.options.items()}
         packs = underfilled(numbers["q_len"], numbers["group"]) & (numbers["group"] != 1)
-        kinds = np.stack([np.broadcast_to(one, size) for one in (numbers["head_dim"], numbers["value_dim"], packs)])
+        kinds = np.stack(
+            [np.broadcast_to(column, size) for column in (numbers["head_dim"], numbers["value_dim"], packs)]
+        )
         if (kinds == kinds[:, :1]).all():
             return self._alike(kinds[:, 0].tolist(), numbers, options, size)
-        found = Fastest.none(size)
+        fastest = Fastest.none(size)
         known, places = np.unique(kinds, axis=1, return_inverse=True)
         for number, kind in enumerate(known.T.tolist()):
             where = np.flatnonzero(places.ravel() == number)
-            some = {name: _part(value, where) for name, value in numbers.items()}
+            inputs = {name: _part(value, where) for name, value in numbers.items()}
             own = {name: _part(value, where) for name, value in options.items()}
-            found.place(where, self._alike(kind, some, own, len(where)))
-        return found
+            fastest.place(where, self._alike(kind, inputs, own, len(where)))
+        return fastest
 
     def _alike(self, kind: list[int], numbers: Mapping[str, Any], options: Mapping[str, Any], size: int) -> Fastest:
         """Time points whose rows have the same widths and whose tiles are filled alike."""
-        found = Fastest.none(size)
+        fastest = Fastest.none(size)
         point = {name: numbers[name] for name in self.called.first.numbers}
         for searched, clock in self._clocks(kind, numbers):
             chosen = {**clock.options, **options, **searched}
             tiles = {name: numbers[name] for name in clock.demands.tiles}
-            asked = {**point, **chosen, **{name: numbers[name] for name in TILE_NAMES & numbers.keys()}}
+            values = {**point, **chosen, **{name: numbers[name] for name in TILE_NAMES & numbers.keys()}}
             features = {name: name in self.called.first.features for name in self.algorithm.features}
-            where = np.broadcast_to(met(self.algorithm, {**features, "mask": self.called.first.mask, **asked}), size)
+            where = np.broadcast_to(met(self.algorithm, {**features, "mask": self.called.first.mask, **values}), size)
             if not where.any():
                 continue
             rows = GridRows(point["q_len"], point["kv_len"], point["group"], self.called.first.mask)
             calls = PointCalls(point, self.called.first.element_size)
             each = fastest_at(clock, calls, rows, chosen, tiles, numbers, size)
-            found.offer(where & np.isfinite(each.seconds), each.seconds, {**each.columns, **searched})
-        return found
+            fastest.offer(where & np.isfinite(each.seconds), each.seconds, {**each.columns, **searched})
+        return fastest
 
     def _clocks(self, kind: list[int], numbers: Mapping[str, Any]) -> list[tuple[dict[str, Any], Clock]]:
         """Return each choice of the searched options that are not given, with its clock."""
@@ -202,7 +204,7 @@ class _Points:
             fields = {name: int(np.ravel(numbers[name])[0]) for name in self.called.numeric}
             call = Attention(**{**self.called.fields, **fields})
             kernels = implementation_for(self.algorithm, call, self.device, self.implementation)
-            found: list[tuple[dict[str, Any], Clock]] = []
+            clocks: list[tuple[dict[str, Any], Clock]] = []
             known = rates(self.device, call.dtype)
             first = {name: int(np.ravel(value)[0]) if name in NUMBERS else value for name, value in self.given.items()}
             for searched in choices(kernels, call, self.algorithm.takes(call.direction), first):
@@ -211,8 +213,8 @@ class _Points:
                 clock = clock_for(
                     self.algorithm, call, self.device, bound.options, self.parameters, known, self.implementation
                 )
-                found.append((searched, clock))
-            self.clocks[key] = found
+                clocks.append((searched, clock))
+            self.clocks[key] = clocks
         return self.clocks[key]
 
     @property

@@ -114,10 +114,10 @@ class EstimateArray(Result, Tabular):
 
     def records(self) -> dict[str, Any]:
         """Return a column per array argument and quantity, with a row per point."""
-        given = {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
+        inputs = {name: value for name, value in self.arguments.items() if isinstance(value, np.ndarray)}
         times = {f"{name} [s]": values for name, values in self.breakdown.items()}
         known = {"seconds": self.seconds, "bound": self.bound, "mfu": self.mfu, "streamed_bytes": self.streamed_bytes}
-        return flat_columns({**given, **self.chosen, **known, **times}, self.shape)
+        return flat_columns({**inputs, **self.chosen, **known, **times}, self.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the arguments, and every quantity as nested lists, ready for JSON."""

@@ -129,10 +129,10 @@ class Accounting:
         return _of_span(call, name, span)
 
     def _linear(self, layer: Linear) -> Span:
-        given = {tile: size for tile, size in self.tiles.items() if tile in GEMM_TILES}
-        if not given:
+        tiles = {tile: size for tile, size in self.tiles.items() if tile in GEMM_TILES}
+        if not tiles:
             return self.clock.linear(layer)
-        result = estimate("gemm", layer, self.clock.device, given)
+        result = estimate("gemm", layer, self.clock.device, tiles)
         return _span(result)
 
     def _estimated(self, name: str, workload: Workload, tiles: Mapping[str, int] | None) -> tuple[Span, ...]:
@@ -150,10 +150,10 @@ class Accounting:
             options = {} if saved or "lse" not in find_algorithm(name).takes() else {"lse": False}
             counted = count(name, workload, self._sizes(name, workload, options), **options)
             return _of_cost(call, counted, _narrower(counted, mask_bytes))
-        given = {tile: size for tile, size in self.tiles.items() if tile not in GEMM_TILES}
-        if given or saved:
+        tiles = {tile: size for tile, size in self.tiles.items() if tile not in GEMM_TILES}
+        if tiles or saved:
             name = name or "flash2"
-            span = _span(estimate(name, workload, self.hardware, given or None))
+            span = _span(estimate(name, workload, self.hardware, tiles or None))
         else:
             name, span = attention_clock(self.hardware, DEFAULT, name).fastest(workload)
         timed = _of_span(call, name, span)

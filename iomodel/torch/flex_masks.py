@@ -182,11 +182,11 @@ def _evaluated(mask_mod: MaskMod, sequence: int, head: int, queries: int, keys: 
     for start in range(0, queries, step):
         rows = torch.arange(start, min(start + step, queries), dtype=torch.int32)
         try:
-            found = mask_mod(
+            visible = mask_mod(
                 torch.tensor(sequence, dtype=torch.int32), torch.tensor(head, dtype=torch.int32), rows[:, None], columns
             )
-            found = torch.broadcast_to(torch.as_tensor(found), (len(rows), keys))
-            part = found.numpy(force=True)
+            visible = torch.broadcast_to(torch.as_tensor(visible), (len(rows), keys))
+            part = visible.numpy(force=True)
         except Exception as error:
             raise InputError(f"mask_mod: fails on tensors of queries and keys: {shown(error, limit=200)}") from error
         if part.dtype != np.bool_:

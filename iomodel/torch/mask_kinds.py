@@ -67,9 +67,11 @@ class Visible:
         empty = low > high
         if not np.array_equal(empty, ~self.seeing):
             return False
-        some = ~empty
-        same = np.array_equal(self.first[some], low[some]) and np.array_equal(self.last[some], high[some])
-        return same and int((high - low + 1)[some].sum()) == self.pairs
+        occupied = ~empty
+        same = np.array_equal(self.first[occupied], low[occupied]) and np.array_equal(
+            self.last[occupied], high[occupied]
+        )
+        return same and int((high - low + 1)[occupied].sum()) == self.pairs
 
 
 def mask_from_pairs(pairs: Visible) -> str | Window | Documents | BlockMask:

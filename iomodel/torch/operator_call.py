@@ -116,14 +116,14 @@ class OperatorCall(Record):
         InputError
             There is none, or it has another number of axes.
         """
-        found = self.inputs.get(name)
-        if found is None:
+        tensor = self.inputs.get(name)
+        if tensor is None:
             raise InputError(f"inputs of {shown_name(self.operator)}: no {name!r} given, which the operator reads")
-        if axes is not None and len(found.shape) != axes:
+        if axes is not None and len(tensor.shape) != axes:
             raise InputError(
-                f"inputs.{name} of {shown_name(self.operator)}: shape {found.shape} given; allowed: {axes} axes"
+                f"inputs.{name} of {shown_name(self.operator)}: shape {tensor.shape} given; allowed: {axes} axes"
             )
-        return found
+        return tensor
 
 
 def read_calls(path: str | os.PathLike[str]) -> tuple[OperatorCall, ...]:

@@ -27,13 +27,13 @@ NEEDED = ("q_len", "head_dim")
 
 def bound(names: Mapping[str, str]) -> Mapping[str, tuple[str, ...]]:
     """Combine names of a caller with the usual ones; raise UnknownNameError for an unknown role."""
-    given = as_mapping("names", names, "{'block_q': 'BM'}")
-    for role, name in given.items():
+    named = as_mapping("names", names, "{'block_q': 'BM'}")
+    for role, name in named.items():
         if role not in USUAL:
             raise UnknownNameError("names", role, USUAL)
         if not isinstance(name, str):
             raise InputError(f"names: {shown(name)} given for {role}; allowed: the name of an argument")
-    return {role: (given[role],) if role in given else usual for role, usual in USUAL.items()}
+    return {role: (named[role],) if role in named else usual for role, usual in USUAL.items()}
 
 
 def value(arguments: Mapping[str, Any], names: tuple[str, ...]) -> int | None:

@@ -69,9 +69,9 @@ def infer(
     >>> dict(inferred.reads), dict(inferred.writes)
     ({'K': 2*B_r*ceiling(N_q/B_r)}, {'O': N_q})
     """
-    for name, given, largest in (("most", most, 3), ("points", points, 1000), ("fresh", fresh, 1000)):
-        if as_integer(name, given) > largest:
-            raise InputError(f"{name}: {given} given; allowed: an integer from 1 to {largest}")
+    for name, count, largest in (("most", most, 3), ("points", points, 1000), ("fresh", fresh, 1000)):
+        if as_integer(name, count) > largest:
+            raise InputError(f"{name}: {count} given; allowed: an integer from 1 to {largest}")
     values = _values(numbers)
     of = _tiled(values, tiled)
     mapped = _names(names)
@@ -107,9 +107,9 @@ def _names(names: Any) -> dict[str, str | None]:
 
 def _values(numbers: Any) -> dict[str, Sequence[int]]:
     example = "{'q_len': range(1, 60), 'block_q': (4, 8)}"
-    given = as_mapping("numbers", numbers, example)
+    sequences = as_mapping("numbers", numbers, example)
     values: dict[str, Sequence[int]] = {}
-    for name, each in given.items():
+    for name, each in sequences.items():
         if not isinstance(name, str) or not name.isidentifier():
             raise InputError(f"numbers: {shown(name)} given; allowed: names of arguments of run, as in {example}")
         try:
@@ -127,12 +127,12 @@ def _values(numbers: Any) -> dict[str, Sequence[int]]:
 def _tiled(values: Mapping[str, Any], tiled: Any) -> dict[str, str]:
     from iomodel.triton.formula_terms import TILED
 
-    given = as_mapping("tiled", {} if tiled is None else tiled, "{'block_q': 'q_len'}")
+    pairs = as_mapping("tiled", {} if tiled is None else tiled, "{'block_q': 'q_len'}")
     usual = {
         tile: length if length in values else {"kv_len": "q_len"}.get(length, length) for tile, length in TILED.items()
     }
-    for tile, length in given.items():
+    for tile, length in pairs.items():
         for name in (tile, length):
             if not isinstance(name, str) or name not in values:
                 raise UnknownNameError("tiled", name, values)
-    return {name: length for name, length in {**usual, **given}.items() if name in values and length in values}
+    return {name: length for name, length in {**usual, **pairs}.items() if name in values and length in values}

@@ -38,8 +38,8 @@ def launch(kernel: Any, grid: Any, args: Any, meta: Any) -> Launch:
     parameters = inspect.signature(function).parameters
     name, names = function.__name__, list(parameters)
     bound = _positional(args, names, name)
-    given = dict(as_mapping("meta", {} if meta is None else meta, "{'BLOCK_M': 64}"))
-    bound |= given
+    keywords = dict(as_mapping("meta", {} if meta is None else meta, "{'BLOCK_M': 64}"))
+    bound |= keywords
     hooks: list[Callable[..., Any]] = []
     while kernel is not function:
         if isinstance(kernel, Autotuner):
@@ -48,7 +48,7 @@ def launch(kernel: Any, grid: Any, args: Any, meta: Any) -> Launch:
             hooks += [config.pre_hook] if config.pre_hook else []
         elif isinstance(kernel, Heuristics):
             for key, rule in kernel.values.items():
-                if key not in given:
+                if key not in keywords:
                     bound[key] = _called(key, rule, dict(bound))
         kernel = kernel.fn
     for hook in hooks:

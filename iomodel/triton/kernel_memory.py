@@ -92,9 +92,9 @@ class KernelMemory:
             self._count(kind, name, active[here], int(here.sum()) + masked)
             active, masked = active[~here], 0
 
-    def _count(self, kind: str, name: str, active: Any, asked: int) -> None:
+    def _count(self, kind: str, name: str, active: Any, requested: int) -> None:
         """Count the addresses of one tensor."""
-        self.moved[name][f"asked_{kind}"] += asked
+        self.moved[name][f"asked_{kind}"] += requested
         self.moved[name][kind] += active.size
         if not active.size:
             return

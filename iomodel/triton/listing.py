@@ -59,9 +59,9 @@ def ranked(
     version: str | None = None,
 ) -> list[Judged]:
     """Rank all configs of tiles up to `largest` rows that fit, the fastest first."""
-    given, chosen = {"block_q": "BLOCK_M", "block_kv": "BLOCK_N", **(names or {})}, kernel or kind(workload)
-    keep = pruner(workload, hardware, names=given, kernel=chosen, top=None, version=version)
-    return keep.ranked(_space(given, largest, chosen), {})
+    bound, chosen_kernel = {"block_q": "BLOCK_M", "block_kv": "BLOCK_N", **(names or {})}, kernel or kind(workload)
+    keep = pruner(workload, hardware, names=bound, kernel=chosen_kernel, top=None, version=version)
+    return keep.ranked(_space(bound, largest, chosen_kernel), {})
 
 
 def source(algorithm: str, workload: Attention, hardware: Hardware | str, *, version: str | None = None) -> str:

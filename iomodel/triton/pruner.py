@@ -85,9 +85,9 @@ class Pruner:
         """Check and time every config, in the order given."""
         call, judged = self.call(arguments), []
         for config in configs:
-            given = {**arguments, **config.kwargs}
-            _require_known(config, given)
-            sizes = tile(given, self.names)
+            values = {**arguments, **config.kwargs}
+            _require_known(config, values)
+            sizes = tile(values, self.names)
             judged.append(self._judged(config, call, sizes, config.num_warps, config.num_stages))
         return judged
 

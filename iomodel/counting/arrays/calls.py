@@ -138,8 +138,8 @@ def calls(arguments: Mapping[str, Any], beside: Mapping[str, Any] | None = None,
     shape = common_shape({**apart, **(beside or {})})
     unchecked = tuple(name for name, value in arrays.items() if late and name not in WORDS and value.size >= LONG)
     if 0 in shape:
-        some = {name: _some(name, fields[name]) for name in arrays.keys() & fields.keys()}
-        return Calls(fields, widths, shape, Attention(**{**fields, **some}))
+        placeholders = {name: _some(name, fields[name]) for name in arrays.keys() & fields.keys()}
+        return Calls(fields, widths, shape, Attention(**{**fields, **placeholders}))
     checked = Calls(fields, widths, shape, _first(fields, widths, shape, unchecked), unchecked)
     _check_together(checked)
     return checked

@@ -45,8 +45,8 @@ class Layers:
 
     def number(self, name: str) -> Any:
         """Return the value of a symbol of the workload, by Python name."""
-        given = {**self.derived, **self.numeric}
-        return given[name] if name in given else self.first.numbers[name]
+        values = {**self.derived, **self.numeric}
+        return values[name] if name in values else self.first.numbers[name]
 
     @property
     def point(self) -> dict[str, Any]:
@@ -66,11 +66,11 @@ def layers(kind: type[Shape], fields: Mapping[str, Any], beside: Mapping[str, An
     known = {name: value for name, value in fields.items() if value is not None}
     known |= {name: as_integers(name, known[name]) for name in names if name in known}
     arrays = {name: value for name, value in known.items() if name in names and isinstance(value, np.ndarray)}
-    some = {name: int(value.flat[0]) if value.size else 1 for name, value in arrays.items()}
+    firsts = {name: int(value.flat[0]) if value.size else 1 for name, value in arrays.items()}
     shape = common_shape({**arrays, **beside})
     derived = _derived(kind, known)
     _check_divisors(kind, {**derived, **known})
-    return Layers(known, shape, kind(**{**known, **some}), FrozenDict(derived))
+    return Layers(known, shape, kind(**{**known, **firsts}), FrozenDict(derived))
 
 
 def _derived(kind: type[Shape], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,8 +94,8 @@ def _check_divisors(kind: type[Shape], values: Mapping[str, Any]) -> None:
         rest = np.asarray(whole % np.maximum(part, 1))
         if rest.any():
             place = tuple(int(i) for i in np.argwhere(rest)[0])
-            given, number = (int(np.broadcast_to(each, rest.shape)[place]) for each in (part, whole))
-            raise InputError(f"{name}: {given} given, at index {place}; allowed: a divisor of {of} = {number}")
+            value, number = (int(np.broadcast_to(each, rest.shape)[place]) for each in (part, whole))
+            raise InputError(f"{name}: {value} given, at index {place}; allowed: a divisor of {of} = {number}")
 
 
 def not_default(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,8 +42,8 @@ def best_tile(
     from iomodel.solving.solve import solve
 
     chosen = {"implementation": implementation, "objective": objective}
-    given = {name: value for name, value in chosen.items() if value is not None}
-    return solve(algorithm, workload_from(workload), hardware, **given).to_dict()  # type: ignore[arg-type]
+    limits = {name: value for name, value in chosen.items() if value is not None}
+    return solve(algorithm, workload_from(workload), hardware, **limits).to_dict()  # type: ignore[arg-type]
 
 
 def what_binds(algorithm: str, workload: Data, hardware: str, tiles: dict[str, int] | None = None) -> Data:

@@ -55,13 +55,13 @@ def _launches(path: str) -> list[tuple[Any, str, dict[str, tuple[float, str]]]]:
     import ncu_report
 
     context = ncu_report.load_report(path)
-    found = []
+    launches = []
     for place in range(context.num_ranges()):
         part = context.range_by_idx(place)
         for number in range(part.num_actions()):
             action = part.action_by_idx(number)
-            found.append((action.name(), f"{place}.{number}", _counters(action)))
-    return found
+            launches.append((action.name(), f"{place}.{number}", _counters(action)))
+    return launches
 
 
 def _counters(action: Any) -> dict[str, tuple[float, str]]:

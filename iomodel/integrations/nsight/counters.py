@@ -21,8 +21,8 @@ TIMES = {
 WHOLE = re.compile(r"-?(\d+|\d{1,3}(,\d{3})+)(\.\d*)?([eE][-+]?\d+)?")
 LARGEST = 1e300
 """Largest value of a counter: sums and products with units stay finite."""
-LOCAL = tuple(f"l1tex__t_{{}}_pipe_lsu_mem_local_op_{way}.sum" for way in ("ld", "st"))
-L2 = tuple(f"lts__t_sectors_srcunit_tex_op_{way}.sum" for way in ("read", "write", "red", "atom"))
+LOCAL = tuple(f"l1tex__t_{{}}_pipe_lsu_mem_local_op_{access}.sum" for access in ("ld", "st"))
+L2 = tuple(f"lts__t_sectors_srcunit_tex_op_{access}.sum" for access in ("read", "write", "red", "atom"))
 METRICS = ("dram__bytes_read.sum", "dram__bytes_write.sum", *L2[:2], "gpu__time_duration.sum",
            *(name.format("bytes") for name in LOCAL),
            "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio")  # fmt: skip

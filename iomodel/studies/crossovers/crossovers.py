@@ -131,16 +131,16 @@ def _grid(start: object, limit: object, step: object, default: int) -> PointRang
     return PointRange(first, last - (last - first) % stride, stride)
 
 
-def _exhaustive(asked: bool | None, curves: Sequence[Curve], grid: PointRange) -> bool:
-    if asked is not None and not isinstance(asked, bool):
-        raise InputError(f"exhaustive: {shown(asked)} given; allowed: True, False or None")
+def _exhaustive(exhaustive: bool | None, curves: Sequence[Curve], grid: PointRange) -> bool:
+    if exhaustive is not None and not isinstance(exhaustive, bool):
+        raise InputError(f"exhaustive: {shown(exhaustive)} given; allowed: True, False or None")
     longest = 2 * LONGEST // len(curves)
-    if asked is None:
+    if exhaustive is None:
         most = longest if all(curve.fixed for curve in curves) else SOLVED
         return grid.count <= most and all(curve.fast for curve in curves)
-    if asked and grid.count > longest:
+    if exhaustive and grid.count > longest:
         raise InputError(f"limit: {grid.limit} given, {grid.count:,} points; allowed: {longest:,}, or exhaustive=False")
-    return asked
+    return exhaustive
 
 
 def _study(curves: Sequence[Curve], values: CurveValues, grid: PointRange, whole: bool) -> Crossovers:
@@ -148,11 +148,11 @@ def _study(curves: Sequence[Curve], values: CurveValues, grid: PointRange, whole
     labels = [curve.contender.label for curve in curves]
     pairs: dict[tuple[int, int], Crossover] = {}
     for i, j in combinations(range(len(curves)), 2):
-        forth, back = (compare_pair(values, place, labels, grid.step) for place in ((i, j), (j, i)))
-        change = forth.lasting or forth.first or back.lasting
+        forward, back = (compare_pair(values, place, labels, grid.step) for place in ((i, j), (j, i)))
+        change = forward.lasting or forward.first or back.lasting
         near = back.first if change in (None, grid.start) else change
         formula, reason = crossing_formula(curves[i], curves[j], near)
-        pairs[i, j], pairs[j, i] = (replace(pair, formula=formula, no_formula=reason) for pair in (forth, back))
+        pairs[i, j], pairs[j, i] = (replace(pair, formula=formula, no_formula=reason) for pair in (forward, back))
     first, last, codes = runs(values.points, values.least())
     least = [tuple(label for i, label in enumerate(labels) if code >> i & 1) for code in codes[:KEPT].tolist()]
     spread: Any = np.searchsorted(values.points, grid.points(grid.spread()))

@@ -63,6 +63,6 @@ def sampled(curves: Sequence[Curve], grid: PointRange, watch: Watch) -> CurveVal
 
 def _at(curves: Sequence[Curve], points: Any, watch: Watch, chunk: int) -> CurveValues:
     chunks = [points[begin : begin + chunk] for begin in range(0, len(points), chunk)]
-    parts = [[curve.at(some) for curve in curves] for some in watch(chunks)]
+    parts = [[curve.at(part) for curve in curves] for part in watch(chunks)]
     columns = [[np.concatenate(column) for column in zip(*curve, strict=True)] for curve in zip(*parts, strict=True)]
     return CurveValues(points, [values for values, _ in columns], [present for _, present in columns])

@@ -22,9 +22,9 @@ def compute(plan: SweepPlan, block: Block) -> dict[str, IntArray]:
     shape = tuple(part.stop - part.start for part in slices)
     results = {name: np.empty(shape, np.int64) for name in plan.variables}
     for index, fixed in plan.combinations(slices):
-        asked = question({**fixed, **{name: int(array.flat[0]) for name, array in arrays.items()}}, plan.solving)
-        fields = {name: value for name, value in {**fixed, **arrays}.items() if name in asked.taken}
-        answered = answers(asked.algorithm, fields, plan.variables, plan.solving)
+        point = question({**fixed, **{name: int(array.flat[0]) for name, array in arrays.items()}}, plan.solving)
+        fields = {name: value for name, value in {**fixed, **arrays}.items() if name in point.taken}
+        answered = answers(point.algorithm, fields, plan.variables, plan.solving)
         for name in plan.variables:
             values = np.asarray(answered[name])
             if values.dtype == object and values.max() > LARGEST:

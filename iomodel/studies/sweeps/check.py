@@ -37,9 +37,9 @@ def checked(plan: SweepPlan) -> SweepPlan:
     largest: dict[str, tuple[int, dict[str, Any]]] = {}
     for _, fixed in plan.combinations():
         point = {**fixed, **heaviest(plan)}
-        asked = question(point, plan.solving)
-        heeded |= asked.taken
-        for name, value in asked.answers().items():
+        study = question(point, plan.solving)
+        heeded |= study.taken
+        for name, value in study.answers().items():
             if name not in largest or value > largest[name][0]:
                 largest[name] = value, point
     _all_heeded(plan, heeded)

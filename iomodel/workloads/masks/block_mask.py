@@ -117,8 +117,8 @@ class BlockMask(Tabulated):
             raise InputError(f"parents: {shown(parents)} given; allowed: the parent of each token, such as [-1, 0, 0]")
         table = np.zeros((len(parents), before + len(parents)), dtype=bool)
         table[:, :before] = True
-        for i, given in enumerate(parents):
-            parent = as_integer(f"parent {i}", given, least=-1)
+        for i, value in enumerate(parents):
+            parent = as_integer(f"parent {i}", value, least=-1)
             if parent >= i:
                 raise InputError(f"parents: {parent} given for token {i}; allowed: -1, or an earlier token")
             if parent >= 0:
