@@ -1,7 +1,7 @@
 """Residency of CUTLASS's fused attention, as in xFormers and PyTorch: warps of 32 x 32 scores, P in shared memory.
 
 Each warp computes 32 rows and 32 keys of S, and 32 rows and 32 columns of O, from slices of 32 terms of the operands in
-shared memory. Rows wider than the key tile keep O in HBM, as FlashAttention-1 does, and have no layout here.
+shared memory: 4 warps for 64 keys, 8 for 128. Rows wider than the key tile keep O in HBM, as FlashAttention-1 does, and have no layout here.
 """
 
 from dataclasses import replace
@@ -28,7 +28,7 @@ def _layout(slices: int, value_slices: int) -> tuple[Shared | Reused, ...]:
     return Reused(first, second, (Shared(O, dtype="fp32"),)), Shared(m, 4 + B_c / _SLICE)
 
 
-HALF = Residency(
+NARROW = Residency(
     title="CUTLASS fused attention: slices of Q and K, then P and slices of V in shared memory; S and O in registers",
     cite="github.com/facebookresearch/xformers, xformers/csrc/attention/cuda/fmha: kernel_forward.h, "
     "generate_kernels.py",
@@ -36,19 +36,28 @@ HALF = Residency(
     phases=((Fragment(S), Fragment(O)),),
     overhead=64,
     split="tile",
+    warps=(4,),
     step=(32, 32),
-    sizes=((64,), (64, 128)),
-    head_dims=(64, 128),
+    sizes=((64,), (64,)),
+    head_dims=(64,),
 )
-FP32 = replace(
-    HALF, title=f"{HALF.title}, in fp32", shared=_layout(3, 3), phases=((Fragment(S), Fragment(O)),), dtypes=("fp32",)
+WIDE = replace(NARROW, title=f"{NARROW.title}, rows of 128", warps=(8,), sizes=((64,), (128,)), head_dims=(128,))
+FP32 = tuple(
+    replace(
+        half,
+        title=f"{half.title}, in fp32",
+        shared=_layout(3, 3),
+        phases=((Fragment(S), Fragment(O)),),
+        dtypes=("fp32",),
+    )
+    for half in (NARROW, WIDE)
 )
-FORWARD = (HALF, FP32)
+FORWARD = (NARROW, WIDE, *FP32)
 
 XFORMERS = Implementation(
     "xformers",
     "CUTLASS's fused attention, as in xFormers and PyTorch (CUDA)",
-    HALF.cite,
+    NARROW.cite,
     residency={"forward": FORWARD},
     tiles=shipped_tiles("xformers", "flash2"),
 )

@@ -208,7 +208,9 @@ def _sizes(placement: Placement, ranges: dict[str, TileRange]) -> Iterator[dict[
         [
             (name, replace(ranges[name], step=size, least=size, most=size))
             for size in sizes
-            if size >= min(ranges[name].least, ranges[name].rows) and (ranges[name].most or size) >= size
+            if size % ranges[name].step == 0
+            and size >= min(ranges[name].least, ranges[name].rows)
+            and (ranges[name].most or size) >= size
         ]
         for name, sizes in listed.items()
         if sizes

@@ -1,0 +1,47 @@
+"""Tiles that `solve` answers pass `check`, for every implementation on a device of each kind."""
+
+from __future__ import annotations
+
+import pytest
+
+import iomodel
+from iomodel.errors import InfeasibleError
+
+DEVICES = ("a100-sxm4-80gb", "rtx3090", "rtx4090", "h100-sxm5", "b200", "rtx5090", "mi300x", "mi355x", "t4")
+WIDTHS = (40, 64, 96, 128, 192, 256, 512)
+CASES = [
+    (name, kernels, device)
+    for name in ("flash1", "flash2", "flash3", "split_kv")
+    for kernels in iomodel.list_implementations(name)[:-1]
+    for device in DEVICES
+]
+
+
+@pytest.mark.parametrize(("name", "kernels", "device"), CASES)
+def test_every_ranked_tile_and_the_tile_of_least_traffic_pass_check(name: str, kernels: str, device: str) -> None:
+    for head_dim in WIDTHS:
+        for direction in ("forward", "backward"):
+            w = iomodel.Attention(
+                heads=8, kv_heads=2, q_len=1000, head_dim=head_dim, mask="causal", direction=direction, dtype="fp16"
+            )
+            try:
+                if kernels not in iomodel.list_implementations(name, device, w):
+                    continue
+                fastest = iomodel.solve(name, w, device, implementation=kernels, top=5)
+                least = iomodel.solve(name, w, device, implementation=kernels, objective="traffic")
+            except InfeasibleError:
+                continue
+            for tiles in (fastest.tiles, least.tiles, *(each.tiles for each in fastest.ranked)):
+                names = {"block_q", "block_kv", "warps", "stages"}
+                options = {key: value for key, value in tiles.items() if key not in names}
+                plain = {key: value for key, value in tiles.items() if key in names}
+                check = iomodel.check(name, w, device, plain, implementation=kernels, **options)
+                assert check.fits, (head_dim, direction, tiles, check.binding, check.slack)
+
+
+def test_warps_follow_from_the_tile_in_cutlass() -> None:
+    """A warp has 32 x 32 scores, and a kernel of 64 keys keeps O of rows over 64 in HBM."""
+    for head_dim, keys, warps in ((64, 64, 4), (96, 128, 8), (128, 128, 8)):
+        w = iomodel.Attention(heads=8, q_len=4096, head_dim=head_dim, dtype="fp16")
+        tiles = iomodel.solve("flash2", w, "a100-sxm4-80gb", implementation="xformers").tiles
+        assert dict(tiles) == {"block_q": 64, "block_kv": keys, "warps": warps, "stages": 1}
