@@ -31,7 +31,7 @@ SHAPES = {
 """Layers, width and heads of the models of the rows: scripts/train/yamls/pretrain of llm-foundry."""
 GPT3 = {"gpt3-5b": (24, 4096, 32), "gpt3-20b": (44, 6144, 48), "gpt3-175b": (96, 12288, 96)}
 LLAMA2 = {"llama-2-7b": (32, 4096, 32, 32, 11008), "llama-2-13b": (40, 5120, 40, 40, 13824)}
-LLAMA2["llama-2-70b"] = (80, 8192, 64, 8, 28672)
+LLAMA2 |= {"llama-2-34b": (48, 8192, 64, 8, 22016), "llama-2-70b": (80, 8192, 64, 8, 28672)}
 """Layers, width, heads, heads of K and V, and width of the MLP."""
 
 
@@ -98,8 +98,12 @@ def predicted(row: dict[str, str]) -> iomodel.TrainingStep:
         layout=iomodel.Layout(**degrees, devices_per_node=8),
         shard=row["shard"],
         recompute=row["recompute"],
+        gradient_dtype=row["gradient_dtype"],
         precision=row["precision"],
         virtual_stages=chunks,
+        kernels=row["kernels"],
+        overlap=row["overlap"].split(),
+        **dict(zip(("attention_algorithm", "attention_implementation"), row["attention"].split(), strict=False)),
     )
 
 

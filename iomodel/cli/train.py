@@ -16,9 +16,12 @@ STEP = [
     option("batch", "Sequences of a step on all devices (required).", "Step"),
     option("seq_len", "Tokens of a sequence (required).", "Step"),
     option("micro_batch", "Sequences of one pass of a replica (1).", "Step"),
-    option("recompute", "Run forward passes again in backward passes: none or full (none).", "Step", "NAME"),
+    option("recompute", "Run layers again in backward passes: none, early-stop or full (none).", "Step", "NAME"),
     option("precision", "Products of linear layers: bf16 or fp8 (bf16).", "Step", "NAME"),
     option("gradient_dtype", "Gradients: fp32 or bf16 (fp32).", "Step", "NAME"),
+    option("kernels", "Elementwise kernels: fused, or eager as PyTorch's operators (fused).", "Step", "NAME"),
+    option("attention_algorithm", "The attention kernels (the fastest).", "Step", "NAME"),
+    option("attention_implementation", "An implementation of them (the fastest).", "Step", "NAME"),
 ]
 DEVICES = [
     option("data_parallel", "Replicas (1).", "Devices"),
@@ -26,12 +29,14 @@ DEVICES = [
     option("tensor_parallel", "Devices of a replica that divide each layer (1).", "Devices"),
     option("pipeline_parallel", "Stages of layers (1).", "Devices"),
     option("virtual_stages", "Interleaved parts of the model on each device of a pipeline (1).", "Devices"),
+    option("overlap", "Collectives beside products: of data, tensor, pipeline, or none (all).", "Devices", "NAME,..."),
     option("devices_per_node", "Devices on the faster network (the device's).", "Devices"),
 ]
 REQUIRED = {"hardware": "h100-sxm5", "batch": "64", "seq_len": "4096"}
 NUMBERS = ("batch", "seq_len", "micro_batch", "data_parallel", "virtual_stages")
 DEGREES = ("tensor_parallel", "pipeline_parallel", "devices_per_node")
-NAMES = ("recompute", "precision", "gradient_dtype", "shard")
+KERNELS = ("kernels", "attention_algorithm", "attention_implementation")
+NAMES = ("recompute", "precision", "gradient_dtype", "shard", *KERNELS)
 
 
 @with_options(STEP, DEVICES)
@@ -50,4 +55,6 @@ def train(model: Model, *, json: Json = False, **arguments: Any) -> None:
             raise InputError(f"{name}: none given, but required; allowed: a value, such as {flag} {example}")
     fields: dict[str, Any] = integers(arguments, NUMBERS)
     fields |= {name: arguments[name] for name in NAMES if arguments[name] is not None}
+    if arguments["overlap"] is not None:
+        fields["overlap"] = [name for name in arguments["overlap"].split(",") if name != "none"]
     emit(train_step(model, arguments["hardware"], layout=Layout(**integers(arguments, DEGREES)), **fields), json)

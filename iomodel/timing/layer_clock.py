@@ -12,6 +12,7 @@ from math import inf
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, algorithm
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural
 from iomodel.devices.cache import per_device
@@ -53,10 +54,14 @@ GROUPED = {"bf16": 0.45, "fp16": 0.45, "fp8": 0.4, "int8": 0.4, "fp4": 0.35}
 
 @dataclass(frozen=True)
 class LayerClock:
-    """A timer of linear layers and elementwise kernels on one device."""
+    """A timer of linear layers and elementwise kernels on one device.
+
+    `shares` are shares of the matrix peak that long products reach, by type, in place of `REACHED` [-].
+    """
 
     device: Hardware
     parameters: Parameters = DEFAULT
+    shares: Mapping[str, float] = FrozenDict()
     known: dict[Any, Span] = field(default_factory=dict, compare=False, repr=False)
     ranked: dict[tuple[str | None, Linear], tuple[Tile, ...]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -201,6 +206,8 @@ class LayerClock:
         """
         shares = REACHED.get(self.device.architecture or "", NARROW)
         reached = known.matrix if known.matrix < known.peak else shares.get(known.dtype, 1.0) * known.peak
+        if known.dtype in self.shares:
+            reached = self.shares[known.dtype] * known.peak
         if layers[0].groups > 1:
             reached = min(reached, GROUPED.get(known.dtype, 1.0) * known.peak)
         return sum(layer.flops for layer in layers) / reached

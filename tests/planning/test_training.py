@@ -1,12 +1,16 @@
 """Laws of a training step: memory, time, FLOPs, bubble; the table of the docs, recomputed."""
 
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 import iomodel
-from benchmarks.training_accuracy import GPT3, LLAMA2, SHAPES, model_of, mpt, rows, table
+from benchmarks.training_accuracy import GPT3, LLAMA2, SHAPES, errors, model_of, mpt, rows, table, utilisation
 from iomodel.planning.training.memory import SHARDS, layer_activations
+from iomodel.planning.training.passes import SUSTAINED
+from iomodel.planning.training.stage_times import Collective, Exposure
+from iomodel.planning.training.strategy import OVERLAPS, RECOMPUTE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
 GPU = "h100-sxm5"
@@ -20,6 +24,29 @@ def run(**changes):
 
 def test_the_table_is_what_the_benchmark_prints():
     assert "\n".join(table()) in PAGE
+
+
+def test_a_constant_of_the_other_device_is_as_wrong_as_the_page_says():
+    shares = {}
+    for row in rows():
+        shares.setdefault(row["table"], []).append(utilisation(row))
+    constant = median(shares["A100 80GB"])
+    assert f"the median of the A100, {constant:.0%}".replace("%", " %") in PAGE
+    off = [
+        median(abs(constant / share - 1) for share in shares[name])
+        for name in ("H100 80GB (128 and more)", "H100 80GB")
+    ]
+    assert f"would be {100 * off[0]:.0f} and {100 * off[1]:.0f} % off" in PAGE
+
+
+def test_the_overheads_are_those_of_the_rows_in_sight():
+    """That of the A100 leaves no median error, that of the H100 none of the ratio to the A100 with the same scripts."""
+    errors_of = {}
+    for row in rows():
+        errors_of.setdefault(row["table"], []).append(errors(row)[0])
+    assert abs(median(errors_of["A100 80GB"])) < 0.005
+    pairs = zip(errors_of["H100 80GB, compiled"], errors_of["A100 80GB, compiled"], strict=True)
+    assert median((1 + wide) / (1 + narrow) for wide, narrow in pairs) == pytest.approx(1, abs=0.005)
 
 
 def test_models_have_the_published_number_of_parameters():
@@ -77,10 +104,21 @@ def test_each_stage_of_sharding_needs_no_more_memory():
 @pytest.mark.parametrize("stages", [1, 4])
 def test_recomputation_saves_memory_and_takes_time(stages):
     layout = iomodel.Layout(pipeline_parallel=stages)
-    kept, again = (run(layout=layout, recompute=recompute) for recompute in ("none", "full"))
+    kept, early, again = (run(layout=layout, recompute=recompute) for recompute in RECOMPUTE)
     assert again.memory.total < kept.memory.total
-    assert again.seconds > kept.seconds
+    assert early.memory == again.memory
+    assert again.seconds > early.seconds > kept.seconds
     assert again.model_flops == kept.model_flops
+
+
+def test_an_early_stop_leaves_out_the_last_product():
+    """Of the 12 h^2 weights of a layer of a GPT, the last product has 4."""
+    model = mpt("13b", 512)
+    early, full = (
+        iomodel.train_step(model, GPU, batch=16, seq_len=512, micro_batch=16, recompute=recompute)
+        for recompute in ("early-stop", "full")
+    )
+    assert early.breakdown["recomputation"] / full.breakdown["recomputation"] == pytest.approx(2 / 3, abs=0.03)
 
 
 def test_flops_are_those_of_weights_and_visible_pairs():
@@ -119,8 +157,73 @@ def test_virtual_stages_divide_the_bubble_and_multiply_sends_and_activations(chu
 def test_a_virtual_stage_sends_to_both_of_its_neighbours():
     """Of two devices each has one end of the model, which has one neighbour less."""
     layout = iomodel.Layout(pipeline_parallel=2)
-    sends = [run(layout=layout, virtual_stages=v).breakdown["sends between stages"] for v in (1, 3)]
+    sends = [run(layout=layout, virtual_stages=v, overlap=[]).breakdown["sends between stages"] for v in (1, 3)]
     assert sends[1] == pytest.approx(5 * sends[0])
+    assert run(layout=layout, virtual_stages=3).breakdown["sends between stages"] == 0
+
+
+WIDE = {
+    "layout": iomodel.Layout(tensor_parallel=2, pipeline_parallel=2, devices_per_node=4),
+    "data_parallel": 2,
+    "virtual_stages": 3,
+}
+
+
+@pytest.mark.parametrize("shard", SHARDS)
+def test_overlap_never_takes_more_time_and_without_it_a_step_is_serial(shard):
+    names = [(), ("data",), ("data", "tensor"), OVERLAPS]
+    steps = [run(shard=shard, overlap=overlap, **WIDE) for overlap in names]
+    times = [step.seconds for step in steps]
+    assert times == sorted(times, reverse=True)
+    assert times[-1] < times[0]
+    assert all(step.serial_seconds == pytest.approx(times[0]) for step in steps)
+    assert steps[0].breakdown["contention with collectives"] == 0 < steps[-1].breakdown["contention with collectives"]
+
+
+def test_a_collective_has_one_unit_without_a_pass_beside_it():
+    whole, unit = 10.0, 2.0
+    for window, exposed in ((100.0, unit), (9.0, unit), (3.0, whole - 3)):
+        beside, alone = Exposure(), Exposure()
+        beside.add(Collective(whole, unit), window, True)
+        alone.add(Collective(whole, unit), window, False)
+        assert (beside.exposed, beside.hidden) == (exposed, whole - exposed)
+        assert (alone.exposed, alone.hidden) == (whole, 0)
+
+
+def test_more_replicas_take_more_latency_for_the_same_weights():
+    """A ring has a step for each rank: the same batch for each replica takes longer on more of them."""
+    asked = {"overlap": [], "shard": "parameters"}
+    times = [run(batch=n, data_parallel=n, **asked).seconds for n in (8, 64, 512)]
+    assert times == sorted(times)
+
+
+def test_eager_kernels_stream_more():
+    """A layer of a GPT: sums apart from norms, gradients of biases and Adam as operators; products are the same."""
+    fused, eager = (run(kernels=kernels, micro_batch=8) for kernels in ("fused", "eager"))
+    for cause in ("forward", "backward", "optimizer"):
+        assert eager.breakdown[cause] > fused.breakdown[cause]
+    assert eager.breakdown["optimizer"] / fused.breakdown["optimizer"] == pytest.approx(98 / 42, rel=0.05)
+    assert eager.model_flops == fused.model_flops
+
+
+def test_attention_is_that_of_the_kernels_asked_for():
+    asked = {"seq_len": 16384, "batch": 1}
+    fastest, second, first = (
+        run(**asked, **attention)
+        for attention in (
+            {},
+            {"attention_algorithm": "flash2", "attention_implementation": "flash-attention-2"},
+            {"attention_algorithm": "flash1", "attention_implementation": "flash-attention-1-2023"},
+        )
+    )
+    assert fastest.seconds < second.seconds < first.seconds
+    assert fastest.model_flops == second.model_flops == first.model_flops
+
+
+def test_products_are_no_faster_than_a_device_sustains():
+    step = iomodel.train_step("llama-3-8b", GPU, batch=8, seq_len=4096)
+    passes = sum(step.breakdown[cause] for cause in ("forward", "backward"))
+    assert step.model_flops / passes < SUSTAINED["sm_90"]["bf16"] * 989.4e12
 
 
 def test_fp8_takes_less_time_and_keeps_the_work_and_the_memory():
@@ -137,6 +240,7 @@ def test_one_device_is_the_sum_of_its_parts():
         "forward",
         "backward",
         "overhead",
+        "gradients of a micro-batch",
         "optimizer",
     }
     assert run(batch=64).seconds - one.seconds == pytest.approx(one.seconds - one.breakdown["optimizer"])
@@ -168,6 +272,13 @@ def test_a_faster_device_is_never_slower(figure):
         ({"virtual_stages": 5, "layout": iomodel.Layout(pipeline_parallel=2)}, "virtual_stages: 5"),
         ({"virtual_stages": 2, "layout": iomodel.Layout(pipeline_parallel=3)}, "batch: 32"),
         ({"precision": "fp16"}, "precision"),
+        ({"recompute": "early"}, "recompute: 'early' is unknown; did you mean 'early-stop'"),
+        ({"kernels": "fuse"}, "kernels: 'fuse' is unknown; did you mean 'fused'"),
+        ({"overlap": ["tensors"]}, "overlap: 'tensors' is unknown; did you mean 'tensor'"),
+        ({"overlap": "data"}, "overlap: 'data' given; allowed: a list of data, tensor, pipeline"),
+        ({"attention_algorithm": "standard"}, "attention_algorithm: 'standard' is unknown; .* flash1, flash2, flash3"),
+        ({"attention_implementation": "cudnn"}, "attention_implementation: 'cudnn' given; allowed: with attention_alg"),
+        ({"attention_algorithm": "flash2", "attention_implementation": "cudnn"}, "implementation of flash2: 'cudnn'"),
         ({"precision": "fp8", "hardware": "a100-sxm4-80gb"}, "precision: fp8 given, .* allowed: bf16"),
         ({"model": "deepseek-v3"}, "model"),
     ],

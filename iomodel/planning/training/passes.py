@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
@@ -14,7 +15,8 @@ from iomodel.planning.step.attention import AttentionClock
 from iomodel.planning.step.parts import layer_parts
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.studies.estimate import estimate
-from iomodel.timing.parameters import Parameters
+from iomodel.timing.layer_clock import LayerClock
+from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.span import Span
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.elementwise import Elementwise
@@ -22,19 +24,44 @@ from iomodel.workloads.linear import Linear
 
 BACKWARDS = ("flash3", "flash2")
 """Algorithms whose backward passes are compared."""
+SUSTAINED = {"sm_80": {"bf16": 0.79}, "sm_90": {"bf16": 0.72, "fp8": 0.68}}
+SUSTAINED |= {"sm_100": {"bf16": 0.62}, "sm_103": {"bf16": 0.59}}
+"""Share of the matrix peak that long products of random numbers reach, by architecture [-]: power lowers the clock.
+Medians of products with at least 2048 rows and 8192 channels, with bf16 weights of random numbers, in TensorRT-LLM and
+SGLang on A100, on H100 and H200, on B200 and GB200, and on B300; in fp8 in TensorRT-LLM, which scales whole tensors as
+Transformer Engine does, without the quantisation of rows (aiconfigurator 0.12.0, gemm_perf)."""
 BY_SEQUENCE = ("add_norm", "norm", "embedding")
 """Kernels outside the tensor-parallel regions, whose rows sequence parallelism divides."""
+UNFUSED = {"add_norm": ("gated_activation", "norm")}
+"""Kernels of PyTorch for a fused one: a sum of two rows, which streams as much as a gated activation, and a norm."""
+UNFUSED_BACKWARD = {"add_norm": ("gated_activation", "norm", "gated_activation")}
+"""The same in backward passes: the gradient of a row from two rows, the sums of the gradients of gamma and beta, which
+read both again, and the sum of the gradient with that of the residual."""
 HAS_BACKWARD = ("gated_activation", "activation", "rotary")
 """Kernels with a declared backward pass; that of a norm streams four rows, as the norm with its sum does."""
 
 
 @dataclass(frozen=True)
 class Forward(StepSetting):
-    """Settings of the forward kernels of a micro-batch, with sequence parallelism."""
+    """Settings of the forward kernels of a micro-batch, with sequence parallelism.
+
+    `fused` is True if a norm adds the residual, and products their biases' gradients; else each operator of PyTorch is
+    a kernel.
+    """
+
+    fused: bool = True
 
     def rowwise(self, name: str, kernel: str, channels: int, others: int = 1, rows: int | None = None) -> Part:
-        """Time an elementwise kernel on the rows of this rank."""
-        return super().rowwise(name, kernel, channels, others, self.rows_of(kernel, rows))
+        """Time an elementwise kernel on the rows of this rank, as the kernels that the framework launches for it."""
+        count = self.rows_of(kernel, rows)
+        parts = [
+            StepSetting.rowwise(self, name, launched, channels, others, count) for launched in self.launched(kernel)
+        ]
+        return name, parts[0][1], parts[0][2] if len(parts) == 1 else joined([span for _, _, span in parts])
+
+    def launched(self, kernel: str) -> tuple[str, ...]:
+        """List the kernels that stand for one of the step."""
+        return UNFUSED.get(kernel, (kernel,)) if not self.fused else (kernel,)
 
     def rows_of(self, kernel: str, rows: int | None) -> int:
         """Return the rows of a kernel on one rank [rows]."""
@@ -55,6 +82,9 @@ class Backward(Forward):
                 wide_type = layer.dtype == self.dtype and layer.groups == 1  # as the output layer is at any precision
                 gradient = self.wide(*shape) if wide_type else self.linear(*shape, groups=layer.groups)
                 gradients.append(super().product(name, gradient)[2])
+            if layer.bias and not self.fused:
+                half = -(-wide // 2)  # a sum over rows reads what a norm of half as many channels reads and writes
+                gradients.append(StepSetting.rowwise(self, name, "norm", half, rows=rows)[2])
         return name, "linear", joined(gradients)
 
     def rowwise(self, name: str, kernel: str, channels: int, others: int = 1, rows: int | None = None) -> Part:
@@ -66,25 +96,55 @@ class Backward(Forward):
         )
         return name, "other", self.clock.elementwise(kernel, shape)
 
+    def launched(self, kernel: str) -> tuple[str, ...]:
+        """List the kernels that stand for the backward pass of one of the step."""
+        return UNFUSED_BACKWARD.get(kernel, (kernel,)) if not self.fused else (kernel,)
+
+    def joined_gradients(self, layer: DecoderLayer) -> Iterator[Part]:
+        """Time the copy that joins the gradients of q, k and v, which one product made."""
+        attention = layer.attention
+        if attention is not None:
+            heads = attention.heads + 2 * max(attention.kv_heads, self.layout.tensor_parallel)
+            width = -(-heads * attention.head_dim // self.layout.tensor_parallel)
+            yield StepSetting.rowwise(self, "join the gradients of q, k and v", "norm", width)
+
+
+@dataclass(frozen=True)
+class KernelClock(AttentionClock):
+    """A timer of the forward passes of attention by one implementation of an algorithm."""
+
+    implementation: str | None = None
+
+    def fastest(self, call: Attention) -> tuple[str, Span]:
+        """Time the implementation."""
+        assert self.algorithm is not None
+        return _fastest(self.device, call, self.parameters, (self.algorithm,), self.implementation)
+
 
 @dataclass(frozen=True)
 class BackwardClock(AttentionClock):
     """A timer of the backward passes of attention calls."""
 
+    implementation: str | None = None
+
     def fastest(self, call: Attention) -> tuple[str, Span]:
         """Find the fastest algorithm with a backward pass, and its time."""
-        return _backward(self.device, call.model_copy(update={"direction": "backward"}), self.parameters)
+        names = BACKWARDS if self.algorithm is None else (self.algorithm,)
+        backward = call.model_copy(update={"direction": "backward"})
+        return _fastest(self.device, backward, self.parameters, names, self.implementation)
 
 
 @per_device
-def _backward(device: Hardware, call: Attention, parameters: Parameters) -> tuple[str, Span]:
+def _fastest(
+    device: Hardware, call: Attention, parameters: Parameters, names: tuple[str, ...], implementation: str | None
+) -> tuple[str, Span]:
     found: list[tuple[str, Span]] = []
     refused: Exception | None = None
-    for name in BACKWARDS:
-        if "backward" not in find_algorithm(name).directions:
+    for name in names:
+        if call.direction not in find_algorithm(name).directions:
             continue
         try:
-            result = estimate(name, call, device, parameters=parameters)
+            result = estimate(name, call, device, implementation=implementation, parameters=parameters)
         except (InputError, SpecError, InfeasibleError) as error:
             refused = error
             continue
@@ -95,6 +155,12 @@ def _backward(device: Hardware, call: Attention, parameters: Parameters) -> tupl
         assert refused is not None
         raise refused
     return min(found, key=lambda entry: entry[1].seconds)
+
+
+@per_device
+def training_clock(device: Hardware, parameters: Parameters = DEFAULT) -> LayerClock:
+    """Return the timer of a device with the rates of long products that it sustains."""
+    return LayerClock(device, parameters, FrozenDict(SUSTAINED.get(device.architecture or "", {})))
 
 
 def joined(spans: Sequence[Span]) -> Span:
@@ -118,7 +184,22 @@ def joined(spans: Sequence[Span]) -> Span:
 
 def pass_of_layer(layer: DecoderLayer, at: Forward) -> list[Part]:
     """List the kernels of a layer in training, which has no cache."""
-    return [part for part in layer_parts(layer, at) if part[0] != "append to the cache"]
+    parts = [part for part in layer_parts(layer, at) if part[0] != "append to the cache"]
+    return [*parts, *at.joined_gradients(layer)] if isinstance(at, Backward) else parts
+
+
+def recomputed(parts: list[Part], recompute: str) -> list[Part]:
+    """List the kernels of a layer that backward passes run again.
+
+    PyTorch's checkpoint without reentry stops as soon as it has computed all that was kept (`torch.utils.checkpoint`,
+    `set_checkpoint_early_stop`): the last product and what follows it do not run.
+    """
+    if recompute == "none":
+        return []
+    if recompute == "full":
+        return list(parts)
+    last = max(place for place, part in enumerate(parts) if part[1] == "linear")
+    return parts[:last]
 
 
 def loss_parts(vocabulary: int, at: Forward) -> Iterator[Part]:

@@ -16,8 +16,7 @@ from iomodel.planning.training.memory import TrainingMemory
 
 LEFT_OUT = (
     "loading of data, checkpoints, failures",
-    "time of the host, and power or clock limits under load",
-    "contention between collectives and products that overlap",
+    "time of the host, and of products other than bf16 at the clock that power allows",
     "workspaces, fragmentation and the runtime's memory",
 )
 """Effects that no training step counts."""
@@ -32,12 +31,14 @@ class TrainingStep(Result, Tabular):
     batch, seq_len, micro_batch, data_parallel : int
         Sequences of the step on all devices [-]; tokens of each [tokens]; sequences of one pass of a replica [-];
         replicas [-].
-    shard, recompute, gradient_dtype, precision : str
+    shard, recompute, gradient_dtype, precision, kernels, overlap, attention_algorithm, attention_implementation
         As asked.
     virtual_stages : int
         Parts of the model on each device of a pipeline [-].
     seconds : float
         Time of the step [s].
+    serial_seconds : float
+        Time of the step if no collective and no send ran beside a pass [s].
     breakdown : mapping of str to float
         Time of the longest stage by cause; the times sum to `seconds` [s].
     memory : TrainingMemory
@@ -62,7 +63,12 @@ class TrainingStep(Result, Tabular):
     gradient_dtype: str
     precision: str
     virtual_stages: int
+    kernels: str
+    overlap: tuple[str, ...]
+    attention_algorithm: str | None
+    attention_implementation: str | None
     seconds: float
+    serial_seconds: float
     breakdown: Mapping[str, float]
     memory: TrainingMemory
     model_flops: int

@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, shown
 from iomodel.models.spec import ModelSpec
-from iomodel.planning.step.attention import attention_clock
+from iomodel.placement.implementations import implementation as find_implementation
+from iomodel.planning.step.attention import AttentionClock, attention_clock
 from iomodel.planning.step.given import as_layout, as_model
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.links import all_reduce, link, send, with_nodes
-from iomodel.planning.step.setting import Part
-from iomodel.planning.training.memory import (
-    OPTIMIZER,
-    SHARDS,
-    WEIGHT,
-    TrainingMemory,
-    stage_elements,
-    stage_memory,
+from iomodel.planning.step.links import link, send, with_nodes
+from iomodel.planning.training.memory import WEIGHT, TrainingMemory, stage_elements, stage_memory
+from iomodel.planning.training.passes import (
+    Backward,
+    BackwardClock,
+    Forward,
+    KernelClock,
+    loss_parts,
+    pass_of_layer,
+    recomputed,
+    training_clock,
 )
-from iomodel.planning.training.passes import Backward, BackwardClock, Forward, loss_parts, pass_of_layer
 from iomodel.planning.training.result import TrainingStep
+from iomodel.planning.training.stage_times import Stage, stage_times
+from iomodel.planning.training.strategy import ATTENTION, OVERLAPS, PRECISIONS, Strategy, as_overlap, known_name
 from iomodel.planning.weights import stage_layers
-from iomodel.timing.layer_clock import LayerClock, layer_clock
 from iomodel.timing.parameters import DEFAULT, Parameters
-from iomodel.workloads.elementwise import Elementwise
-
-RECOMPUTE = ("none", "full")
-PRECISIONS = ("bf16", "fp8")
-GRADIENT_SIZE = {"bf16": 2, "fp32": 4}
-"""Bytes of a gradient by its type [B]."""
-OVERHEAD = 0.45
-"""Time beyond the kernels of passes, as a share of theirs [-]: casts, kernels that a framework does not fuse, the host,
-power. It is the median of the rows of the A100 in tests/measured/training.csv, the only figure read off whole steps."""
-ROW = 1 << 12
-"""Width of the rows in which the optimizer's traffic is streamed [elements]."""
 
 
 def train_step(
@@ -57,13 +50,16 @@ def train_step(
     gradient_dtype: str = "fp32",
     precision: str = "bf16",
     virtual_stages: int = 1,
+    kernels: str = "fused",
+    overlap: Collection[str] = OVERLAPS,
+    attention_algorithm: str | None = None,
+    attention_implementation: str | None = None,
     parameters: Parameters = DEFAULT,
 ) -> TrainingStep:
     """Estimate the time and the memory of one training step of a dense model with Adam.
 
     Attention is causal and keeps no scores (flash attention). Tensor parallelism comes with sequence parallelism. The
-    pipeline runs one forward and one backward pass in turn (1F1B), with several virtual stages interleaved. Collectives
-    of data parallelism overlap with passes, those of tensor parallelism and sends do not.
+    pipeline runs one forward and one backward pass in turn (1F1B), with several virtual stages interleaved.
 
     Parameters
     ----------
@@ -79,8 +75,9 @@ def train_step(
         Devices of one replica; `devices_per_node` gives data parallelism its two networks as well.
     shard : {"none", "optimizer", "gradients", "parameters"}
         What replicas divide, each with all before it: ZeRO stages 0 to 3, the last of which is FSDP.
-    recompute : {"none", "full"}
-        Whether backward passes run the forward pass of each layer again.
+    recompute : {"none", "early-stop", "full"}
+        What backward passes run again: nothing, the forward pass of each layer (Megatron-LM), or that pass up to its
+        last product (PyTorch, `torch.utils.checkpoint` without reentry).
     gradient_dtype : {"fp32", "bf16"}
         Type in which gradients are kept and reduced: 18 or 16 bytes per weight with weights and optimizer.
     precision : {"bf16", "fp8"}
@@ -89,6 +86,16 @@ def train_step(
     virtual_stages : int
         Parts of the model on each device of a pipeline, each with as many consecutive layers [-]. The bubble is divided
         by their number; sends multiply, and so does memory, by 1 + (p - 1) / (p v) on the first of p devices.
+    kernels : {"fused", "eager"}
+        Elementwise kernels and optimizer: fused, as in Megatron-LM, Transformer Engine and after `torch.compile`, or
+        one kernel for each operator of PyTorch.
+    overlap : collection of {"data", "tensor", "pipeline"}
+        Collectives that run beside products: those of data parallelism (FSDP; --overlap-grad-reduce and
+        --overlap-param-gather of Megatron-LM), those of tensor parallelism (--tp-comm-overlap), sends between virtual
+        stages.
+    attention_algorithm, attention_implementation : str, optional
+        The attention kernels, by default the fastest of the device: `"flash1"`, `"flash2"` or `"flash3"`, and one of
+        :func:`iomodel.list_implementations`.
     parameters : Parameters
         Parameters of the time model other than the device's figures.
 
@@ -117,14 +124,10 @@ def train_step(
     passed, replicas = as_integer("micro_batch", micro_batch), as_integer("data_parallel", data_parallel)
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
-    for field, name, known in (
-        ("shard", shard, SHARDS),
-        ("recompute", recompute, RECOMPUTE),
-        ("gradient_dtype", gradient_dtype, tuple(GRADIENT_SIZE)),
-        ("precision", precision, PRECISIONS),
-    ):
-        if not isinstance(name, str) or name not in known:
-            raise UnknownNameError(field, name, known)
+    strategy = Strategy(shard, recompute, gradient_dtype, precision, kernels, as_overlap(overlap))
+    algorithm = attention_algorithm
+    if algorithm is not None:
+        known_name("attention_algorithm", algorithm, ATTENTION)
     chunks = as_integer("virtual_stages", virtual_stages)
     _check(spec, shared, sequences, passed * replicas, chunks)
     if precision not in _peaks(device):
@@ -135,8 +138,8 @@ def train_step(
     shared = with_nodes(shared, device, replicas * shared.devices)
     if replicas * shared.devices > 1:
         link(device)
-    micro_batches, full = sequences // (passed * replicas), recompute == "full"
-    clock = layer_clock(device, parameters)
+    micro_batches, again = sequences // (passed * replicas), recompute != "none"
+    clock = training_clock(device, parameters)
     common: dict[str, Any] = {
         **dict.fromkeys(("dtype", "kv_dtype"), "bf16"),
         **dict.fromkeys(("linear_dtype", "weight_dtype", "expert_dtype"), precision),
@@ -150,42 +153,32 @@ def train_step(
         "released": False,
         "narrow": frozenset(),
         "routing": None,
+        "fused": strategy.fused,
     }
-    ahead = Forward(attention=attention_clock(device, parameters), **common)
-    behind = Backward(attention=BackwardClock(device, parameters), **common)
+    kernel = attention_implementation
+    ahead = Forward(attention=_forward_clock(device, parameters, algorithm, kernel), **common)
+    behind = Backward(attention=BackwardClock(device, parameters, algorithm, implementation=kernel), **common)
     stages, weights = stage_layers(spec, shared), stage_elements(spec, shared)
     border = _border(device, shared, passed * length * spec.hidden_size * WEIGHT)
     timed: list[dict[str, float]] = []
+    built: list[Stage] = []
     memories: list[TrainingMemory] = []
     flops = 0
     for place, layers in enumerate(stages):
         first, last = place == 0, place == len(stages) - 1
-        forward, again, backward = [], [], []
+        forward, repeated, backward = [], [], []
         for layer, times in Counter(layers).items():
-            forward += [*pass_of_layer(layer, ahead)] * times
-            backward += [*pass_of_layer(layer, behind)] * times
-        if full:
-            again = list(forward)
-        for parts, at in ((forward, ahead), (backward, behind)):
-            parts += [at.rowwise("embedding", "embedding", at.hidden)] * first
-            parts += list(loss_parts(spec.vocab_size, at)) if last else []
+            parts = pass_of_layer(layer, ahead)
+            forward += parts * times
+            repeated += recomputed(parts, recompute) * times
+            backward += pass_of_layer(layer, behind) * times
+        for ends, at in ((forward, ahead), (backward, behind)):
+            ends += [at.rowwise("embedding", "embedding", at.hidden)] * first
+            ends += list(loss_parts(spec.vocab_size, at)) if last else []
         flops += sum(span.flops for _, _, span in forward) * shared.tensor_parallel
         sends = border * (2 * chunks - first - last)
-        timed.append(
-            _stage_times(
-                forward,
-                again,
-                backward,
-                sends,
-                weights[place],
-                micro_batches,
-                chunks,
-                replicas,
-                shard,
-                gradient_dtype,
-                ahead,
-            )
-        )
+        built.append(Stage(forward, repeated, backward, len(layers), sends, weights[place]))
+        timed.append(stage_times(built[-1], strategy, micro_batches, chunks, replicas, ahead))
         memories.append(
             stage_memory(
                 spec,
@@ -196,12 +189,14 @@ def train_step(
                 shared,
                 replicas,
                 shard,
-                GRADIENT_SIZE[gradient_dtype],
-                full,
+                strategy.gradient_size,
+                again,
                 _in_flight(micro_batches, len(stages), place, chunks),
             )
         )
     longest = max(timed, key=lambda times: sum(times.values()))
+    alone = replace(strategy, overlap=())
+    serial = (sum(stage_times(stage, alone, micro_batches, chunks, replicas, ahead).values()) for stage in built)
     return TrainingStep(
         model=spec,
         hardware=device,
@@ -215,11 +210,30 @@ def train_step(
         gradient_dtype=gradient_dtype,
         precision=precision,
         virtual_stages=chunks,
+        kernels=kernels,
+        overlap=strategy.overlap,
+        attention_algorithm=algorithm,
+        attention_implementation=attention_implementation,
         seconds=sum(longest.values()),
+        serial_seconds=max(serial),
         breakdown=FrozenDict(longest),
         memory=max(memories, key=lambda memory: memory.total),
         model_flops=3 * flops * micro_batches * replicas,
     )
+
+
+def _forward_clock(
+    device: Hardware, parameters: Parameters, algorithm: str | None, implementation: str | None
+) -> AttentionClock:
+    """Return the timer of the fastest algorithm, or of the one asked for."""
+    if implementation is None:
+        return attention_clock(device, parameters, algorithm)
+    if algorithm is None:
+        raise InputError(
+            f"attention_implementation: {shown(implementation)} given; allowed: with attention_algorithm, as in flash2"
+        )
+    find_implementation(algorithm, implementation)
+    return KernelClock(device, parameters, algorithm, implementation=implementation)
 
 
 def _in_flight(micro_batches: int, stages: int, place: int, chunks: int) -> Fraction:
@@ -285,76 +299,3 @@ def _border(device: Hardware, layout: Layout, size: int) -> float:
         return 0.0
     network = layout if layout.sends[1] else None
     return send(device, -(-size // layout.tensor_parallel), network).seconds
-
-
-def _stage_times(
-    forward: list[Part],
-    again: list[Part],
-    backward: list[Part],
-    sends: float,
-    elements: int,
-    micro_batches: int,
-    chunks: int,
-    replicas: int,
-    shard: str,
-    gradient_dtype: str,
-    at: Forward,
-) -> dict[str, float]:
-    """Divide the time of a stage by cause [s]."""
-    level, layout = SHARDS.index(shard), at.layout
-    once = {
-        "forward": _seconds(forward, False),
-        "recomputation": _seconds(again, False),
-        "backward": _seconds(backward, False),
-        "overhead": OVERHEAD * _seconds([*forward, *again, *backward], False),
-        "tensor-parallel collectives": _seconds([*forward, *again, *backward], True),
-        "sends between stages": 2 * sends,
-    }
-    ahead = _window(forward)
-    behind = _window([*again, *backward])
-    gather = _half(at.clock.device, replicas, elements * WEIGHT, layout)
-    reduce = _half(at.clock.device, replicas, elements * GRADIENT_SIZE[gradient_dtype], layout)
-    if level == 0:
-        reduce += _half(at.clock.device, replicas, elements * GRADIENT_SIZE[gradient_dtype], layout)
-    each_gather = gather if level == 3 else 0.0
-    each_reduce = reduce if level >= 2 else 0.0
-    once["exposed data-parallel collectives"] = max(0.0, each_gather - ahead) + max(
-        0.0, each_gather + each_reduce - behind
-    )
-    times = {cause: micro_batches * seconds for cause, seconds in once.items()}
-    times["pipeline bubble"] = (layout.pipeline_parallel - 1) * sum(once.values()) / chunks
-    if level < 2:
-        times["exposed data-parallel collectives"] += max(0.0, reduce - behind)
-    if 0 < level < 3:
-        times["exposed data-parallel collectives"] += max(0.0, gather - ahead)
-    share = -(-elements // replicas) if level else elements
-    times["optimizer"] = _optimizer(at.clock, share, GRADIENT_SIZE[gradient_dtype])
-    return times
-
-
-def _window(parts: list[Part]) -> float:
-    """Time a pass with its overhead, behind which collectives of data parallelism hide [s]."""
-    return (1 + OVERHEAD) * _seconds(parts, False) + _seconds(parts, True)
-
-
-def _half(device: Hardware, replicas: int, size: int, layout: Layout) -> float:
-    """Time a gather or a scattered sum, each half of the sum over all replicas [s]."""
-    if replicas == 1:
-        return 0.0
-    node = layout.devices_per_node
-    beside = None if node is None else max(1, node // layout.tensor_parallel)
-    network = Layout(devices_per_node=beside, network_bandwidth=layout.network_bandwidth)
-    return all_reduce(device, replicas, size, network).seconds / 2
-
-
-def _optimizer(clock: LayerClock, weights: int, gradient_size: int) -> float:
-    """Time the update of weights as a stream: gradients in, fp32 weights and moments in and out, weights out [s]."""
-    size = weights * (gradient_size + 2 * OPTIMIZER + WEIGHT)
-    kernel = Elementwise(rows=-(-size // (2 * WEIGHT * ROW)), channels=ROW, dtype="bf16")
-    return clock.elementwise("activation", kernel).seconds
-
-
-def _seconds(parts: Iterable[Part], shared: bool | None = None) -> float:
-    """Sum the times of parts: all, those of collectives, or the others [s]."""
-    chosen = (span.seconds for _, kind, span in parts if shared is None or (kind == "communication") == shared)
-    return sum(chosen)

@@ -1,0 +1,183 @@
+"""Time of one stage of a training step by cause, with collectives beside passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil
+
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import rates
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.links import all_reduce
+from iomodel.planning.step.setting import Part
+from iomodel.planning.training.memory import OPTIMIZER, WEIGHT
+from iomodel.planning.training.passes import Forward
+from iomodel.planning.training.strategy import Strategy
+from iomodel.timing.layer_clock import LayerClock
+from iomodel.workloads.elementwise import Elementwise
+
+OVERHEAD = {"sm_80": 0.03, "sm_90": 0.25}
+"""Time beyond the kernels of passes, as a share of theirs, by architecture [-]: the host, jitter between devices, what
+is not declared, and the clock that power allows in long runs. The only figures read off whole steps, rows in sight of
+tests/measured/training.csv: that of the A100 is the median of the table of llm-foundry, that of the H100 gives the
+ratio of its rates to those of the A100 with the same scripts (fms-fsdp)."""
+COMMUNICATING = 16
+"""Thread blocks, each on a unit of its own, with which collectives run beside products [-]: the default of Megatron
+Bridge (docs/performance-guide.md of github.com/NVIDIA-NeMo/Megatron-Bridge); DeepSeek-V3 uses 20."""
+PIECES = 4
+"""Pieces of a collective of tensor parallelism that overlaps with a product [-], one of which has no product beside it:
+the recommendation of the same guide."""
+BUCKET = 40_000_000
+"""Least weights of a collective of data parallelism that does not follow the layers [-]: Megatron-LM's
+--ddp-bucket-size, with a million for each replica if that is more."""
+CLIPPED = 3
+"""Passes of clipping over the gradients [-]: the norm reads them, the scale reads and writes them."""
+UNFUSED_ADAM = 80
+"""Bytes per weight of Adam as a list of operators on fp32 tensors [B], as PyTorch's without `fused`: decay and both
+moments 8 + 12 + 8 + 12, the root and its sum and quotient 8 + 8 + 8, the update 16."""
+ROW = 1 << 12
+"""Width of the rows in which the traffic of weights is streamed [elements]."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Kernels of one micro-batch on one stage, and its weights."""
+
+    forward: list[Part]
+    again: list[Part]
+    backward: list[Part]
+    layers: int
+    """Layers, each of which FSDP gathers at once [-]."""
+    sends: float
+    """Time of the sends in one direction of a pass [s]."""
+    elements: int
+    """Weights on a rank [-]."""
+
+
+def stage_times(
+    stage: Stage, strategy: Strategy, micro_batches: int, chunks: int, replicas: int, at: Forward
+) -> dict[str, float]:
+    """Divide the time of a step on a stage by cause [s]."""
+    layout, device, level = at.layout, at.clock.device, strategy.level
+    again = [*stage.forward, *stage.again, *stage.backward]
+    hidden = 0.0
+    once = {
+        "forward": seconds(stage.forward, False),
+        "recomputation": seconds(stage.again, False),
+        "backward": seconds(stage.backward, False),
+    }
+    beyond = overhead(device)
+    once["overhead"] = beyond * sum(once.values())
+    shared = seconds(again, True)
+    exposed = shared
+    if "tensor" in strategy.overlap and shared:
+        products = seconds((part for part in again if part[1] == "linear"), False)
+        exposed = max(shared - products, shared / PIECES)
+    hidden += shared - exposed
+    once["tensor-parallel collectives"] = exposed
+    once["gradients of a micro-batch"] = _streamed(at.clock, stage.elements * (strategy.gradient_size + 2))
+    sends = 2 * stage.sends
+    once["sends between stages"] = 0.0 if "pipeline" in strategy.overlap and chunks > 1 else sends
+    hidden += sends - once["sends between stages"]
+
+    units = _units(stage, level, replicas)
+    gather = Collective.of(device, replicas, stage.elements * WEIGHT, units, layout)
+    reduce = Collective.of(device, replicas, stage.elements * strategy.gradient_size, units, layout)
+    beside = "data" in strategy.overlap
+    ahead = _window(stage.forward, beyond)
+    behind = _window([*stage.again, *stage.backward], beyond)
+    each, last = Exposure(), Exposure()
+    if level == 3:
+        each.add(gather, ahead, beside)
+    if level >= 2:
+        each.add(reduce if level == 2 else gather.then(reduce), behind, beside)
+    else:
+        last.add(reduce if level else reduce.then(reduce), behind, beside)
+    if 0 < level < 3:
+        last.add(gather, ahead, beside)
+    once["exposed data-parallel collectives"] = each.exposed
+    units_of_device = rates(device, "bf16").units
+    contended = 0.0 if units_of_device is None else min(1.0, COMMUNICATING / units_of_device)
+    once["contention with collectives"] = contended * (hidden + each.hidden)
+    times = {cause: micro_batches * time for cause, time in once.items()}
+    times["exposed data-parallel collectives"] += last.exposed
+    times["contention with collectives"] += contended * last.hidden
+    steady = sum(once.values()) - once["sends between stages"]
+    times["pipeline bubble"] = (layout.pipeline_parallel - 1) * (steady + sends) / chunks
+    share = -(-stage.elements // replicas) if level else stage.elements
+    times["optimizer"] = _optimizer(at.clock, share, strategy)
+    return times
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective of data parallelism in equal units, of which one has no pass beside it [s]."""
+
+    whole: float
+    unit: float
+
+    @classmethod
+    def of(cls, device: Hardware, replicas: int, size: int, units: int, layout: Layout) -> Collective:
+        """Time a gather or a scattered sum, each half of the sum over all replicas."""
+        if replicas == 1:
+            return cls(0.0, 0.0)
+        node = layout.devices_per_node
+        beside = None if node is None else max(1, node // layout.tensor_parallel)
+        network = Layout(devices_per_node=beside, network_bandwidth=layout.network_bandwidth)
+        unit = all_reduce(device, replicas, -(-size // units), network).seconds / 2
+        return cls(units * unit, unit)
+
+    def then(self, other: Collective) -> Collective:
+        """Return both, one after the other, of which the last unit has no pass beside it."""
+        return Collective(self.whole + other.whole, other.unit)
+
+
+@dataclass
+class Exposure:
+    """Time of collectives without and with a pass beside them [s]."""
+
+    exposed: float = 0.0
+    hidden: float = 0.0
+
+    def add(self, collective: Collective, window: float, beside: bool) -> None:
+        """Add a collective that starts or ends with a pass that takes some time."""
+        exposed = max(collective.whole - window, collective.unit) if beside else collective.whole
+        self.exposed += exposed
+        self.hidden += collective.whole - exposed
+
+
+def _units(stage: Stage, level: int, replicas: int) -> int:
+    """Count the collectives into which the weights are divided: one for each layer and the rest, or by buckets."""
+    if level == 3:
+        return stage.layers + 1
+    return max(1, ceil(stage.elements / max(BUCKET, 1_000_000 * replicas)))
+
+
+def overhead(device: Hardware) -> float:
+    """Return the share of time beyond the kernels: that of the H100 for architectures without rows of whole steps."""
+    return OVERHEAD.get(device.architecture or "", OVERHEAD["sm_90"])
+
+
+def _window(parts: list[Part], beyond: float) -> float:
+    """Time a pass with its overhead, behind which collectives of data parallelism hide [s]."""
+    return (1 + beyond) * seconds(parts, False) + seconds(parts, True)
+
+
+def _optimizer(clock: LayerClock, weights: int, strategy: Strategy) -> float:
+    """Time clipping and the update: gradients in, fp32 weights and moments in and out, weights out [s]."""
+    gradient = strategy.gradient_size
+    update = gradient + 2 * OPTIMIZER if strategy.fused else UNFUSED_ADAM + OPTIMIZER // 3
+    return _streamed(clock, weights * (CLIPPED * gradient + update + WEIGHT))
+
+
+def _streamed(clock: LayerClock, size: int) -> float:
+    """Time the traffic of a number of bytes [s]."""
+    kernel = Elementwise(rows=-(-size // (2 * WEIGHT * ROW)), channels=ROW, dtype="bf16")
+    return clock.elementwise("activation", kernel).seconds
+
+
+def seconds(parts: Iterable[Part], shared: bool | None = None) -> float:
+    """Sum the times of parts: all, those of collectives, or the others [s]."""
+    chosen = (span.seconds for _, kind, span in parts if shared is None or (kind == "communication") == shared)
+    return sum(chosen)
