@@ -62,9 +62,10 @@ class RecurrentLayer(Group, ABC):
     def blocks(self) -> int:
         """Number of heads or groups of channels of a sequence that are computed in parallel."""
 
-    def chunks(self, tokens: int) -> int:  # noqa: ARG002 - not used by layers without chunks
-        """Count the chunks of a prompt that are computed in parallel; the state of each is stored."""
-        return 1
+    def chunks(self, tokens: int) -> int:
+        """Count the chunks of a prompt, the last one computed as a whole; 1 for a layer without a field `chunk`."""
+        size: int | None = getattr(self, "chunk", None)
+        return 1 if size is None else -(-tokens // size)
 
     @property
     @abstractmethod

@@ -55,10 +55,6 @@ class GatedDeltaNet(RecurrentLayer):
         """Number of heads."""
         return self.value_heads
 
-    def chunks(self, tokens: int) -> int:
-        """Count the chunks of a prompt; the last one is computed as a whole."""
-        return -(-tokens // self.chunk)
-
     @property
     def divided(self) -> tuple[tuple[str, int], ...]:
         """Heads that ranks divide."""
@@ -144,10 +140,6 @@ class KimiDelta(RecurrentLayer):
         """Number of heads."""
         return self.heads
 
-    def chunks(self, tokens: int) -> int:
-        """Count the chunks of a prompt; the last one is computed as a whole."""
-        return -(-tokens // self.chunk)
-
     @property
     def divided(self) -> tuple[tuple[str, int], ...]:
         """Heads that ranks divide."""
@@ -230,10 +222,6 @@ class LightningAttention(RecurrentLayer):
     def blocks(self) -> int:
         """Number of heads."""
         return self.heads
-
-    def chunks(self, tokens: int) -> int:
-        """Count the chunks of a prompt; the last one is computed as a whole."""
-        return -(-tokens // self.chunk)
 
     @property
     def divided(self) -> tuple[tuple[str, int], ...]:

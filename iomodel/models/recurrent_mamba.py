@@ -66,10 +66,6 @@ class Mamba2(RecurrentLayer):
         """Number of heads."""
         return self.heads
 
-    def chunks(self, tokens: int) -> int:
-        """Count the chunks of a prompt; the last one is computed as a whole."""
-        return -(-tokens // self.chunk)
-
     @property
     def divided(self) -> tuple[tuple[str, int], ...]:
         """Heads, and groups of them, that ranks divide."""

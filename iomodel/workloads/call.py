@@ -13,6 +13,7 @@ from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.window import Window
+from iomodel.workloads.workload import ELEMENT_SIZE as ELEMENT_SIZE  # noqa: PLC0414 - rooms import it from here
 from iomodel.workloads.workload import Workload, one_of
 
 DType = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
@@ -25,10 +26,6 @@ MaskName = Literal["full", "causal"]
 
 
 Direction = Literal["forward", "backward", "both"]
-
-
-ELEMENT_SIZE: dict[str, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
-"""Size of an element in HBM [B]; tf32 is a compute type of fp32 data, which are 4 bytes wide."""
 
 
 KV_QUARTERS: dict[str, int] = {**{name: 32 * size for name, size in ELEMENT_SIZE.items()}, "int4": 16, "nvfp4": 18}
@@ -178,11 +175,6 @@ class Call(Workload):
     def group(self) -> int:
         """Number of query heads per key/value head [-]."""
         return self.heads // self.kv_heads
-
-    @property
-    def element_size(self) -> int:
-        """Size of an element of the workload's dtype [B]."""
-        return ELEMENT_SIZE[self.dtype]
 
     @property
     def kv_size(self) -> int:

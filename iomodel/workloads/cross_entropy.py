@@ -63,16 +63,6 @@ class CrossEntropy(Shape):
         """Direction of the pass: "forward"."""
         return "forward"
 
-    @property
-    def element_size(self) -> int:
-        """Size of an element of X, W and of a logit in HBM [B]."""
-        return ELEMENT_SIZE[self.dtype]
-
-    @property
-    def narrowest(self) -> int:
-        """Size of the narrowest element in HBM, in quarters of a bit."""
-        return 32 * self.element_size
-
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """Value of every symbol of a loss, keyed by its Python name, in alphabet order."""

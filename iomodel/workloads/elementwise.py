@@ -49,11 +49,6 @@ class Elementwise(Shape):
     direction: Annotated[Direction, one_of("direction", get_args(Direction))] = "forward"
 
     @property
-    def element_size(self) -> int:
-        """Size of an element of the activations in HBM [B]."""
-        return ELEMENT_SIZE[self.dtype]
-
-    @property
     def narrowest(self) -> int:
         """Size of the narrowest element in HBM, in quarters of a bit."""
         return min(32 * self.element_size, KV_QUARTERS[self.kv_dtype])

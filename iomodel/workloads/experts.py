@@ -102,11 +102,6 @@ class Experts(Mixed):
         return self.longest.features
 
     @property
-    def element_size(self) -> int:
-        """Size of an element of X and Y in HBM [B]."""
-        return self.longest.element_size
-
-    @property
     def narrowest(self) -> int:
         """Size of the narrowest element in HBM, in quarters of a bit."""
         return self.longest.narrowest

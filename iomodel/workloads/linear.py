@@ -107,11 +107,6 @@ class Linear(Shape):
         return "forward"
 
     @property
-    def element_size(self) -> int:
-        """Size of an element of X in HBM [B]."""
-        return ELEMENT_SIZE[self.dtype]
-
-    @property
     def narrowest(self) -> int:
         """Size of the narrowest element of X, W and Y in HBM, in quarters of a bit."""
         return min(32 * ELEMENT_SIZE[self.dtype], WEIGHT_QUARTERS[self.weight_dtype], 32 * ELEMENT_SIZE[self.out_dtype])

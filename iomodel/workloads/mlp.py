@@ -80,11 +80,6 @@ class MLP(Shape):
         return ("gated",) if self.gated else ()
 
     @property
-    def element_size(self) -> int:
-        """Size of an element of X and Y in HBM [B]."""
-        return ELEMENT_SIZE[self.dtype]
-
-    @property
     def narrowest(self) -> int:
         """Size of the narrowest element in HBM, in quarters of a bit."""
         return min(32 * self.element_size, WEIGHT_QUARTERS[self.weight_dtype])

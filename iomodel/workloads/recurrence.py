@@ -100,16 +100,6 @@ class Recurrence(Shape):
         """Direction of the pass: "forward"."""
         return "forward"
 
-    @property
-    def element_size(self) -> int:
-        """Size of an element of Q, K, V and O in HBM [B]."""
-        return ELEMENT_SIZE[self.dtype]
-
-    @property
-    def narrowest(self) -> int:
-        """Size of the narrowest element in HBM, in quarters of a bit."""
-        return 32 * self.element_size
-
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """Value of every symbol of a recurrence, keyed by its Python name, in alphabet order."""

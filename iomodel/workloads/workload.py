@@ -13,6 +13,9 @@ from pydantic import BeforeValidator
 from iomodel.common.validation import Model
 from iomodel.errors import InputError, UnknownNameError, shown
 
+ELEMENT_SIZE: dict[str, int] = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
+"""Size of an element in HBM [B]; tf32 is a compute type of fp32 data, which are 4 bytes wide."""
+
 
 def one_of(field: str, names: Iterable[str]) -> BeforeValidator:
     """Return a validator that raises UnknownNameError for a value that is none of the names."""
@@ -54,14 +57,14 @@ class Workload(Model):
         return ()
 
     @property
-    @abstractmethod
     def element_size(self) -> int:
-        """Size of an element of the workload's dtype [B]."""
+        """Size of an element of the workload's dtype in HBM [B]."""
+        return ELEMENT_SIZE[self.dtype]
 
     @property
-    @abstractmethod
     def narrowest(self) -> int:
         """Size of the narrowest element in HBM, in quarters of a bit."""
+        return 32 * self.element_size
 
     @property
     @abstractmethod

@@ -486,6 +486,7 @@ STATES = {
 NEEDED = {
     "gemma3n_text": {"num_kv_shared_layers": 0},
     "deepseek_v4": {"q_lora_rank": 8, "o_groups": 1, "o_lora_rank": 8, "compress_ratios": [0, 4, 128] * 4},
+    "glm5_next_text": {"index_head_dim": 8},
     "longcat_flash": {"ffn_hidden_size": 96},
     "mamba": {"state_size": 4, "conv_kernel": 4},
     "falcon_mamba": {"state_size": 4, "conv_kernel": 4},
