@@ -43,7 +43,7 @@ bias_row = Tensor("bias", (group, column), "out", per="call")
 
 
 def declare(splits: Expr, gated: bool, scaled: bool, bias: bool, wrapped_edges: bool) -> Iterator[Kernel]:
-    """A gated layer makes two products of one X; a split sum leaves a partial result of each part in HBM.
+    """Declare a product, or two of one X for a gated layer; each part of a split sum leaves a partial result in HBM.
 
     A tile at the edge of Y may load whole tiles of X and W, in which the first rows or columns come again.
     """

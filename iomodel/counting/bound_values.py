@@ -39,7 +39,7 @@ class Pairs:
 
 
 def index_pairs(name: str, w: Pairs) -> int:
-    """Return how many pairs of an index of the query and one of the key a visible pair brings together [-]."""
+    """Return the number of pairs of a query index and a key index that a visible pair brings together [-]."""
     keys = w.width + w.key_values
     if name == "exact":
         return (w.width + w.value_width) * keys

@@ -169,7 +169,7 @@ class Algorithm:
 
     @cached_property
     def memo(self) -> dict[Any, Any]:
-        """Room for what follows from the declaration and a kind of workload."""
+        """Cache of values derived from the declaration and a kind of workload."""
         return {}
 
     @cached_property

@@ -67,7 +67,7 @@ OTHER_NAMES = {"trtllm": "tensorrt-llm"}
 
 
 def command_name(engine: object) -> object:
-    """Return the name that the command line of an engine goes by; anything else as it is.
+    """Return the name of an engine in its command; anything else unchanged.
 
     >>> command_name("tensorrt-llm"), command_name("vllm")
     ('trtllm', 'vllm')

@@ -156,7 +156,7 @@ def crossover(
     if any(contender.formulas(workload).hbm_bytes.has(Count) for contender in compared):
         raise InputError(
             f"mask: {shown(workload.mask)} given; allowed: full, or without pages causal or a Window, "
-            "for other counts follow no formula in the length"
+            "because other counts follow no formula in the length"
         )
     curves = [Curve(contender, workload, axis, "bytes", {}) for contender in compared]
     values = every(curves, PointRange(1, up_to, 1), iter)

@@ -272,7 +272,7 @@ def _on_sms(
     needs: Mapping[str, Any],
     capped: Any,
 ) -> tuple[Any, Any, Any]:
-    """Time the blocks on the SMs; in it the own cost of trips, and the excess of the SM that ends last [s]."""
+    """Time the blocks on the SMs, with the fixed cost of trips and the excess of the SM that ends last [s]."""
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
     phases = _Phases.of(needs, execution, launched.exposed)

@@ -107,7 +107,7 @@ class KernelWork:
 
     @cached_property
     def memo(self) -> dict[str, Any]:
-        """Room for what others derive from the work and would derive again for each launch."""
+        """Cache of values that other modules derive from the work, shared by all launches."""
         return {}
 
     @cached_property

@@ -35,7 +35,7 @@ from iomodel.common.floor_sum import floor_sum
 
 
 class Waves(NamedTuple):
-    """Alike waves: how many, their blocks and sets, those of the next wave, and whether that continues a set."""
+    """Equal waves: their number, blocks and sets, those of the next wave, and True if that wave continues a set."""
 
     times: int
     blocks: int

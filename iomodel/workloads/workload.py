@@ -106,11 +106,11 @@ class Workload(Model):
 
     @cached_property
     def memo(self) -> dict[str, Any]:
-        """Room for what others derive from the call and would derive again."""
+        """Cache of values that other modules derive from the call."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but what is derived: it holds compiled code."""
+        """Return the state without derived values, which hold compiled code."""
         state = super().__getstate__()
         fields = {name: value for name, value in state["__dict__"].items() if name in type(self).model_fields}
         return {**state, "__dict__": fields}

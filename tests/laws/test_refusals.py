@@ -62,7 +62,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     "optimum": (lambda: iomodel.optimum("loki"), "algorithm: loki given; allowed: eager, flash1, flash2"),
     "splits of a sweep": (
         lambda: iomodel.sweep("split_kv", q_len=8, kv_len=[64, 100], head_dim=8, splits=[2, 5], block_q=8, block_kv=16),
-        "splits: 5 meets kv_len = 64 and block_kv = 16; allowed there: up to 4, the tiles of keys",
+        "splits: 5 combined with kv_len = 64 and block_kv = 16; allowed there: up to 4, the tiles of keys",
     ),
     "diagnose": (
         lambda: iomodel.diagnose("flash2", W, "h100-sxm5", 1e-3, parameters={}),  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: iomodel.evaluate(
             iomodel.expressions("flash2", mask=iomodel.Documents([256])).reads["K"], {"q_len": 256}
         ),
-        "formula: it has counts that only a mask's data tell; allowed: iomodel.cost on a workload",
+        "formula: has counts that depend on the data of a mask; allowed: iomodel.cost on a workload",
     ),
     "map": (
         lambda: feasible_tiles("mamba2", CAUSAL, sram_bytes=10**6),

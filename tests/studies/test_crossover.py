@@ -375,7 +375,7 @@ def test_the_picture_has_the_curves_and_the_crossings(tmp_path: Any) -> None:
         (line,) = drawn.findobj(lambda artist, label=label: artist.get_gid() == f"curve {label}")
         ratios = [value / base for value, base in zip(values, found.values["flash1"], strict=True)]
         assert dict(zip(*map(list, line.get_data()), strict=True)) == dict(zip(found.points, ratios, strict=True))
-    with pytest.raises(iomodel.InputError, match="found: 3 given"):
+    with pytest.raises(iomodel.InputError, match="crossovers: 3 given"):
         plots.crossover(3)  # type: ignore[arg-type]
     path = tmp_path / "x.svg"
     line_typed = f"plot crossover flash1 flash2 --head-dim 64 --block-q 48 --block-kv 100 --limit 300 --output {path}"

@@ -87,7 +87,7 @@ def test_a_sweep_whose_scheduler_is_killed_goes_on_without_it(tmp_path):
             time.sleep(0.005)
         scheduler.send_signal(signal.SIGKILL)
         with pytest.raises(
-            UnfinishedError, match=r"^scheduler: lost with its workers \(.*\); what a store holds stays;"
+            UnfinishedError, match=r"^scheduler: lost with its workers \(.*\); the store keeps what is computed;"
         ):
             running.result()
     computed = run(planned(**MANY), path, "threads", False)[1]

@@ -317,7 +317,9 @@ def test_a_chunk_that_cannot_be_written_ends_the_sweep_in_one_line(path, kind, a
     sweep(**PLAN, store=path)
     before = whole(path)
     undo = obstructed(path, kind)
-    with pytest.raises(UnfinishedError, match=r"^store: .* cannot be written: .*; what is computed stays; ") as refused:
+    with pytest.raises(
+        UnfinishedError, match=r"^store: .* cannot be written: .*; the store keeps what is computed; "
+    ) as refused:
         sweep(**PLAN, store=path)
     assert "\n" not in str(refused.value)
     undo()
@@ -383,7 +385,7 @@ class Gone(Executor):
 def test_a_lost_scheduler_ends_the_sweep_in_one_line_and_leaves_the_store(path, answer, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("iomodel.studies.sweeps.sweep.workers", lambda scheduler: nullcontext((Gone(5), 1)))
-        with pytest.raises(UnfinishedError, match=r"^scheduler: lost with its workers \(.*\); what"):
+        with pytest.raises(UnfinishedError, match=r"^scheduler: lost with its workers \(.*\); the store"):
             sweep(**PLAN, store=path)
     result, computed = run(planned(**PLAN), path, "threads", False)
     assert computed == CHUNKS - 5

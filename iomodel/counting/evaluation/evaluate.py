@@ -55,7 +55,7 @@ def evaluate(formula: Expr, values: Mapping[str | Symbol, Any]) -> Any:
     if not isinstance(formula, Expr):
         raise InputError(f"formula: {shown(formula)} given; allowed: a sympy expression of iomodel.expressions")
     if formula.has(Count):
-        raise InputError("formula: it has counts that only a mask's data tell; allowed: iomodel.cost on a workload")
+        raise InputError("formula: has counts that depend on the data of a mask; allowed: iomodel.cost on a workload")
     values = as_mapping("values", values, "{'q_len': 4096}")
     numbers = {_symbol(key): _integers(_symbol(key), value) for key, value in values.items()}
     numerator, denominator = fraction(formula)

@@ -17,7 +17,7 @@ TILE = 64
 
 
 class StreamSetting(Protocol):
-    """The timer and the type of activations of whoever launches the kernel, such as a step."""
+    """The timer and the type of activations of the caller, such as a step."""
 
     @property
     def clock(self) -> LayerClock:

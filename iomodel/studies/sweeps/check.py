@@ -107,7 +107,7 @@ def _agree(plan: SweepPlan) -> None:
     wrong = _first(plan, ("heads", "kv_heads"), lambda heads, kv_heads: heads % kv_heads != 0)
     if wrong is not None:
         raise InputError(
-            f"kv_heads: {wrong['kv_heads']} does not divide heads = {wrong['heads']}, and the plan has them meet; "
+            f"kv_heads: {wrong['kv_heads']} does not divide heads = {wrong['heads']}, but the plan combines them; "
             "allowed: divisors, or the two side by side by zipped=[('heads', 'kv_heads')]"
         )
     keys = "kv_len" if "kv_len" in given_fields(plan) else "q_len"
@@ -116,7 +116,7 @@ def _agree(plan: SweepPlan) -> None:
     if wrong is not None:
         most = -(-wrong[keys] // wrong["block_kv"])
         raise InputError(
-            f"splits: {wrong['splits']} meets {keys} = {wrong[keys]} and block_kv = {wrong['block_kv']}; "
+            f"splits: {wrong['splits']} combined with {keys} = {wrong[keys]} and block_kv = {wrong['block_kv']}; "
             f"allowed there: up to {most}, the tiles of keys"
         )
 

@@ -84,8 +84,8 @@ def _done(waiting: dict[Future[Result], Item], pool: Executor) -> Iterator[tuple
     while not (done := wait(waiting, timeout=ALONE if client else None, return_when=FIRST_COMPLETED).done):
         if client is not None and not client.ncores():
             raise UnfinishedError(
-                f"scheduler: {shown(client.scheduler.address)} has no worker left; what a store holds stays; allowed: "
-                "the same sweep again, with workers"
+                f"scheduler: {shown(client.scheduler.address)} has no worker left; the store keeps what is computed; "
+                "allowed: the same sweep again, with workers"
             )
     for future in done:
         item = waiting.pop(future)
@@ -95,7 +95,7 @@ def _done(waiting: dict[Future[Result], Item], pool: Executor) -> Iterator[tuple
             if not isinstance(error, CancelledError) and not type(error).__module__.startswith("distributed"):
                 raise
             raise UnfinishedError(
-                f"scheduler: lost with its workers ({shown(error)}); what a store holds stays; allowed: the same sweep "
-                "again"
+                f"scheduler: lost with its workers ({shown(error)}); the store keeps what is computed; "
+                "allowed: the same sweep again"
             ) from None
         yield item, result

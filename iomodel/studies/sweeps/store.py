@@ -43,12 +43,12 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         named = f" ({shown(str(error.filename))})" if error.filename else ""
         raise UnfinishedError(
-            f"store: {shown(str(path))} cannot be written: {error.strerror or error}{named}; what is computed stays; "
-            "allowed: the same sweep again, once there is space and permission"
+            f"store: {shown(str(path))} cannot be written: {error.strerror or error}{named}; "
+            "the store keeps what is computed; allowed: the same sweep again, once there is space and permission"
         ) from None
     except Exception as error:  # zarr has errors of its own for metadata that were altered
         raise UnfinishedError(
-            f"store: {shown(str(path))} cannot be used: {shown(error)}; what is computed stays; "
+            f"store: {shown(str(path))} cannot be used: {shown(error)}; the store keeps what is computed; "
             "allowed: the same sweep again"
         ) from None
 
