@@ -19,7 +19,8 @@ from iomodel.devices.device import Hardware, hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import IOModelError
 from iomodel.explorer.calls import MASKS, CallKind
-from iomodel.explorer.transpile import Transpiler, number_source, source
+from iomodel.explorer.transpile import Transpiler, source
+from iomodel.explorer.transpile_numbers import number_source
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED, Execution
 from iomodel.nests.implementation import PACKED, Implementation

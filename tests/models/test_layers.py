@@ -15,7 +15,7 @@ from iomodel.models.file import ModelFile
 from iomodel.models.indexer import Indexer
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.mlp import MLP
-from iomodel.models.quantisation import globs, segments
+from iomodel.models.module_lists import globs, segments
 from iomodel.models.recurrent_delta import GatedDeltaNet, KimiDelta, LightningAttention
 from iomodel.models.recurrent_mamba import Mamba1, Mamba2, ShortConvolution
 from iomodel.models.registry import model
