@@ -1,6 +1,7 @@
-"""Hold training steps against published throughput: signed and absolute errors beside a constant utilisation.
+"""Hold training steps against published throughput and memory: signed and absolute errors, for throughput beside a
+constant utilisation.
 
-Run from the repository: python -m benchmarks.training_accuracy. It prints the table of docs/training.md.
+Run from the repository: python -m benchmarks.training_accuracy. It prints the tables of docs/training.md.
 """
 
 from __future__ import annotations
@@ -33,6 +34,13 @@ GPT3 = {"gpt3-5b": (24, 4096, 32), "gpt3-20b": (44, 6144, 48), "gpt3-175b": (96,
 LLAMA2 = {"llama-2-7b": (32, 4096, 32, 32, 11008), "llama-2-13b": (40, 5120, 40, 40, 13824)}
 LLAMA2 |= {"llama-2-34b": (48, 8192, 64, 8, 22016), "llama-2-70b": (80, 8192, 64, 8, 28672)}
 """Layers, width, heads, heads of K and V, and width of the MLP."""
+NANOTRON = {
+    "llama-1.34b": (16, 2048, 32, 8192, True),
+    "llama-3.57b": (28, 3072, 32, 8192, True),
+    "llama-8.86b": (32, 4096, 32, 14336, False),
+    "llama-80b": (80, 8192, 64, 28672, False),
+}
+"""Layers, width, heads, width of the MLP, and tied embeddings: scripts/scaling_benchmarks.py of nanotron."""
 
 
 def gpt(title: str, shape: tuple[int, int, int], vocabulary: int, positions: int) -> ModelSpec:
@@ -67,6 +75,13 @@ def llama2(name: str) -> ModelSpec:
     return ModelSpec(title=name, hidden_size=width, vocab_size=32000, layers=(layer,) * layers)
 
 
+def llama(name: str) -> ModelSpec:
+    """Build a model of nanotron's rows, with its vocabulary of 131,072 words."""
+    layers, width, heads, wide, tied = NANOTRON[name]
+    layer = DecoderLayer(attention={"heads": heads, "head_dim": width // heads}, mlp={"intermediate_size": wide})
+    return ModelSpec(title=name, hidden_size=width, vocab_size=131072, tied_embeddings=tied, layers=(layer,) * layers)
+
+
 def model_of(row: dict[str, str]) -> ModelSpec:
     """Build the model of a row, or find it by name."""
     name, positions = row["model"], int(row["seq_len"])
@@ -74,6 +89,8 @@ def model_of(row: dict[str, str]) -> ModelSpec:
         return mpt(name, positions)
     if name in GPT3:
         return gpt(name, GPT3[name], 51200, positions)  # the vocabulary of Megatron-LM
+    if name in NANOTRON:
+        return llama(name)
     return llama2(name) if name in LLAMA2 else iomodel.model(name)
 
 
@@ -146,5 +163,20 @@ def table() -> list[str]:
     return lines
 
 
+def memory_table() -> list[str]:
+    """Format the errors of the memory of steps with and without pipelines as Markdown."""
+    lines = ["| rows | number | median | p90 | signed median |", "| --- | ---: | ---: | ---: | ---: |"]
+    groups: dict[str, list[float]] = {}
+    for row in rows():
+        if row["memory"]:
+            error = predicted(row).memory.total / 2**30 / float(row["memory"]) - 1
+            groups.setdefault("one stage" if row["pipeline_parallel"] == "1" else "pipelines", []).append(error)
+    groups["all"] = [error for group in groups.values() for error in group]
+    for name, group in groups.items():
+        middle, wide, signed = summary(group)
+        lines.append(f"| {name} | {len(group)} | {middle:.1f} % | {wide:.1f} % | {signed:+.1f} % |")
+    return lines
+
+
 if __name__ == "__main__":
-    print("\n".join(table()))
+    print("\n".join([*table(), "", *memory_table()]))

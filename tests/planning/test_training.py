@@ -6,8 +6,21 @@ from statistics import median
 import pytest
 
 import iomodel
-from benchmarks.training_accuracy import GPT3, LLAMA2, SHAPES, errors, model_of, mpt, rows, table, utilisation
-from iomodel.planning.training.memory import SHARDS, layer_activations
+from benchmarks.training_accuracy import (
+    GPT3,
+    LLAMA2,
+    SHAPES,
+    errors,
+    gpt,
+    llama,
+    memory_table,
+    model_of,
+    mpt,
+    rows,
+    table,
+    utilisation,
+)
+from iomodel.planning.training.memory import GATHERED, SHARDS, layer_activations
 from iomodel.planning.training.passes import SUSTAINED
 from iomodel.planning.training.stage_times import Collective, Exposure
 from iomodel.planning.training.strategy import OVERLAPS, RECOMPUTE
@@ -24,6 +37,19 @@ def run(**changes):
 
 def test_the_table_is_what_the_benchmark_prints():
     assert "\n".join(table()) in PAGE
+
+
+def test_the_table_of_memory_is_what_the_benchmark_prints():
+    assert "\n".join(memory_table()) in PAGE
+
+
+def test_rows_of_many_devices_are_as_wrong_as_the_page_says():
+    held = [row for row in rows() if row["table"] == "H100 80GB (nanotron)"]
+    few, many = (
+        median(abs(errors(row)[0]) for row in held if (int(row["devices"]) <= 64) == below) for below in (True, False)
+    )
+    assert f"error is {100 * few:.1f} %, beyond them {100 * many:.1f} %" in PAGE
+    assert f"up to {100 * max(errors(row)[0] for row in held):.0f} % where" in PAGE
 
 
 def test_a_constant_of_the_other_device_is_as_wrong_as_the_page_says():
@@ -85,6 +111,30 @@ def test_activations_are_those_of_korthikanti(name):
 def test_one_device_holds_every_weight(gradient_dtype, size):
     memory = run(shard="none", gradient_dtype=gradient_dtype).memory
     assert memory.total - memory.activations == size * MODEL.parameters
+
+
+@pytest.mark.parametrize(
+    ("shard", "gigabytes"), [("none", 120), ("optimizer", 31.4), ("gradients", 16.6), ("parameters", 1.9)]
+)
+def test_states_are_those_of_zero(shard, gigabytes):
+    """Rajbhandari et al. 2020, Figure 1: 7.5 billion weights on 64 replicas."""
+    layers = gpt("7.5b", (37, 4096, 32), 51200, 0)
+    layers = layers.model_copy(update={"tied_embeddings": True})
+    size = layers.parameters
+    memory = iomodel.train_step(
+        layers, GPU, batch=64, seq_len=128, data_parallel=64, shard=shard, gradient_dtype="bf16"
+    ).memory
+    widest = 2 * GATHERED * (12 * 4096**2 + 13 * 4096) if shard == "parameters" else 0
+    states = memory.parameters + memory.gradients + memory.optimizer - widest
+    assert states * 7.5 / (size / 1e9) / 1e9 == pytest.approx(gigabytes, abs=0.05)
+
+
+def test_eager_kernels_keep_logits_gates_and_gradients():
+    model, tokens = llama("llama-8.86b"), 4096
+    asked = {"batch": 1, "seq_len": tokens, "shard": "none"}
+    fused, eager = (iomodel.train_step(model, GPU, **asked, kernels=kernels).memory for kernels in ("fused", "eager"))
+    assert eager.gradients - fused.gradients == 2 * model.parameters
+    assert eager.activations - fused.activations == 10 * tokens * 131072 + 2 * tokens * 14336 * 32
 
 
 @pytest.mark.parametrize("shard", SHARDS)

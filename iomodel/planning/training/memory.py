@@ -16,8 +16,13 @@ from iomodel.planning.weights import WeightTypes, layer_weights, stage_layers
 
 SHARDS = ("none", "optimizer", "gradients", "parameters")
 """What the data-parallel ranks divide, each with all before it: ZeRO stages 0 to 3; the last is FSDP."""
-WEIGHT, OPTIMIZER, LOGIT = 2, 12, 4
-"""Bytes of a bf16 weight; of its fp32 copy and the two moments of Adam; of an fp32 logit [B]."""
+WEIGHT, OPTIMIZER = 2, 12
+"""Bytes of a bf16 weight; of its fp32 copy and the two moments of Adam [B]."""
+LOGIT = {"fused": 4, "eager": 14}
+"""Bytes of a logit [B]: in fp32, in which a fused loss leaves its gradient; of PyTorch's operators, that in bf16 of the
+product, its copy in fp32, its exponential, and the gradient in fp32."""
+HALF = {"fused": 0, "eager": 2}
+"""Bytes of the gradient that a product writes before it is added to that in fp32 [B]; fused products add it."""
 GATHERED = 2
 """Layers whose weights are gathered at once under FSDP: that in use, and the next."""
 
@@ -45,12 +50,14 @@ class TrainingMemory(Record):
         return self.parameters + self.gradients + self.optimizer + self.activations
 
 
-def layer_activations(layer: DecoderLayer, hidden: int, tokens: int, layout: Layout, full: bool) -> int:
+def layer_activations(
+    layer: DecoderLayer, hidden: int, tokens: int, layout: Layout, full: bool, kernels: str = "fused"
+) -> int:
     """Compute what the forward pass of a layer keeps on one rank, in bf16 [B].
 
     Inputs of norms, projections, attention and activations, as Korthikanti et al. 2022 (arXiv:2205.05198, section 4.1)
     count with sequence parallelism, without dropout masks; attention keeps no scores but a log-sum-exp in fp32 for each
-    row and head. With full recomputation only the input remains.
+    row and head. With full recomputation only the input remains. Eager kernels keep the activated gate too.
     """
     ranks = layout.tensor_parallel
     if full:
@@ -64,7 +71,8 @@ def layer_activations(layer: DecoderLayer, hidden: int, tokens: int, layout: Lay
         elements += kv_heads * (attention.head_dim + attention.value_dim)
         statistics += 4 * attention.heads
     if layer.mlp is not None:
-        elements += 2 * hidden + (3 if layer.mlp.gated else 2) * layer.mlp.intermediate_size
+        widths = 2 + layer.mlp.gated * (2 if kernels == "eager" else 1)
+        elements += 2 * hidden + widths * layer.mlp.intermediate_size
     return -(-tokens * (2 * elements + statistics) // ranks)
 
 
@@ -100,6 +108,7 @@ def stage_memory(
     shard: str,
     gradient_size: int,
     full: bool,
+    kernels: str,
     in_flight: Fraction,
 ) -> TrainingMemory:
     """Compute the memory of one rank of a stage, with `in_flight` micro-batches of `tokens` tokens."""
@@ -108,17 +117,18 @@ def stage_memory(
     types = WeightTypes("bf16", "bf16", "bf16")
     widest = max(_elements(layer, model, layout, types) for layer in layers)
     gathered = min(elements, share + GATHERED * widest)
-    kept = sum(layer_activations(layer, model.hidden_size, tokens, layout, full) for layer in layers)
+    kept = sum(layer_activations(layer, model.hidden_size, tokens, layout, full, kernels) for layer in layers)
     working = 0
     if full:
-        working = max(layer_activations(layer, model.hidden_size, tokens, layout, False) for layer in layers)
+        working = max(layer_activations(layer, model.hidden_size, tokens, layout, False, kernels) for layer in layers)
         working -= min(layer_activations(layer, model.hidden_size, tokens, layout, True) for layer in layers)
     if place == layout.pipeline_parallel - 1:
-        width = 4 * model.hidden_size + LOGIT * model.vocab_size
+        width = 4 * model.hidden_size + LOGIT[kernels] * model.vocab_size
         working = max(working, 0) + -(-tokens * width // layout.tensor_parallel)
+    half = HALF[kernels] if gradient_size > WEIGHT else 0
     return TrainingMemory(
         parameters=WEIGHT * (gathered if level == 3 else elements),
-        gradients=gradient_size * (share if level >= 2 else elements),
+        gradients=gradient_size * (share if level >= 2 else elements) + half * (widest if level >= 2 else elements),
         optimizer=OPTIMIZER * (share if level >= 1 else elements),
         activations=ceil(in_flight * kept) + working,
     )

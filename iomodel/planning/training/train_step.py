@@ -191,6 +191,7 @@ def train_step(
                 shard,
                 strategy.gradient_size,
                 again,
+                kernels,
                 _in_flight(micro_batches, len(stages), place, chunks),
             )
         )
