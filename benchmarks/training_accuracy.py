@@ -103,16 +103,18 @@ def rows() -> list[dict[str, str]]:
 def predicted(row: dict[str, str]) -> iomodel.TrainingStep:
     """Predict the step of a row; a batch that micro-batches do not divide runs as one of whole passes."""
     passed, chunks = int(row["micro_batch"]), int(row["virtual_stages"])
-    degrees = {name: int(row[name]) for name in ("tensor_parallel", "pipeline_parallel")}
-    replicas = int(row["devices"]) // (degrees["tensor_parallel"] * degrees["pipeline_parallel"])
+    degrees = {name: int(row[name]) for name in ("tensor_parallel", "pipeline_parallel", "expert_parallel")}
+    layout = iomodel.Layout(**degrees, devices_per_node=8)
+    replicas = int(row["devices"]) // layout.devices
+    groups = replicas * layout.data_parallel
     return iomodel.train_step(
         model_of(row),
         row["hardware"],
-        batch=max(1, int(row["batch"]) // (replicas * passed)) * replicas * passed,
+        batch=max(1, int(row["batch"]) // (groups * passed)) * groups * passed,
         seq_len=int(row["seq_len"]),
         micro_batch=passed,
         data_parallel=replicas,
-        layout=iomodel.Layout(**degrees, devices_per_node=8),
+        layout=layout,
         shard=row["shard"],
         recompute=row["recompute"],
         gradient_dtype=row["gradient_dtype"],
@@ -120,6 +122,7 @@ def predicted(row: dict[str, str]) -> iomodel.TrainingStep:
         virtual_stages=chunks,
         kernels=row["kernels"],
         overlap=row["overlap"].split(),
+        nodes_per_token=int(row["nodes_per_token"]) if row["nodes_per_token"] else None,
         **dict(zip(("attention_algorithm", "attention_implementation"), row["attention"].split(), strict=False)),
     )
 

@@ -28,20 +28,27 @@ DEVICES = [
     option("shard", "What replicas divide: none, optimizer, gradients, parameters (parameters).", "Devices", "NAME"),
     option("tensor_parallel", "Devices of a replica that divide each layer (1).", "Devices"),
     option("pipeline_parallel", "Stages of layers (1).", "Devices"),
+    option("expert_parallel", "Devices that divide the experts (1).", "Devices"),
+    option("nodes_per_token", "Most nodes whose experts a token visits (each expert alone).", "Devices"),
     option("virtual_stages", "Interleaved parts of the model on each device of a pipeline (1).", "Devices"),
-    option("overlap", "Collectives beside products: of data, tensor, pipeline, or none (all).", "Devices", "NAME,..."),
+    option(
+        "overlap",
+        "Collectives beside products: data, tensor, pipeline, experts, none (first three).",
+        "Devices",
+        "NAME,...",
+    ),
     option("devices_per_node", "Devices on the faster network (the device's).", "Devices"),
 ]
 REQUIRED = {"hardware": "h100-sxm5", "batch": "64", "seq_len": "4096"}
-NUMBERS = ("batch", "seq_len", "micro_batch", "data_parallel", "virtual_stages")
-DEGREES = ("tensor_parallel", "pipeline_parallel", "devices_per_node")
+NUMBERS = ("batch", "seq_len", "micro_batch", "data_parallel", "virtual_stages", "nodes_per_token")
+DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel", "devices_per_node")
 KERNELS = ("kernels", "attention_algorithm", "attention_implementation")
 NAMES = ("recompute", "precision", "gradient_dtype", "shard", *KERNELS)
 
 
 @with_options(STEP, DEVICES)
 def train(model: Model, *, json: Json = False, **arguments: Any) -> None:
-    """Estimate the time and the memory of a training step of a dense model with Adam.
+    """Estimate the time and the memory of a training step with Adam.
 
     Example:
       iomodel train llama-3-8b --hardware h100-sxm5 --batch 64 --seq-len 4096 --data-parallel 8 --recompute full

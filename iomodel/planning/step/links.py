@@ -139,6 +139,14 @@ def all_to_all(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NOD
     return _fastest(device, -(-(ranks - 1) * size // ranks) - between, 1, between, int(nodes > 1), layout)
 
 
+def passed_on(device: Hardware, inside: int, between: int, layout: Layout) -> Span:
+    """Time an exchange in which rows cross the network once for each node, whose links pass them on (DeepEP).
+
+    `inside` and `between` are what a rank sends over the links and over the network [B].
+    """
+    return _fastest(device, inside, 1, between, int(between > 0), layout)
+
+
 def send(device: Hardware, size: int, layout: Layout | None = None) -> Span:
     """Time a transfer of `size` bytes to the next stage, over the network of a layout if one is given."""
     if layout is None:

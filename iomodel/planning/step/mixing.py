@@ -147,6 +147,8 @@ def _seconds(parts: Sequence[Part]) -> float:
 def _latent(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads: int) -> list[Part]:
     """Choose the faster form of MLA; a prefill falls back to the expanded form if the absorbed one does not fit."""
     expanded = _expanded(layer, at, kv_b)
+    if not at.absorbs:
+        return list(expanded)
     try:
         absorbed = list(_absorbed(layer, at, heads))
     except InfeasibleError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import ClassVar
 
 from iomodel.devices.rates import rates
 from iomodel.models.layers import DecoderLayer
@@ -34,6 +35,7 @@ class StepSetting:
     `released` is True if matrices have the types of the release; `narrow` lists the types of matrices that are
     multiplied with activations of their own type. `block_scales` is True if fp8 matrices have a scale for each
     block, as in models released in fp8. `shared_keys` are the first keys that all sequences share.
+    `absorbs` is True if attention on latents may absorb their expansion.
     """
 
     clock: LayerClock
@@ -54,6 +56,7 @@ class StepSetting:
     routing: Sequence[int] | None
     shared_keys: int = 0
     block_scales: bool = False
+    absorbs: ClassVar[bool] = True
 
     @property
     def tokens(self) -> int:

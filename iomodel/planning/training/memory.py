@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
 
 from iomodel.common.results import Record
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.spec import ModelSpec
-from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.layout import Layout, layer_linears
 from iomodel.planning.weights import WeightTypes, layer_weights, stage_layers
 
 SHARDS = ("none", "optimizer", "gradients", "parameters")
@@ -50,6 +51,22 @@ class TrainingMemory(Record):
         return self.parameters + self.gradients + self.optimizer + self.activations
 
 
+class Weights(NamedTuple):
+    """Weights on a rank: of experts, which other ranks of a replica do not have, and the others [elements]."""
+
+    dense: int
+    experts: int
+
+    @property
+    def all(self) -> int:
+        """Number of both [elements]."""
+        return self.dense + self.experts
+
+    def share(self, replicas: int, layout: Layout) -> int:
+        """Compute the share of a rank if all ranks with the same weights divide them [elements]."""
+        return -(-self.dense // (replicas * layout.data_parallel)) + -(-self.experts // replicas)
+
+
 def layer_activations(
     layer: DecoderLayer, hidden: int, tokens: int, layout: Layout, full: bool, kernels: str = "fused"
 ) -> int:
@@ -71,26 +88,43 @@ def layer_activations(
         elements += kv_heads * (attention.head_dim + attention.value_dim)
         statistics += 4 * attention.heads
     if layer.mlp is not None:
-        widths = 2 + layer.mlp.gated * (2 if kernels == "eager" else 1)
-        elements += 2 * hidden + widths * layer.mlp.intermediate_size
+        mlp = layer.mlp
+        widths = 2 + mlp.gated * (2 if kernels == "eager" else 1)
+        elements += 2 * hidden
+        if mlp.experts:  # each token is a row of several experts, whose inputs and outputs are kept in their order
+            row = mlp.latent_size or hidden
+            elements += mlp.experts_per_token * (2 * row + widths * mlp.expert_intermediate_size)
+            elements += mlp.shared_experts * widths * mlp.shared_intermediate_size
+            statistics += 4 * mlp.experts
+        else:
+            elements += widths * mlp.intermediate_size
     return -(-tokens * (2 * elements + statistics) // ranks)
 
 
-def stage_elements(model: ModelSpec, layout: Layout) -> list[int]:
-    """Count the weights on a rank of each stage [elements]."""
+def stage_elements(model: ModelSpec, layout: Layout) -> list[Weights]:
+    """Count the weights on a rank of each stage."""
     types = WeightTypes("bf16", "bf16", "bf16")
     table = -(-model.vocab_size // layout.tensor_parallel) * model.hidden_size
     final = model.layers[-1]
-    counts = []
+    counts, experts = [], []
     for layers in stage_layers(model, layout):
         by_kind = Counter(layers).items()
         counts.append(sum(n * _elements(layer, model, layout, types) for layer, n in by_kind))
+        experts.append(sum(n * expert_elements(layer, model.hidden_size, layout) for layer, n in by_kind))
     counts[0] += table + model.other_weights
     if not (model.tied_embeddings and len(counts) == 1):
         counts[-1] += table
     norm = model.hidden_size * (1 + final.norm_bias) if final.norms else 0
     counts[-1] += norm + -(-model.vocab_size // layout.tensor_parallel) * model.lm_head_bias
-    return counts
+    return [Weights(count - of_experts, of_experts) for count, of_experts in zip(counts, experts, strict=True)]
+
+
+def expert_elements(layer: DecoderLayer, hidden: int, layout: Layout) -> int:
+    """Count the weights of the routed experts of a layer on a rank [elements]."""
+    linears = layer_linears(layer, hidden, layout)
+    return sum(
+        linear.times * linear.in_features * linear.out_features for linear in linears if linear.sharing == "experts"
+    )
 
 
 def _elements(layer: DecoderLayer, model: ModelSpec, layout: Layout, types: WeightTypes) -> int:
@@ -101,7 +135,7 @@ def stage_memory(
     model: ModelSpec,
     layers: Sequence[DecoderLayer],
     place: int,
-    elements: int,
+    weights: Weights,
     tokens: int,
     layout: Layout,
     data_parallel: int,
@@ -113,7 +147,7 @@ def stage_memory(
 ) -> TrainingMemory:
     """Compute the memory of one rank of a stage, with `in_flight` micro-batches of `tokens` tokens."""
     level = SHARDS.index(shard)
-    share = -(-elements // data_parallel)
+    elements, share = weights.all, weights.share(data_parallel, layout)
     types = WeightTypes("bf16", "bf16", "bf16")
     widest = max(_elements(layer, model, layout, types) for layer in layers)
     gathered = min(elements, share + GATHERED * widest)

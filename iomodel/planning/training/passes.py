@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.layers import MLP, DecoderLayer
 from iomodel.planning.step.attention import AttentionClock
+from iomodel.planning.step.links import passed_on
 from iomodel.planning.step.parts import layer_parts
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.studies.estimate import estimate
@@ -24,6 +26,8 @@ from iomodel.workloads.linear import Linear
 
 BACKWARDS = ("flash3", "flash2")
 """Algorithms whose backward passes are compared."""
+EXCHANGE = "all-to-all"
+"""Name of the parts in which ranks exchange the rows of experts."""
 SUSTAINED = {"sm_80": {"bf16": 0.79}, "sm_90": {"bf16": 0.72, "fp8": 0.68}}
 SUSTAINED |= {"sm_100": {"bf16": 0.62}, "sm_103": {"bf16": 0.59}}
 """Share of the matrix peak that long products of random numbers reach, by architecture [-]: power lowers the clock.
@@ -46,10 +50,12 @@ class Forward(StepSetting):
     """Settings of the forward kernels of a micro-batch, with sequence parallelism.
 
     `fused` is True if a norm adds the residual, and products their biases' gradients; else each operator of PyTorch is
-    a kernel.
+    a kernel. `nodes_per_token` is the most nodes whose experts a token visits, if rows cross the network once for each.
     """
 
+    absorbs: ClassVar[bool] = False
     fused: bool = True
+    nodes_per_token: int | None = None
 
     def rowwise(self, name: str, kernel: str, channels: int, others: int = 1, rows: int | None = None) -> Part:
         """Time an elementwise kernel on the rows of this rank, as the kernels that the framework launches for it."""
@@ -58,6 +64,27 @@ class Forward(StepSetting):
             StepSetting.rowwise(self, name, launched, channels, others, count) for launched in self.launched(kernel)
         ]
         return name, parts[0][1], parts[0][2] if len(parts) == 1 else joined([span for _, _, span in parts])
+
+    def exchanged(self, parts: list[Part], mlp: MLP) -> Iterator[Part]:
+        """Replace the exchange of rows by one that sends them once to each node, in fp8 to the experts at fp8."""
+        layout, sizes = self.layout, [1 if self.linear_dtype == "fp8" else 2, 2]
+        for part in parts:
+            if part[0] != EXCHANGE or self.nodes_per_token is None:
+                yield part
+                continue
+            row = sizes.pop(0) * self.tokens * (mlp.latent_size or self.hidden) // layout.tensor_parallel
+            nodes = layout.nodes(layout.ranks)
+            beside = layout.ranks // nodes
+            inside = row * mlp.experts_per_token * (beside - 1) // beside
+            between = row * min(nodes, self.nodes_per_token, mlp.experts_per_token) * (nodes - 1) // nodes
+            yield *part[:2], passed_on(self.clock.device, inside, between, layout)
+
+    def permuted(self, mlp: MLP) -> Part:
+        """Time the copy that puts the rows of tokens into the order of experts, as Megatron-LM's permutation does."""
+        rows = self.tokens * mlp.experts_per_token // self.layout.tensor_parallel
+        return StepSetting.rowwise(
+            self, "rows in the order of experts", "norm", mlp.latent_size or self.hidden, rows=rows
+        )
 
     def launched(self, kernel: str) -> tuple[str, ...]:
         """List the kernels that stand for one of the step."""
@@ -89,6 +116,8 @@ class Backward(Forward):
 
     def rowwise(self, name: str, kernel: str, channels: int, others: int = 1, rows: int | None = None) -> Part:
         """Time the backward pass of an elementwise kernel."""
+        if kernel == "combine_experts":  # reads a row and writes those of the experts: as many rows as it reads forward
+            return StepSetting.rowwise(self, name, kernel, channels, others, rows)
         if kernel not in HAS_BACKWARD:
             return super().rowwise(name, "embedding" if kernel == "embedding" else "add_norm", channels, others, rows)
         shape = Elementwise(
@@ -185,6 +214,8 @@ def joined(spans: Sequence[Span]) -> Span:
 def pass_of_layer(layer: DecoderLayer, at: Forward) -> list[Part]:
     """List the kernels of a layer in training, which has no cache."""
     parts = [part for part in layer_parts(layer, at) if part[0] != "append to the cache"]
+    if layer.mlp is not None and layer.mlp.experts:
+        parts = [*at.exchanged(parts, layer.mlp), at.permuted(layer.mlp)]
     return [*parts, *at.joined_gradients(layer)] if isinstance(at, Backward) else parts
 
 

@@ -82,7 +82,7 @@ class TrainingStep(Result, Tabular):
     @property
     def bubble(self) -> float:
         """Idle time over working time, (p - 1) / (m v) for p stages, m micro-batches and v virtual stages [-]."""
-        micro_batches = self.batch // (self.data_parallel * self.micro_batch)
+        micro_batches = self.batch // (self.data_parallel * self.layout.data_parallel * self.micro_batch)
         return (self.layout.pipeline_parallel - 1) / (micro_batches * self.virtual_stages)
 
     @property

@@ -11,8 +11,8 @@ from iomodel.devices.rates import rates
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.setting import Part
-from iomodel.planning.training.memory import OPTIMIZER, WEIGHT
-from iomodel.planning.training.passes import Forward
+from iomodel.planning.training.memory import OPTIMIZER, WEIGHT, Weights
+from iomodel.planning.training.passes import EXCHANGE, Forward
 from iomodel.planning.training.strategy import Strategy
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.workloads.elementwise import Elementwise
@@ -51,8 +51,8 @@ class Stage:
     """Layers, each of which FSDP gathers at once [-]."""
     sends: float
     """Time of the sends in one direction of a pass [s]."""
-    elements: int
-    """Weights on a rank [-]."""
+    weights: Weights
+    """Weights on a rank."""
 
 
 def stage_times(
@@ -69,21 +69,26 @@ def stage_times(
     }
     beyond = overhead(device)
     once["overhead"] = beyond * sum(once.values())
-    shared = seconds(again, True)
-    exposed = shared
+    exchanged = seconds((part for part in again if part[0] == EXCHANGE), True)
+    shared = seconds(again, True) - exchanged
+    exposed, unhidden = shared, exchanged
     if "tensor" in strategy.overlap and shared:
         products = seconds((part for part in again if part[1] == "linear"), False)
         exposed = max(shared - products, shared / PIECES)
-    hidden += shared - exposed
+    if "experts" in strategy.overlap:
+        unhidden = max(0.0, exchanged - seconds(again, False))
+    hidden += shared - exposed + exchanged - unhidden
     once["tensor-parallel collectives"] = exposed
-    once["gradients of a micro-batch"] = _streamed(at.clock, stage.elements * (strategy.gradient_size + 2))
+    once["exchange of experts"] = unhidden
+    once["gradients of a micro-batch"] = _streamed(at.clock, stage.weights.all * (strategy.gradient_size + 2))
     sends = 2 * stage.sends
     once["sends between stages"] = 0.0 if "pipeline" in strategy.overlap and chunks > 1 else sends
     hidden += sends - once["sends between stages"]
 
     units = _units(stage, level, replicas)
-    gather = Collective.of(device, replicas, stage.elements * WEIGHT, units, layout)
-    reduce = Collective.of(device, replicas, stage.elements * strategy.gradient_size, units, layout)
+    gather, reduce = (
+        Collective.of(device, stage.weights, size, replicas, units, layout) for size in (WEIGHT, strategy.gradient_size)
+    )
     beside = "data" in strategy.overlap
     ahead = _window(stage.forward, beyond)
     behind = _window([*stage.again, *stage.backward], beyond)
@@ -105,7 +110,7 @@ def stage_times(
     times["contention with collectives"] += contended * last.hidden
     steady = sum(once.values()) - once["sends between stages"]
     times["pipeline bubble"] = (layout.pipeline_parallel - 1) * (steady + sends) / chunks
-    share = -(-stage.elements // replicas) if level else stage.elements
+    share = stage.weights.share(replicas, layout) if level else stage.weights.all
     times["optimizer"] = _optimizer(at.clock, share, strategy)
     return times
 
@@ -118,14 +123,18 @@ class Collective:
     unit: float
 
     @classmethod
-    def of(cls, device: Hardware, replicas: int, size: int, units: int, layout: Layout) -> Collective:
-        """Time a gather or a scattered sum, each half of the sum over all replicas."""
-        if replicas == 1:
-            return cls(0.0, 0.0)
+    def of(cls, device: Hardware, weights: Weights, size: int, replicas: int, units: int, layout: Layout) -> Collective:
+        """Time a gather or a scattered sum of weights of some bytes, each half of the sum over those that hold them."""
         node = layout.devices_per_node
-        beside = None if node is None else max(1, node // layout.tensor_parallel)
-        network = Layout(devices_per_node=beside, network_bandwidth=layout.network_bandwidth)
-        unit = all_reduce(device, replicas, -(-size // units), network).seconds / 2
+        unit = 0.0
+        for elements, ranks, apart in (
+            (weights.dense, replicas * layout.data_parallel, layout.tensor_parallel),
+            (weights.experts, replicas, layout.ranks),
+        ):
+            if elements and ranks > 1:
+                beside = None if node is None else max(1, node // apart)
+                network = Layout(devices_per_node=beside, network_bandwidth=layout.network_bandwidth)
+                unit += all_reduce(device, ranks, -(-elements * size // units), network).seconds / 2
         return cls(units * unit, unit)
 
     def then(self, other: Collective) -> Collective:
@@ -151,7 +160,7 @@ def _units(stage: Stage, level: int, replicas: int) -> int:
     """Count the collectives into which the weights are divided: one for each layer and the rest, or by buckets."""
     if level == 3:
         return stage.layers + 1
-    return max(1, ceil(stage.elements / max(BUCKET, 1_000_000 * replicas)))
+    return max(1, ceil(stage.weights.all / max(BUCKET, 1_000_000 * replicas)))
 
 
 def overhead(device: Hardware) -> float:

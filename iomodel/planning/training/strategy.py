@@ -13,8 +13,10 @@ RECOMPUTE = ("none", "early-stop", "full")
 PRECISIONS = ("bf16", "fp8")
 GRADIENT_SIZE = {"bf16": 2, "fp32": 4}
 """Bytes of a gradient by its type [B]."""
-OVERLAPS = ("data", "tensor", "pipeline")
-"""Collectives that may run beside products: of data parallelism, of tensor parallelism, and sends between stages."""
+OVERLAPS = ("data", "tensor", "pipeline", "experts")
+"""Collectives that may run beside products: of data parallelism, of tensor parallelism, sends between stages, and the
+exchange of the rows of experts."""
+DEFAULT_OVERLAPS = ("data", "tensor", "pipeline")
 KERNELS = ("fused", "eager")
 ATTENTION = ("flash1", "flash2", "flash3")
 """Algorithms with a backward pass that keep no scores."""
@@ -29,7 +31,7 @@ class Strategy:
     gradient_dtype: str = "fp32"
     precision: str = "bf16"
     kernels: str = "fused"
-    overlap: tuple[str, ...] = OVERLAPS
+    overlap: tuple[str, ...] = DEFAULT_OVERLAPS
 
     def __post_init__(self) -> None:
         """Raise an error if a name is unknown."""

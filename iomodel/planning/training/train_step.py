@@ -31,7 +31,7 @@ from iomodel.planning.training.passes import (
 )
 from iomodel.planning.training.result import TrainingStep
 from iomodel.planning.training.stage_times import Stage, stage_times
-from iomodel.planning.training.strategy import ATTENTION, OVERLAPS, PRECISIONS, Strategy, as_overlap, known_name
+from iomodel.planning.training.strategy import ATTENTION, DEFAULT_OVERLAPS, PRECISIONS, Strategy, as_overlap, known_name
 from iomodel.planning.weights import stage_layers
 from iomodel.timing.parameters import DEFAULT, Parameters
 
@@ -51,12 +51,13 @@ def train_step(
     precision: str = "bf16",
     virtual_stages: int = 1,
     kernels: str = "fused",
-    overlap: Collection[str] = OVERLAPS,
+    overlap: Collection[str] = DEFAULT_OVERLAPS,
     attention_algorithm: str | None = None,
     attention_implementation: str | None = None,
+    nodes_per_token: int | None = None,
     parameters: Parameters = DEFAULT,
 ) -> TrainingStep:
-    """Estimate the time and the memory of one training step of a dense model with Adam.
+    """Estimate the time and the memory of one training step with Adam.
 
     Attention is causal and keeps no scores (flash attention). Tensor parallelism comes with sequence parallelism. The
     pipeline runs one forward and one backward pass in turn (1F1B), with several virtual stages interleaved.
@@ -64,13 +65,13 @@ def train_step(
     Parameters
     ----------
     model : ModelSpec or str
-        A dense model with attention in every layer, or the name of one.
+        A model with attention over all keys and an MLP, dense or with balanced experts, in every layer; or its name.
     hardware : Hardware or str
         A device, or the name of one.
     batch, seq_len : int
         Sequences of a step on all devices [-]; tokens of each [tokens].
     micro_batch, data_parallel : int
-        Sequences of one pass of a replica [-]; replicas [-].
+        Sequences of one pass of a group of tensor-parallel ranks [-]; replicas [-].
     layout : Layout
         Devices of one replica; `devices_per_node` gives data parallelism its two networks as well.
     shard : {"none", "optimizer", "gradients", "parameters"}
@@ -89,21 +90,24 @@ def train_step(
     kernels : {"fused", "eager"}
         Elementwise kernels and optimizer: fused, as in Megatron-LM, Transformer Engine and after `torch.compile`, or
         one kernel for each operator of PyTorch.
-    overlap : collection of {"data", "tensor", "pipeline"}
+    overlap : collection of {"data", "tensor", "pipeline", "experts"}
         Collectives that run beside products: those of data parallelism (FSDP; --overlap-grad-reduce and
         --overlap-param-gather of Megatron-LM), those of tensor parallelism (--tp-comm-overlap), sends between virtual
-        stages.
+        stages, and, if asked for, the exchange of experts (DualPipe; --overlap-moe-expert-parallel-comm).
     attention_algorithm, attention_implementation : str, optional
         The attention kernels, by default the fastest of the device: `"flash1"`, `"flash2"` or `"flash3"`, and one of
         :func:`iomodel.list_implementations`.
+    nodes_per_token : int, optional
+        Most nodes whose experts a token visits, as node-limited routing sets (4 in DeepSeek-V3): its row then crosses
+        the network once for each, and in fp8 at that precision (DeepEP). By default it crosses once for each expert.
     parameters : Parameters
         Parameters of the time model other than the device's figures.
 
     Raises
     ------
     UnknownNameError, InputError
-        A name is unknown; batch or layers do not divide; the model has experts, latents or recurrent layers; the device
-        has no products of the precision.
+        A name is unknown; batch or layers do not divide; the model has recurrent or sparse layers; the device has no
+        products of the precision.
     SpecError
         The device lacks a figure: a matrix peak of bf16, a bandwidth, a link where devices share the work.
 
@@ -129,7 +133,8 @@ def train_step(
     if algorithm is not None:
         known_name("attention_algorithm", algorithm, ATTENTION)
     chunks = as_integer("virtual_stages", virtual_stages)
-    _check(spec, shared, sequences, passed * replicas, chunks)
+    groups = replicas * shared.data_parallel
+    _check(spec, shared, sequences, passed * groups, chunks)
     if precision not in _peaks(device):
         raise InputError(
             f"precision: {precision} given, but {device.id or device.name} has no such matrix peak on file; allowed: "
@@ -138,7 +143,7 @@ def train_step(
     shared = with_nodes(shared, device, replicas * shared.devices)
     if replicas * shared.devices > 1:
         link(device)
-    micro_batches, again = sequences // (passed * replicas), recompute != "none"
+    micro_batches, again = sequences // (passed * groups), recompute != "none"
     clock = training_clock(device, parameters)
     common: dict[str, Any] = {
         **dict.fromkeys(("dtype", "kv_dtype"), "bf16"),
@@ -152,7 +157,8 @@ def train_step(
         "page_size": None,
         "released": False,
         "narrow": frozenset(),
-        "routing": None,
+        "routing": _balanced(spec, shared, passed * length),
+        "nodes_per_token": None if nodes_per_token is None else as_integer("nodes_per_token", nodes_per_token),
         "fused": strategy.fused,
     }
     kernel = attention_implementation
@@ -175,7 +181,7 @@ def train_step(
         for ends, at in ((forward, ahead), (backward, behind)):
             ends += [at.rowwise("embedding", "embedding", at.hidden)] * first
             ends += list(loss_parts(spec.vocab_size, at)) if last else []
-        flops += sum(span.flops for _, _, span in forward) * shared.tensor_parallel
+        flops += sum(span.flops for _, _, span in forward) * shared.ranks
         sends = border * (2 * chunks - first - last)
         built.append(Stage(forward, repeated, backward, len(layers), sends, weights[place]))
         timed.append(stage_times(built[-1], strategy, micro_batches, chunks, replicas, ahead))
@@ -223,6 +229,19 @@ def train_step(
     )
 
 
+def _balanced(spec: ModelSpec, layout: Layout, tokens: int) -> list[int] | None:
+    """Return the rows of each expert if all have as many, as training balances them; None for experts of two kinds."""
+    kinds = {
+        (layer.mlp.experts, layer.mlp.experts_per_token)
+        for layer in spec.layers
+        if layer.mlp is not None and layer.mlp.experts
+    }
+    if len(kinds) != 1:
+        return None
+    experts, chosen = kinds.pop()
+    return [-(-tokens * layout.data_parallel * chosen // experts)] * experts
+
+
 def _forward_clock(
     device: Hardware, parameters: Parameters, algorithm: str | None, implementation: str | None
 ) -> AttentionClock:
@@ -253,28 +272,27 @@ def _in_flight(micro_batches: int, stages: int, place: int, chunks: int) -> Frac
 def _check(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks: int) -> None:
     """Raise InputError unless the model is dense, and layers and batch divide."""
     layout.check(spec)
-    if layout.expert_parallel > 1:
-        raise InputError(f"expert_parallel: {layout.expert_parallel} given; allowed: 1, in training")
+    if layout.expert_parallel > 1 and not any(layer.mlp is not None and layer.mlp.experts for layer in spec.counted):
+        raise InputError(
+            f"expert_parallel: {layout.expert_parallel} given; allowed: 1, for {spec.label}, which is dense"
+        )
+    if layout.redundant_experts:
+        raise InputError(f"redundant_experts: {layout.redundant_experts} given; allowed: 0, in training")
     if layout.context_parallel > 1:
         raise InputError(f"context_parallel: {layout.context_parallel} given; allowed: 1, in training")
     for layer in spec.counted:
         attention, mlp = layer.attention, layer.mlp
-        plain = attention is not None and not (attention.kv_lora_rank or attention.indexer or attention.tied_kv)
+        plain = attention is not None and not (attention.indexer or attention.tied_kv)
         if not plain or layer.recurrent is not None or layer.side or spec.side or layer.reused:
-            raise InputError(f"model: {spec.label} given; allowed: attention with keys and values in every layer")
-        if mlp is None or mlp.experts:
-            raise InputError(f"model: {spec.label} given; allowed: a dense MLP in every layer, such as llama-3-8b")
+            raise InputError(f"model: {spec.label} given; allowed: attention over all keys in every layer")
+        if mlp is None:
+            raise InputError(f"model: {spec.label} given; allowed: an MLP in every layer, such as llama-3-8b")
     stages, layers = layout.pipeline_parallel, len(spec.layers)
-    if layers % stages:
-        near = next(n for n in range(stages, 0, -1) if layers % n == 0)
-        raise InputError(f"pipeline_parallel: {stages} given; allowed: a divisor of {layers} layers, such as {near}")
     if chunks > 1 and stages == 1:
         raise InputError(f"virtual_stages: {chunks} given; allowed: 1, without pipeline_parallel")
-    if layers % (stages * chunks):
-        near = next(n for n in range(chunks, 0, -1) if layers % (stages * n) == 0)
+    if stages * chunks > layers:
         raise InputError(
-            f"virtual_stages: {chunks} given; allowed: a divisor of the {layers // stages} layers of a stage, such as "
-            f"{near}"
+            f"virtual_stages: {chunks} given; allowed: up to {layers // stages}, the layers of a stage of {layers}"
         )
     if batch % passed:
         near = passed * max(1, batch // passed)
