@@ -114,7 +114,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "in_flight": None,
                 "waiting": 0,
                 "address_clocks": 0.25,
-                "host_launch": 3.5e-05,
+                "host_launch": 3.86e-05,
                 "axes": False,
             },
             "backward": {
@@ -124,7 +124,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 "in_flight": None,
                 "waiting": 0,
                 "address_clocks": 0.25,
-                "host_launch": 3.5e-05,
+                "host_launch": 3.86e-05,
                 "axes": False,
             },
         },

@@ -9,6 +9,8 @@ The backward pass starts from the saved P and copies, under the names of Q, K an
 two kernels: the product P o dP, then dS. dQ and dK are scaled in kernels of their own, and the gradients are stacked
 into that of the packed projection, unless query heads share keys.
 
+A warp computes a softmax of at most 1,024 keys, or its gradient, and moves single elements; longer rows are vectors.
+
 `dropout_pass` applies dropout to P in a kernel, as in :mod:`iomodel.algorithms.standard`.
 """
 
@@ -76,13 +78,16 @@ from iomodel.nests.tensors import (
 NO_CACHE = frozenset({"paged", "latent", "kv_dtype", "head_scales", "token_scales"})
 """A framework converts and gathers K and V in other kernels before."""
 
+WARP_ROWS = 1024
+"""Longest row of a softmax that PyTorch gives to a single warp, whose threads load and store single elements; longer
+rows move in vectors (host_softmax in aten/src/ATen/native/cuda/SoftMax.cu, PersistentSoftmax.cuh)."""
 LAUNCHED = Execution(
     cite="github.com/pytorch/pytorch, aten/src/ATen/native/cuda: softmax_backward_cuda_out multiplies gradient and "
     "output in a kernel before that of the softmax; the elementwise kernel of tensors with different shapes computes "
     "the address of each element. Both costs were read off calibration rows: see docs/accuracy.md",
     phases=(("hbm", "l2", "addresses"), ("matrix",), ("exp", "softmax"), ("gradient",), ("random",)),
     address_clocks=0.25,
-    host_launch=3.5e-5,
+    host_launch=3.86e-5,
 )
 
 
@@ -108,7 +113,7 @@ def declare(masked: bool, dropout_pass: bool) -> Iterator[Kernel]:
         yield replace(added, strided=True)
         scores = S_masked
     softmax: list[Statement] = [Hold(scores, "fp32"), Load(scores), Exp(query, key), Sink(query)]
-    yield elementwise("P = softmax(S)", [*softmax, Store(P, held=scores)])
+    yield replace(elementwise("P = softmax(S)", [*softmax, Store(P, held=scores)]), single_keys=WARP_ROWS)
     saved = (Q_copy, K_copy, V_copy, K_expanded, V_expanded, P)
     values = _either(Load(V_expanded), Load(V_copy))
     if dropout_pass:
@@ -131,7 +136,8 @@ def backward(dropout_pass: bool) -> Iterator[Kernel]:
         kept: list[Statement] = [Load(dP_drop), Load(dropout_mask), Store(dP, held=dP_drop)]
         yield elementwise("dP = dropout mask o dP_drop", kept)
     yield elementwise("PdP = P o dP", [Load(P), Load(dP), Store(PdP, held=dP)])
-    yield elementwise("dS = PdP - P rowsum(PdP)", [Load(P), Hold(PdP, "fp32"), Load(PdP), Store(dS, held=PdP)])
+    gradient = elementwise("dS = PdP - P rowsum(PdP)", [Load(P), Hold(PdP, "fp32"), Load(PdP), Store(dS, held=PdP)])
+    yield replace(gradient, single_keys=WARP_ROWS)
     yield gemm(dq, False)
     yield elementwise("dQ scaled", [Load(dQ), Store(dQ)])
     yield gemm(dk, False, list(stores(dK)))

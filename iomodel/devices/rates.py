@@ -37,6 +37,9 @@ class Rates:
         on file, None without a number of SMs [FLOP/s], [1/s].
     assumed : tuple of str
         Figures that a declared default stands in for.
+    asynchronous : bool
+        True if matrix instructions run beside the warps that issue them: those of warp groups (wgmma), and those that
+        accumulate in tensor memory (tcgen05).
     """
 
     dtype: str
@@ -57,6 +60,7 @@ class Rates:
     sm_warp_matrix: float | None = None
     sm_fp32: float | None = None
     assumed: tuple[str, ...] = ()
+    asynchronous: bool = False
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -152,6 +156,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         sm_warp_matrix=sm_warp,
         sm_fp32=None if fp32 is None else of_one_sm("compute.fp32_per_clock_per_sm", fp32 / 2),
         assumed=tuple(assumed),
+        asynchronous=any(path in have for path in _ASYNCHRONOUS),
     )
 
 
@@ -169,6 +174,7 @@ _BANDWIDTH = "memory.hbm.bandwidth"
 SUSTAINED = 0.9
 """Share of the datasheet's bandwidth that a kernel sustains where none is measured [-]: copies and triads on file reach
 0.88 (A100, V100), 0.90 (H200), 0.92 (H100 PCIe) and 0.96 (A40)."""
+_ASYNCHRONOUS = ("compute.mma.warpgroup_rows", "memory.accumulator.per_sm")
 _PEAK = ("compute.peak.fp16", "compute.fp16_per_clock_per_sm")
 _PER_CLOCK = {
     **{

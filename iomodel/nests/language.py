@@ -3,10 +3,12 @@
 The grammar::
 
     algorithm ::= [Kernel(title, [statement ...], per="head",       kernels run in sequence, once per query head,
-                          keeps=(), strided=False) ...]             a key/value head ("kv_head"), a head of Q and K
-                                                                    ("key_head"), a sequence ("batch") or a "call";
+                          keeps=(), strided=False,                  a key/value head ("kv_head"), a head of Q and K
+                          single_keys=0) ...]                       ("key_head"), a sequence ("batch") or a "call";
                                                                     `keeps`: tensors that stay in HBM, for a later pass;
-                                                                    `strided`: its tensors differ in layout
+                                                                    `strided`: its tensors differ in layout, so that it
+                                                                    moves single elements; `single_keys`: it does so for
+                                                                    rows of at most so many keys
     statement ::= Loop(axis, tile, [statement ...], masked=False,   over the tiles of an axis; `masked`: only over
                        serpentine=False)                            those that the tile of the enclosing loop sees,
                                                                     by its `sight` of the mask; `serpentine`: backwards
@@ -309,7 +311,8 @@ class Kernel(Block):
     """One launch, which begins and ends with nothing on chip.
 
     Tensors in `keeps` stay in HBM until its end, moved or not, because a later pass reads them. A `strided` kernel
-    computes the address of each element, because its tensors differ in layout or are broadcast; that takes time.
+    loads and stores single elements, because its tensors differ in layout or are broadcast; that takes time. Other
+    kernels do so for rows of at most `single_keys` keys.
     """
 
     title: str
@@ -317,6 +320,7 @@ class Kernel(Block):
     per: Per = "head"
     keeps: tuple[Tensor, ...] = ()
     strided: bool = False
+    single_keys: int = 0
 
 
 Leaf = Load | Lookup | Store | Fill | Accumulate | Hold | MatMul | Elementwise

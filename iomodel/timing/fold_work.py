@@ -125,6 +125,7 @@ def fold(kernel: Kernel, view: View, execution: Execution) -> tuple[FoldedKernel
         inner is not None,
         kernel.strided,
         inner is not None and inner.serpentine,
+        kernel.single_keys,
     )
     return folded, counts, sizes
 

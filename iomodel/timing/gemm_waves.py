@@ -25,7 +25,13 @@ def _layout(warps: int, together: bool, has_accumulator: bool, element_size: int
     operands = (
         frozenset({frozenset({"row", "term"}), frozenset({"term", "column"})}) if has_accumulator else frozenset()
     )
-    return WarpLayout(warps=(warps, 1), together=together, registers=operands, element_size=element_size)
+    return WarpLayout(
+        warps=(warps, 1),
+        together=together,
+        registers=operands,
+        element_size=element_size,
+        accumulates=has_accumulator,
+    )
 
 
 def wave_trips(layer: Linear, tile: Tile, at_once: int, capacity: int) -> tuple[int, int]:

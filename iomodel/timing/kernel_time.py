@@ -169,28 +169,45 @@ def elapsed(
     """Time one kernel, elementwise: its work, the lengths of the call and the launch may be arrays."""
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
     streamed = _streamed_bytes(demand, rates.l2_capacity, at_once)
+    inside = {name for phase in execution.phases for name in phase}
+    if "hbm" in inside:  # the products are those of a library, which take the fastest instruction
+        launched = replace(launched, layout=replace(launched.layout, accumulates=rates.asynchronous))
     needs = amounts(demand, rates, launched, parameters, streamed)
-    if demand.strided and rates.units is not None and rates.clock is not None:
-        accesses = demand.requested_bytes / ELEMENT_SIZE[rates.dtype]
+    singles = _single_bytes(demand, workload)
+    if anywhere(singles) and rates.units is not None and rates.clock is not None:
+        accesses = singles / ELEMENT_SIZE[rates.dtype]
         needs["addresses"] = accesses * execution.address_clocks / (rates.units * rates.clock)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
-    inside = {name for phase in execution.phases for name in phase}
     overlapped = larger(0.0, *(seconds for name, seconds in needs.items() if name not in inside))
     steps = tail = on_sms = 0.0
     waves: Any = 1
     # The peak bounds the chip; the rate of its SMs, which a file may state above or below it, times the blocks.
     # A measured rate, which includes trips and tails, bounds the time instead of adding to them.
-    capped = demand.flops / (rates.matrix if launched.layout.together else rates.warp_matrix)
+    capped = demand.flops / (rates.matrix if launched.layout.fastest else rates.warp_matrix)
     at_peak = capped * rates.matrix / rates.peak
     on_chip = {**needs, "matrix": larger(capped, needs["matrix"])}
     if not demand.products and "hbm" not in inside:  # a streaming kernel
         on_sms = larger(0.0, *needs.values())
     elif rates.units is None or not demand.products or "hbm" in inside:
         on_sms = _Phases.of(on_chip, execution, launched.exposed).total
+        if rates.asynchronous and demand.reduces_rows:  # the next operands arrive during a product
+            on_sms = on_sms - smaller(on_chip["matrix"], larger(0.0, *(needs[name] for name in CHIP if name in needs)))
     else:
         waves = ceil_div(ceil_div(demand.blocks, rates.units), launched.blocks_per_sm)
         on_sms, steps, tail = _on_sms(demand, workload, packed, rates, execution, launched, parameters, needs, at_peak)
     return Elapsed(larger(on_sms, overlapped, capped) + launch, on_chip, steps, tail, waves, streamed, at_once)
+
+
+def _single_bytes(demand: KernelWork, workload: Rows | VarlenAttention | None) -> Any:
+    """Return the bytes that a kernel loads and stores as single elements [B]."""
+    if demand.strided:
+        return demand.requested_bytes
+    if demand.single_keys == 0 or workload is None:
+        return 0
+    if demand.sequences:
+        return sum(_single_bytes(part, call) for part, call in demand.sequences)
+    assert not isinstance(workload, VarlenAttention)
+    return demand.requested_bytes * (workload.kv_len <= demand.single_keys)
 
 
 def _streamed_bytes(demand: KernelWork, l2_capacity: int | None, at_once: Any) -> Any:
@@ -210,7 +227,7 @@ def amounts(
 ) -> dict[str, Any]:
     """Time each resource would take if it were the only limit [s]; resources without a known rate are omitted."""
     matrix, per_sm = rates.warp_matrix, rates.sm_warp_matrix
-    if launched.layout.together:
+    if launched.layout.fastest:
         matrix, per_sm = rates.matrix, rates.sm_matrix
     of_units = matrix if per_sm is None or rates.units is None else per_sm * rates.units
     fp32 = rates.fp32 if rates.sm_fp32 is None or rates.units is None else rates.sm_fp32 * rates.units

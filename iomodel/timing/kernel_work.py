@@ -79,9 +79,11 @@ class KernelWork:
     sequences : tuple of (KernelWork, Attention)
         Parts of a launch over sequences of different lengths.
     strided : bool
-        Computes the address of each element.
+        Loads and stores single elements.
     serpentine : bool
         True if the streamed tensors are walked up and down in turn.
+    single_keys : int
+        Longest row whose elements are loaded and stored one by one in any case [keys].
     """
 
     title: str
@@ -104,11 +106,17 @@ class KernelWork:
     sequences: tuple[tuple[KernelWork, Attention], ...] = ()
     strided: bool = False
     serpentine: bool = False
+    single_keys: int = 0
 
     @cached_property
     def memo(self) -> dict[str, Any]:
         """Cache of values that other modules derive from the work, shared by all launches."""
         return {}
+
+    @property
+    def reduces_rows(self) -> bool:
+        """True if all products sum over queries or keys, so that their loads have a loop to hide in."""
+        return bool(self.products) and all(product.axes[2] in SCORES for product in self.products)
 
     @cached_property
     def flops(self) -> int:

@@ -43,7 +43,7 @@ class Parameters(Result):
         Time between the starts of consecutive kernels, if the device's file has no measured figure [s].
     host_launch : float
         Host time per kernel launch, a lower bound on the time of a call over all its kernels [s]. 0 for graphs; about
-        3.5e-5 for an eager framework with gradients, which `eager` takes at least.
+        3.9e-5 for an eager framework with gradients, which `eager` takes at least.
     """
 
     step_clocks: float = 240.0

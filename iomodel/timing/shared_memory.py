@@ -38,6 +38,8 @@ class WarpLayout:
         True if sums pass through shared memory on the way to HBM.
     instruction_rows : int
         Rows of a product that one instruction of warps together computes, for which it reads the second operand once.
+    accumulates : bool
+        True if products accumulate in tensor memory.
     """
 
     warps: tuple[int, int] = (1, 1)
@@ -48,6 +50,12 @@ class WarpLayout:
     transposed: bool = False
     added: bool = False
     instruction_rows: int = 64
+    accumulates: bool = False
+
+    @property
+    def fastest(self) -> bool:
+        """True if products take the fastest instruction of the device, False for that of a single warp."""
+        return self.together or self.accumulates
 
     @classmethod
     def of(cls, residency: Residency, along: tuple[int, int], element_size: int) -> WarpLayout:

@@ -25,7 +25,7 @@ from iomodel.workloads.workload import Shape
 class FoldedKernel:
     """A kernel whose formulas are compiled: its products by their axes m, n and k, its tensors, its outer loop.
 
-    A `strided` kernel computes the address of each element.
+    A `strided` kernel loads and stores single elements, any other those of rows of at most `single_keys` keys.
     A `serpentine` kernel streams its tensors up and down.
     """
 
@@ -36,6 +36,7 @@ class FoldedKernel:
     masked: bool
     strided: bool = False
     serpentine: bool = False
+    single_keys: int = 0
 
 
 @record
@@ -122,6 +123,7 @@ def demand_of(kernel: FoldedKernel, counted: Iterator[Any], sized: Iterator[Any]
         footprint,
         strided=kernel.strided,
         serpentine=kernel.serpentine,
+        single_keys=kernel.single_keys,
     )
 
 

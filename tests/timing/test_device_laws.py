@@ -197,6 +197,10 @@ def test_siblings_keep_their_order(better: str, other: str, call: int) -> None:
         clocks = [rates(hardware(one), "bf16").clock or 0 for one in (better, other)]
         assert clocks[0] < clocks[1]
         return
+    if (better, name) in (("b200", "flash1"), ("b200", "flash2")):  # mma.sync has a quarter of the peak there
+        warps = [rates(hardware(one), "bf16").warp_matrix for one in (better, other)]
+        assert warps[0] < warps[1]
+        return
     known = [iomodel.list_implementations(name, hardware(one), workload) for one in (better, other)]
     kernels = next((kernel for kernel in known[0] if kernel in known[1]), None)
     times = [seconds(call, hardware(one), kernels=kernels) for one in (better, other)]

@@ -49,3 +49,48 @@ def test_the_host_launches_every_kernel() -> None:
 def test_a_figure_of_an_execution_is_a_number_from_0_up(name: str, value: object) -> None:
     with pytest.raises(iomodel.InputError, match=f"^{name}: .* given; allowed: a number from 0 up$"):
         replace(EXECUTION, **{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("keys", "single"), [(1023, True), (1024, True), (1025, False)])
+def test_a_short_softmax_moves_single_elements(keys: int, single: bool) -> None:
+    """PyTorch gives rows of up to 1,024 keys to a warp, forward and backward; longer rows move in vectors."""
+    titles = {"forward": "P = softmax(S)", "backward": "dS = PdP - P rowsum(PdP)"}
+    for direction, title in titles.items():
+        call = CALL.model_copy(update={"q_len": 512, "kv_len": keys, "mask": "full", "direction": direction})
+        kernels = {kernel.title: kernel for kernel in iomodel.estimate("eager", call, GPU).kernels}
+        known = rates(GPU, "bf16")
+        assert known.units is not None and known.clock is not None  # noqa: PT018
+        accesses = kernels[title].requested_bytes / 2
+        expected = accesses * EXECUTION.address_clocks / (known.units * known.clock) if single else 0.0
+        assert kernels[title].breakdown.get("addresses", 0.0) == pytest.approx(expected)
+        assert not any("addresses" in kernel.breakdown for name, kernel in kernels.items() if name.startswith("dP"))
+
+
+def test_each_sequence_of_a_launch_has_its_own_rows() -> None:
+    """Of two sequences, the rows of the shorter one move as single elements."""
+    call = iomodel.VarlenAttention(q_lens=[512, 2048], heads=16, head_dim=128)
+    found = {kernel.title: kernel for kernel in iomodel.estimate("eager", call, GPU).kernels}["P = softmax(S)"]
+    short = iomodel.Attention(q_len=512, heads=16, head_dim=128)
+    alone = {kernel.title: kernel for kernel in iomodel.estimate("eager", short, GPU).kernels}["P = softmax(S)"]
+    assert found.breakdown["addresses"] == pytest.approx(alone.breakdown["addresses"])
+
+
+@pytest.mark.parametrize(("device", "hidden"), [("h100-sxm5", True), ("b200", True), ("a100-sxm4-80gb", False)])
+def test_asynchronous_products_over_rows_hide_their_traffic(device: str, hidden: bool) -> None:
+    """O = P V sums over the keys; S = Q K^T over the head dimension alone, which has no loop to hide loads in."""
+    found = iomodel.estimate("eager", CALL.model_copy(update={"head_dim": 256, "value_dim": 256}), device)
+    kernels = {kernel.title: kernel for kernel in found.kernels}
+    for title, overlaps in (("O = P V", hidden), ("S = Q K^T", False)):
+        parts = kernels[title].breakdown
+        traffic, products = max(parts["hbm"], parts.get("l2", 0.0)), parts["matrix"]
+        expected = max(traffic, products) if overlaps else traffic + products
+        assert kernels[title].seconds == pytest.approx(expected + parts["launch"], rel=0.01)
+
+
+@pytest.mark.parametrize("device", ["h100-sxm5", "b200"])
+def test_products_of_a_library_take_the_fastest_instruction(device: str) -> None:
+    known = rates(iomodel.hardware(device), "bf16")
+    kernels = {kernel.title: kernel for kernel in iomodel.estimate("eager", CALL, device).kernels}
+    flops = 2 * CALL.batch * CALL.heads * CALL.q_len * CALL.kv_len * CALL.head_dim
+    assert known.warp_matrix < known.matrix
+    assert kernels["S = Q K^T"].breakdown["matrix"] == pytest.approx(flops / known.matrix, rel=0.01)
