@@ -10,6 +10,7 @@ from dataclasses import replace
 from sympy import Integer, Rational
 
 from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_c, d
@@ -83,10 +84,17 @@ BACKWARD = (
     replace(OF_128, head_dims=(256,), sizes=((16,), (64,))),
 )
 
+HEADS_IN_TURN = replace(
+    PIPELINED,
+    cite=f"{PIPELINED.cite}; github.com/ROCm/composable_kernel: include/ck_tile/ops/fmha/kernel/fmha_fwd_kernel.hpp, "
+    "GridSize, has the heads as its first dimension",
+    fastest="heads",
+)
 CK = Implementation(
     "ck",
     "Composable Kernel's fused attention (HIP)",
     ASYNC.cite,
+    execution={"forward": HEADS_IN_TURN},
     residency={"forward": FORWARD, "backward": BACKWARD},
     tiles=shipped_tiles("ck", "flash2"),
 )

@@ -48,6 +48,17 @@ class Cache(Group):
     read_per_clock: BytesPerClock | None = None
 
 
+class L2(Cache):
+    """The L2 cache, which may be the sum of private ones."""
+
+    slices: Amount | None = None
+    """Private caches of equal size that the capacity is the sum of, one per die; 1 if not given. Thread blocks are
+    dealt to them in turn by their numbers."""
+    partitions: Amount | None = None
+    """Parts of one coherent cache, each of which caches what the SMs next to it access; 1 if not given. A line may be
+    in all of them."""
+
+
 class OnChip(Group):
     """On-chip memory addressed by kernels: shared memory, LDS, VMEM, SBUF, threadgroup memory."""
 
@@ -82,7 +93,7 @@ class Memory(Group):
     hbm: Hbm = Hbm.model_construct()
     llc: Cache = Cache.model_construct()
     """A last-level cache behind L2, such as AMD's Infinity Cache."""
-    l2: Cache = Cache.model_construct()
+    l2: L2 = L2.model_construct()
     cmem: Cache = Cache.model_construct()
     """Common memory shared by the cores of a TPU v4."""
     sram: OnChip = OnChip.model_construct()

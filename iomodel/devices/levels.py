@@ -23,7 +23,8 @@ def memory_levels(device: Hardware) -> tuple[tuple[MemoryLevel, ...], tuple[str,
     """Return the levels of a device, from the inside out, and a line for each that lacks a figure.
 
     An SM holds its registers, its shared memory with the L1 cache, and the memory of its accumulators where it has one.
-    The L2 cache is one unit with all SMs.
+    The L2 cache is one unit with all SMs, or its private slices are units with a share of the SMs each. A last-level
+    cache behind the L2 is one unit with all of them.
 
     >>> from iomodel.devices.device import hardware
     >>> levels, _ = memory_levels(hardware("h100-sxm5"))
@@ -44,7 +45,15 @@ def memory_levels(device: Hardware) -> tuple[tuple[MemoryLevel, ...], tuple[str,
         lacking = ", ".join(missing)
         return (), (f"the bounds at the SM and at the L2 (on file: no {lacking})",)
     sm = registers + shared + sizes.get("memory.accumulator.per_sm", 0)
-    levels = (MemoryLevel("SM", units, sm),)
+    levels: tuple[MemoryLevel, ...] = (MemoryLevel("SM", units, sm),)
     if l2 is None:
         return levels, ("the bound at the L2 (no L2 capacity on file)",)
-    return (*levels, MemoryLevel("L2 and SMs", 1, l2 + units * sm)), ()
+    slices, inside = sizes.get("memory.l2.slices", 1), l2 + units * sm
+    levels += (MemoryLevel(L2, slices, -(-inside // slices)),)
+    if "memory.llc.capacity" in sizes:
+        levels += (MemoryLevel(LAST, 1, sizes["memory.llc.capacity"] + inside),)
+    return levels, ()
+
+
+L2, LAST = "L2 and SMs", "last-level cache, L2 and SMs"
+"""Names of the outer levels."""

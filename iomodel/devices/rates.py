@@ -30,6 +30,12 @@ class Rates:
         Clock of an SM: that of the matrix units, of the chip, or the one implied by the matrix peak [Hz].
     l2_capacity : int or None
         Capacity of the L2 cache [B].
+    l2_slices : int
+        Private caches that the L2 is made of, which blocks are dealt to in turn [-].
+    l2_partitions : int
+        Parts of the L2 that may each hold a copy of a line [-].
+    llc_capacity : int or None
+        Capacity of a last-level cache behind the L2; None without one [B].
     launch : float or None
         Time between the starts of consecutive kernels [s].
     sm_matrix, sm_warp_matrix, sm_fp32 : float or None
@@ -61,6 +67,19 @@ class Rates:
     sm_fp32: float | None = None
     assumed: tuple[str, ...] = ()
     asynchronous: bool = False
+    l2_slices: int = 1
+    l2_partitions: int = 1
+    llc_capacity: int | None = None
+
+    @property
+    def last_cache(self) -> int | None:
+        """Capacity of the last cache before DRAM [B]; None if the file has no L2."""
+        return self.l2_capacity if self.l2_capacity is None or self.llc_capacity is None else self.llc_capacity
+
+    @property
+    def cached(self) -> int | None:
+        """Capacity of all caches that the SMs share [B]; None if the file has no L2."""
+        return None if self.l2_capacity is None else self.l2_capacity + (self.llc_capacity or 0)
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -135,7 +154,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         seen = SUSTAINED * bandwidth
         assumed.append(f"memory at {SUSTAINED:.0%} of the datasheet's bandwidth (none measured)".replace("%", " %"))
     launch = have.get("measured.kernel_launch")
-    capacity = have.get("memory.l2.capacity")
+    capacity, last = have.get("memory.l2.capacity"), have.get("memory.llc.capacity")
     exp = product("compute.exp_per_clock_per_sm", "compute.units", "clock")
     return Rates(
         dtype=dtype,
@@ -157,6 +176,9 @@ def rates(device: Hardware, dtype: str) -> Rates:
         sm_fp32=None if fp32 is None else of_one_sm("compute.fp32_per_clock_per_sm", fp32 / 2),
         assumed=tuple(assumed),
         asynchronous=any(path in have for path in _ASYNCHRONOUS),
+        l2_slices=int(have.get("memory.l2.slices", 1)),
+        l2_partitions=int(have.get("memory.l2.partitions", 1)),
+        llc_capacity=None if last is None else int(last),
     )
 
 

@@ -43,8 +43,11 @@ MODULES: dict[str, tuple[str, ...]] = {
         "__enumerated", "__sample",
     ),
     "timing.overlap": ("_MOST", "times", "__served", "__cycles"),
-    "timing.l2": ("Waves", "SharedTiles", "lock_step_bytes", "__turning", "tile_bytes", "__remembered"),
-    "timing.dram": ("streamed_bytes", "__streamed", "Dram", "dram", "__grid"),
+    "timing.l2": (
+        "Waves", "SharedTiles", "lock_step_bytes", "__in_turns", "__turning", "tile_bytes", "__least", "__remembered",
+    ),
+    "timing.l2_slices": ("in_slice", "sliced_bytes", "sliced_lock_step"),
+    "timing.dram": ("Caches", "streamed_bytes", "__streamed", "Dram", "dram", "__kept", "__of_grid", "__grid"),
     "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
     "timing.kernel_time": (
         "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "described", "elapsed",
@@ -53,7 +56,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "__grid", "__grid_of", "__each_grid",
     ),
     "timing.work_at_point": ("FoldedKernel", "as_floats", "demand_of", "Demands", "widened"),
-    "timing.totals": ("seconds_of", "dram_interval"),
+    "timing.totals": ("seconds_of", "dram_interval", "__in_sequence"),
     "nests.residency": ("Residency",),
     "placement.limits": ("COLUMN", "_LEAST_ALLOCATED", "DeviceLimits", "__allocated"),
     "placement.supported": ("__version", "__runs", "runs_on", "supported"),

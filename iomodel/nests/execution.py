@@ -25,6 +25,10 @@ Order = Literal["grid", "longest first"]
 """Order in which blocks start: as the grid counts, outer tiles ascending and head after head; or by their length."""
 
 
+Fastest = Literal["tiles", "heads"]
+"""Index of a grid that counts fastest: the outer tiles, so that the blocks of a head are consecutive, or the heads."""
+
+
 @dataclass(frozen=True)
 class Execution(Record):
     """Phases and grid of the kernels of an algorithm.
@@ -42,6 +46,8 @@ class Execution(Record):
         any other axis in kernels where the body around its loop only loads.
     order : {"grid", "longest first"}
         Order in which blocks start, each on the first free slot of an SM.
+    fastest : {"tiles", "heads"}
+        Index of the grid that counts fastest.
     in_flight : int, optional
         Bytes that a block has requested and not yet received while it streams [B]; by default the streamed tiles that
         its stages hold.
@@ -59,6 +65,7 @@ class Execution(Record):
     serial: tuple[Axis, ...] = ()
     spread: tuple[Axis, ...] = ()
     order: Order = "grid"
+    fastest: Fastest = "tiles"
     in_flight: int | None = None
     waiting: int = 0
     address_clocks: float = 0.0
@@ -77,8 +84,9 @@ class Execution(Record):
         if unknown or len(set(named)) < len(named):
             allowed = ", ".join(get_args(Resource))
             raise InputError(f"phases: {shown(unknown or named)} given; allowed: each at most once of {allowed}")
-        if self.order not in get_args(Order):
-            raise InputError(f"order: {shown(self.order)} given; allowed: {', '.join(get_args(Order))}")
+        for name, words in (("order", get_args(Order)), ("fastest", get_args(Fastest))):
+            if getattr(self, name) not in words:
+                raise InputError(f"{name}: {shown(getattr(self, name))} given; allowed: {', '.join(words)}")
         if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
             raise InputError(f"in_flight: {shown(self.in_flight)} given; allowed: a positive number of bytes, or None")
         if type(self.waiting) is not int or self.waiting < 0:

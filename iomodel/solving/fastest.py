@@ -91,7 +91,7 @@ def _compared(question: TileSearch) -> Solution:
             launch.kernels,
             compulsory(question.algorithm, question.call).bytes,
             cost.hbm_bytes,
-            setting.clock.rates.l2_capacity,
+            setting.clock.rates.cached,
         ),
         as_runner_up(ranked, int(columns["requested"].argmin())),
         None if shipped is None else as_runner_up(ranked, shipped),

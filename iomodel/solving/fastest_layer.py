@@ -101,7 +101,7 @@ def solve_layer(
         memory=memory,
         least_traffic=fewest.runner_up,
     )
-    distinct, capacity = compulsory(algorithm, layer).bytes, rates(device, layer.dtype).l2_capacity
+    distinct, capacity = compulsory(algorithm, layer).bytes, rates(device, layer.dtype).cached
     return Solution(
         name_of(algorithm), placed.tiles, best.cost, certificate,
         Budget(device.sram_per_block, "B", device.name, best.tile.block_k), 0.0,

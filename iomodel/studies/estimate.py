@@ -33,7 +33,7 @@ from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.level_traffic import level_traffic
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.result import Estimate
-from iomodel.timing.totals import dram_interval, seconds_of
+from iomodel.timing.totals import dram_interval, leaving_interval, seconds_of
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
@@ -275,7 +275,9 @@ def assembled(
             *dict.fromkeys(clock.bare for clock in assumed if clock.bare is not None),
             *memory_levels(device)[1],
         ),
-        "levels": lambda result: level_traffic(algorithm, call, device, result.requested_bytes, result.dram_bytes),
+        "levels": lambda result: level_traffic(
+            algorithm, call, device, result.requested_bytes, result.l2_bytes, result.dram_bytes
+        ),
     }
     return Estimate.deferring(
         {**LATER, **own},
@@ -301,7 +303,13 @@ def _breakdown(result: Estimate) -> FrozenDict[str, float]:
 
 
 def _dram_bytes(result: Estimate) -> tuple[int, int]:
-    return dram_interval(result.kernels, result.compulsory_bytes, result.requested_bytes, result.rates.l2_capacity)
+    cached = result.rates.cached
+    return dram_interval(result.kernels, result.compulsory_bytes, result.requested_bytes, cached)
+
+
+def _l2_bytes(result: Estimate) -> tuple[int, int]:
+    capacity = result.rates.l2_capacity
+    return leaving_interval(result.kernels, result.compulsory_bytes, result.requested_bytes, capacity)
 
 
 def _lock_step_bytes(result: Estimate) -> int | None:
@@ -323,6 +331,7 @@ LATER: Mapping[str, Callable[[Estimate], Any]] = {
     "breakdown": _breakdown,
     "bound": lambda result: max(result.breakdown, key=result.breakdown.__getitem__),
     "dram_bytes": _dram_bytes,
+    "l2_bytes": _l2_bytes,
     "lock_step_bytes": _lock_step_bytes,
     "assumed": lambda result: (*result.rates.assumed, *_idle(result)),
 }

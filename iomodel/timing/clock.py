@@ -182,7 +182,7 @@ class Clock:
 
     def described(self, demand: KernelWork, took: Elapsed) -> KernelTime:
         """Add the bounds of its DRAM traffic to a timed kernel."""
-        return described(demand, self.rows, self.packed, self.rates, self.parameters, took)
+        return described(demand, self.rows, self.packed, self.rates, self.execution, self.parameters, took)
 
     def room(self, demand: KernelWork) -> Any:
         """Count the blocks of a kernel that fit an SM, at least one."""

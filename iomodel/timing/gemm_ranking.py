@@ -82,9 +82,9 @@ def _masked(layouts: Sequence[WarpLayout]) -> tuple[tuple[Any, WarpLayout], ...]
 
 def _in_waves(demand: KernelWork, layer: Linear, rows: Any, tiles: _Tiles, per_sm: Any, known: Rates) -> KernelWork:
     """Add the DRAM traffic of a wave of blocks to a kernel with products."""
-    if not demand.products or known.l2_capacity is None or known.units is None:
+    if not demand.products or known.last_cache is None or known.units is None:
         return demand
-    return streamed(demand, *trips_over(layer, rows, tiles, known.units * per_sm, known.l2_capacity))
+    return streamed(demand, *trips_over(layer, rows, tiles, known.units * per_sm, known.last_cache))
 
 
 def streamed(demand: KernelWork, over_x: Any, over_w: Any) -> KernelWork:

@@ -19,7 +19,7 @@ from iomodel.common.results import Record
 from iomodel.devices.rates import Rates
 from iomodel.nests.execution import Execution
 from iomodel.timing.balance import Grid, GridRows, Rows, Spread, merged, needs_list, spread, visits
-from iomodel.timing.dram import dram, streamed_bytes
+from iomodel.timing.dram import Caches, dram, streamed_bytes
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.overlap import times
 from iomodel.timing.parameters import Parameters
@@ -78,6 +78,9 @@ class KernelTime(Record):
         DRAM traffic behind the time; requested bytes; each byte once [B].
     dram_bytes : tuple of int
         Lower and upper bound of the DRAM traffic, starting with an empty L2 cache [B].
+    l2_bytes : tuple of int
+        Lower and upper bound of the traffic that leaves the L2 [B]: the DRAM traffic, or more if a last-level cache is
+        behind the L2.
     lock_step_bytes : int or None
         DRAM traffic of blocks in phase [B]; None under a mask, or with an unknown L2 cache.
     """
@@ -91,6 +94,7 @@ class KernelTime(Record):
     requested_bytes: int
     distinct_bytes: int
     dram_bytes: tuple[int, int]
+    l2_bytes: tuple[int, int]
     lock_step_bytes: int | None
 
 
@@ -129,7 +133,7 @@ def kernel_time(
 ) -> KernelTime:
     """Time one kernel of a call, or a kernel without attention, with the bounds of its DRAM traffic."""
     took = elapsed(demand, workload, packed, rates, execution, launched, parameters)
-    return described(demand, workload, packed, rates, parameters, took)
+    return described(demand, workload, packed, rates, execution, parameters, took)
 
 
 def described(
@@ -137,11 +141,13 @@ def described(
     workload: Attention | VarlenAttention | None,
     packed: bool,
     rates: Rates,
+    execution: Execution,
     parameters: Parameters,
     took: Elapsed,
 ) -> KernelTime:
-    """Add the bounds of its DRAM traffic to a timed kernel."""
-    traffic = dram(demand, workload, packed, rates.l2_capacity, took.at_once)
+    """Add the bounds of its traffic behind the caches to a timed kernel."""
+    caches = Caches(rates.l2_capacity, rates.l2_slices, rates.llc_capacity, rates.l2_partitions)
+    traffic = dram(demand, workload, packed, caches, took.at_once, execution.fastest)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
     return KernelTime(
         demand.title,
@@ -153,6 +159,7 @@ def described(
         demand.requested_bytes,
         demand.distinct_bytes,
         (traffic.low, traffic.high),
+        traffic.leaving,
         traffic.lock_step,
     )
 
@@ -168,7 +175,8 @@ def elapsed(
 ) -> Elapsed:
     """Time one kernel, elementwise: its work, the lengths of the call and the launch may be arrays."""
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
-    streamed = _streamed_bytes(demand, rates.l2_capacity, at_once)
+    caches = Caches(rates.l2_capacity, rates.l2_slices, rates.llc_capacity, rates.l2_partitions)
+    streamed = _streamed_bytes(demand, caches, at_once)
     inside = {name for phase in execution.phases for name in phase}
     if "hbm" in inside:  # the products are those of a library, which take the fastest instruction
         launched = replace(launched, layout=replace(launched.layout, accumulates=rates.asynchronous))
@@ -210,15 +218,15 @@ def _single_bytes(demand: KernelWork, workload: Rows | VarlenAttention | None) -
     return demand.requested_bytes * (workload.kv_len <= demand.single_keys)
 
 
-def _streamed_bytes(demand: KernelWork, l2_capacity: int | None, at_once: Any) -> Any:
+def _streamed_bytes(demand: KernelWork, caches: Caches, at_once: Any) -> Any:
     """Estimate the DRAM traffic, once for launches with as many blocks at once [B]."""
     if isinstance(at_once, np.ndarray):
-        return streamed_bytes(demand, l2_capacity, at_once)
+        return streamed_bytes(demand, caches, at_once)
     known = demand.memo.get("streamed")
-    if known is not None and known[0] == l2_capacity and known[1] == at_once:
+    if known is not None and known[0] == caches and known[1] == at_once:
         return known[2]
-    streamed = streamed_bytes(demand, l2_capacity, at_once)
-    demand.memo["streamed"] = (l2_capacity, at_once, streamed)
+    streamed = streamed_bytes(demand, caches, at_once)
+    demand.memo["streamed"] = (caches, at_once, streamed)
     return streamed
 
 

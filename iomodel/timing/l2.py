@@ -21,6 +21,11 @@ Real blocks drift. A visit to a tile that another block has visited shortly befo
 x of a walk that the cache holds, :math:`k T t (1 - (1 - x)^m) + x\,private = C` for m blocks that share a set. None of
 m - 1 others at independent positions is that near with probability :math:`(1 - x)^{m - 1}` (Che, Tung and Wang 2002,
 IEEE JSAC 20:7, for the retention time of a cache).
+
+No cache and no order of the visits do without the following fetches. If at most q blocks of a set run at once, of its
+n blocks :math:`\lceil n / q \rceil` run one after the other, as the graph of intervals in time is perfect. Each of them
+walks N bytes, of which the cache of C bytes held at most C before, so the set is fetched
+:math:`N + (\lceil n / q \rceil - 1)(N - C)^+` times at least.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, floor
+from math import ceil, floor, gcd
 from typing import NamedTuple
 
 from iomodel.common.floor_sum import floor_sum
@@ -63,6 +68,9 @@ class SharedTiles:
         Requests of all blocks for tiles, if they do not visit every tile [B].
     serpentine : bool
         True if every second wave walks the tiles from the last to the first.
+    among, run : int
+        Sets that take turns, and consecutive blocks of a set in its turn [-]. By default the blocks of a set are
+        consecutive.
     """
 
     sets: int
@@ -74,6 +82,8 @@ class SharedTiles:
     output: float = 0.0
     requested: float | None = None
     serpentine: bool = False
+    among: int = 1
+    run: int = 1
 
     @property
     def blocks(self) -> int:
@@ -89,6 +99,45 @@ class SharedTiles:
     def requests(self) -> float:
         """Requests of all blocks for tiles [B]."""
         return self.blocks * self.tiles * self.tile if self.requested is None else self.requested
+
+    @property
+    def live(self) -> int:
+        """Most sets of the blocks that run at once, in phase, or the sets that take turns [-]."""
+        return max(wave.sets for wave in self.waves) if self.among == 1 else self.among
+
+    @property
+    def in_turns(self) -> int:
+        """Most sets of so many consecutive blocks as there are slots, among the sets that take turns [-]."""
+        return min(self.among, (min(self.slots, self.blocks) - 2) // self.run + 2)
+
+    @property
+    def fetches(self) -> int:
+        """Sets that the waves touch, each counted in each wave [-]."""
+        if self.among == 1:
+            return sum(wave.times * wave.sets for wave in self.waves)
+        turns, own = self.sets // self.among, self.among * self.sharers
+        aligned = (turns - 1) // (self.slots // gcd(own, self.slots))  # ends of turns at the end of a wave
+        waves = -(-self.blocks // self.slots) + turns - 1 - aligned
+        return min(self.blocks, waves * self.in_turns)
+
+    @property
+    def at_once(self) -> int:
+        """Blocks of a set that run at once, in phase [-]."""
+        running = min(self.slots, self.blocks)
+        return min(self.sharers, running) if self.among == 1 else max(1, running // self.in_turns)
+
+    @property
+    def most_at_once(self) -> int:
+        """Most blocks of a set that run at once, where sets take turns at durations within a factor of two [-].
+
+        While a block runs, each other slot starts at most two blocks, so that all that run at a time are among 2 s - 1
+        consecutive ones for s slots.
+        """
+        most = min(self.sharers, self.slots)
+        if self.among == 1:
+            return most
+        turns, rest = divmod(2 * self.slots - 1, self.among * self.run)
+        return min(most, turns * self.run + min(rest, self.run))
 
     @cached_property
     def waves(self) -> tuple[Waves, ...]:
@@ -134,6 +183,8 @@ def lock_step_bytes(grid: SharedTiles, capacity: float) -> float:
     11.0
     """
     most, t = grid.tiles - 1, grid.tile
+    if grid.among > 1:
+        return _in_turns(grid, capacity)
     kept = 0
     for wave in grid.waves:
         if not wave.shared:
@@ -155,6 +206,18 @@ def lock_step_bytes(grid: SharedTiles, capacity: float) -> float:
     return t * float(sum(wave.times * wave.sets for wave in grid.waves) * grid.tiles - kept)
 
 
+def _in_turns(grid: SharedTiles, capacity: float) -> float:
+    """Compute the misses of sets that take turns, in phase: a wave finds what the wave before left of its sets [B].
+
+    The count is exact if a wave has whole turns and does not reach beyond the sets that take turns.
+    """
+    sets, blocks = grid.in_turns, min(grid.slots, grid.blocks)
+    if sets < grid.among:  # a set is visited again when all others have been
+        sets, blocks = grid.among, grid.among * grid.run
+    needed = sets * grid.tiles * grid.tile + blocks * (grid.output + grid.queries)
+    return grid.distinct if needed <= capacity else min(grid.requests, grid.fetches * grid.tiles * grid.tile)
+
+
 def _turning(grid: SharedTiles, wave: Waves, capacity: float) -> int:
     """Count the tiles that the next wave finds, as it walks back from where a wave has ended [-]."""
     room = capacity - grid.tile - wave.blocks * grid.output
@@ -167,28 +230,44 @@ def _turning(grid: SharedTiles, wave: Waves, capacity: float) -> int:
 def tile_bytes(grid: SharedTiles, capacity: float) -> tuple[float, float]:
     """Bound the misses of tiles for any order and drift of the blocks [B].
 
-    The lower bound is each tile once. The upper bound held in 3,899 of 3,900 runs of a simulation (`benchmarks/l2.py`).
+    The lower bound is what no cache avoids. The upper bound held in 3,899 of 3,900 runs of a simulation
+    (`benchmarks/l2.py`).
 
     >>> tile_bytes(SharedTiles(sets=2, sharers=4, tiles=10, slots=2), capacity=100)
     (20.0, 20.0)
+    >>> tile_bytes(SharedTiles(sets=2, sharers=4, tiles=10, slots=2), capacity=7)[0]  # two blocks one after the other
+    26.0
     """
-    low, requests = grid.distinct, grid.requests
-    live, running = max(wave.sets for wave in grid.waves), min(grid.slots, grid.blocks)
+    low, requests = _least(grid, capacity), grid.requests
+    live, running = grid.live, min(grid.slots, grid.blocks)
     private_size = grid.queries + grid.output
     walk = requests / grid.blocks  # average visits per block
     private = running * private_size * grid.tiles * grid.tile / walk if walk else 0.0
-    # Blocks that drift run beside those of one more set. A tile that few blocks of a set visit is met again after the
-    # private data of the others has passed.
-    crowd = min(grid.sets, live + 1) * grid.tiles * grid.tile
+    # Blocks that drift run beside those of one more set, or of the sets that take turns next. A tile that few blocks of
+    # a set visit is met again after the private data of the others has passed.
+    crowd = min(grid.sets, live + (1 if grid.among == 1 else live)) * grid.tiles * grid.tile
     passed = private if grid.requested is None else max(private, grid.sharers * private_size)
+    if grid.among > 1:
+        # Of blocks of the turn before and of the next, or of a turn of all sets.
+        passed = max(passed, 2 * private, grid.among * grid.run * private_size)
     if crowd + passed <= capacity:
         return low, low
-    if capacity < live * grid.tile + private_size:
+    if capacity < (live if grid.among == 1 else grid.in_turns) * grid.tile + private_size:
         return low, requests
-    sharers = min(grid.sharers, running)
-    share = _remembered(capacity, crowd, sharers, private)
-    fetched = grid.tiles * grid.tile * float(sum(wave.times * wave.sets for wave in grid.waves))
-    return low, max(low, min(requests, fetched + (requests - low) * (1 - share) ** (sharers - 1)))
+    share = _remembered(capacity, crowd, grid.at_once, private)
+    fetched = grid.tiles * grid.tile * float(grid.fetches)
+    again = (requests - grid.distinct) * (1 - share) ** (grid.at_once - 1)
+    return low, max(low, min(requests, fetched + again))
+
+
+def _least(grid: SharedTiles, capacity: float) -> float:
+    """Compute the misses of tiles that no cache and no drift avoid [B]."""
+    set_size = grid.tiles * grid.tile
+    visited = grid.sharers * grid.sets * set_size
+    if grid.requested is not None and grid.requested < visited:  # not every block walks the entire set
+        return grid.distinct
+    in_sequence = -(-grid.sharers // max(1, grid.most_at_once))
+    return float(grid.sets * (set_size + (in_sequence - 1) * max(0.0, set_size - capacity)))
 
 
 def _remembered(capacity: float, footprint: float, sharers: int, private: float) -> float:

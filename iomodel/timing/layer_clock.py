@@ -228,7 +228,7 @@ class LayerClock:
             sizes = dict(tile.sizes)
             work = demands(algorithm(name), kind_of(layer), (), PIPELINED).at(layer, layer, sizes, sizes)
             at_once = None if known.units is None else known.units * tile.blocks_per_sm
-            work_by_layer.append([_streamed(demand, layer, tile, known.l2_capacity, at_once) for demand in work])
+            work_by_layer.append([_streamed(demand, layer, tile, known.last_cache, at_once) for demand in work])
         for parts in zip(*work_by_layer, strict=True):
             yield parts[0] if len(parts) == 1 else added(parts)
 

@@ -10,7 +10,7 @@ from iomodel.common.results import Record
 from iomodel.counting.bounds import Bound, largest_bounds
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
-from iomodel.devices.levels import MemoryLevel, memory_levels
+from iomodel.devices.levels import L2, LAST, MemoryLevel, memory_levels
 from iomodel.nests.algorithm import Algorithm
 from iomodel.workloads.workload import Workload
 
@@ -22,12 +22,13 @@ class LevelTraffic(Record):
     Attributes
     ----------
     name : str
-        ``SM``: its registers, shared memory, L1 cache and accumulators; ``L2 and SMs``: the L2 cache with all SMs.
+        ``SM``: its registers, shared memory, L1 cache and accumulators; ``L2 and SMs``: the L2 cache with all SMs, or a
+        private slice with its share of them; ``last-level cache, L2 and SMs``, where the device has one.
     units, capacity_bytes : int
         The number of units [-], and the capacity of all memories inside one [B].
     moved_bytes : tuple of int
         Least and most that the call moves, all units together [B]: at the SM the requests, which are one number; behind
-        the L2 the interval `dram_bytes` of the estimate.
+        the L2 `l2_bytes` of the estimate; behind the last cache `dram_bytes`.
     bound : Bound
         The largest bound that holds for every schedule of the products that the algorithm forms, at this capacity.
     """
@@ -40,14 +41,21 @@ class LevelTraffic(Record):
 
 
 def level_traffic(
-    algorithm: AlgorithmLike, workload: Workload, device: Hardware, requested: int, dram: tuple[int, int]
+    algorithm: AlgorithmLike,
+    workload: Workload,
+    device: Hardware,
+    requested: int,
+    leaving: tuple[int, int],
+    dram: tuple[int, int],
 ) -> tuple[LevelTraffic, ...]:
-    """Put the requests and the DRAM interval of a call [B] beside the bound at each level that the device's file knows.
+    """Put the requests, the bytes that leave the L2 and the DRAM traffic of a call [B] beside the bounds.
+
+    There is a bound at each level that the device's file knows.
 
     The proofs hold at every boundary: for each unit with the capacity of all memories inside it, and added up
     (`docs/theory.md`, "Several levels").
     """
-    moved = {"SM": (requested, requested), "L2 and SMs": dram}
+    moved = {"SM": (requested, requested), L2: leaving, LAST: dram}
     return tuple(
         LevelTraffic(level.name, level.units, level.capacity_bytes, moved[level.name], bound)
         for level, bound in _bounds(device, find_algorithm(algorithm), workload)

@@ -21,6 +21,8 @@ from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 from iomodel.workloads.workload import Workload
 
+ENDS = ("least", "most")
+
 
 @dataclass(frozen=True)
 class Estimate(Deferred, Result, Tabular):
@@ -38,7 +40,9 @@ class Estimate(Deferred, Result, Tabular):
         Time each resource would take if it were the only limit, and the times of trips, tails and launches [s]. They
         overlap, so they do not sum to `seconds`.
     dram_bytes : tuple of int
-        Lower and upper bound of the DRAM traffic behind the L2 cache [B].
+        Lower and upper bound of the DRAM traffic behind the last cache [B].
+    l2_bytes : tuple of int
+        Lower and upper bound of what leaves the L2 [B]: the DRAM traffic, or more if a last-level cache is behind it.
     lock_step_bytes : int or None
         DRAM traffic if all blocks of a wave are in phase [B]; None under a mask, where they are not, and for a device
         with an unknown L2 cache.
@@ -70,6 +74,7 @@ class Estimate(Deferred, Result, Tabular):
     bound: str
     breakdown: Mapping[str, float]
     dram_bytes: tuple[int, int]
+    l2_bytes: tuple[int, int]
     lock_step_bytes: int | None
     compulsory_bytes: int
     requested_bytes: int
@@ -140,6 +145,14 @@ class Estimate(Deferred, Result, Tabular):
             ("DRAM traffic, at least", f"{low:,}", "B"),
             ("DRAM traffic, at most", f"{high:,}", "B"),
             *([] if self.lock_step_bytes is None else [("DRAM traffic, in phase", f"{self.lock_step_bytes:,}", "B")]),
+            *(
+                []
+                if self.l2_bytes == self.dram_bytes
+                else [
+                    (f"leaving the L2, at {end}", f"{size:,}", "B")
+                    for end, size in zip(ENDS, self.l2_bytes, strict=True)
+                ]
+            ),
             ("requests (tiled count)", f"{self.requested_bytes:,}", "B"),
             ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
             ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),

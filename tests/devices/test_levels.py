@@ -22,7 +22,9 @@ def test_an_sm_has_its_registers_shared_memory_and_accumulators() -> None:
 def test_a_compute_unit_has_its_lds_and_its_l1_apart() -> None:
     levels, missing = memory_levels(iomodel.hardware("mi300x"))
     assert levels[0] == MemoryLevel("SM", 304, (512 + 64 + 32) * KIB)
-    assert (levels[1].capacity_bytes, missing) == (32 * MIB + 304 * levels[0].capacity_bytes, ())
+    assert levels[1] == MemoryLevel("L2 and SMs", 8, 4 * MIB + 38 * levels[0].capacity_bytes)
+    assert levels[2] == MemoryLevel("last-level cache, L2 and SMs", 1, 256 * MIB + 8 * levels[1].capacity_bytes)
+    assert missing == ()
 
 
 def without(*path: str) -> iomodel.Hardware:

@@ -98,6 +98,17 @@ def up_and_down(blocks: Sequence[Block], slots: int) -> list[Block]:
     return [Block(block.kv, block.tiles[:: -1 if n // slots % 2 else 1]) for n, block in enumerate(blocks)]
 
 
+def in_turns(sets: int, among: int, run: int, rows: int, tiles: int) -> list[Block]:
+    """Blocks of so many sets take turns, `run` of each at a time, `rows` times; then those of the next sets."""
+    return [
+        Block(first + g, range(tiles))
+        for first in range(0, sets, among)
+        for _ in range(rows)
+        for g in range(among)
+        for _ in range(run)
+    ]
+
+
 def causal(
     sets: int, heads: int, rows: int, tiles: int, descending: bool = False, window: int | None = None
 ) -> list[Block]:
@@ -157,6 +168,45 @@ def simulate(blocks: Sequence[Block], cache: Cache, pace: Pace) -> Traffic:
                 used -= held.popitem(last=False)[1]
         asked[key] = now
     return traffic(blocks, cache, misses)
+
+
+def simulate_levels(
+    blocks: Sequence[Block], slots: int, cache: Cache, slices: int, last: float, timing: Timing, seed: int = 0
+) -> tuple[float, float]:
+    """What leaves private slices of a cache, and a cache of capacity `last` behind them: key/value reads of the misses.
+
+    Block n runs in slice n modulo their number, each of which has its share of the slots and of the capacity. Queries
+    and outputs pass through both levels. Slices that ask for one tile at the same instant are served together.
+    """
+    rng = np.random.default_rng(seed)
+    accesses = []
+    for part in range(slices):
+        numbers = range(part, len(blocks), slices)
+        own = [blocks[n] for n in numbers]
+        instants = schedule(draw(own, max(1, slots // slices), timing, rng))
+        for n, block, times in zip(numbers, own, instants, strict=True):
+            accesses.append((float(times[0]), n, part, ("q", n)))
+            accesses += [(float(now), n, part, (block.kv, tile)) for now, tile in zip(times, block.tiles, strict=False)]
+            accesses.append((float(times[-1]), n, part, ("o", n)))
+    levels = [OrderedDict[object, float]() for _ in range(slices + 1)]
+    used, asked, misses = [0.0] * (slices + 1), [dict[object, float]() for _ in range(slices + 1)], [0, 0]
+    accesses.sort(key=lambda access: access[:2])
+    for now, _, part, key in accesses:
+        size = {"q": cache.q, "o": cache.o}.get(key[0], cache.tile)  # type: ignore[call-overload]
+        for level, capacity in ((part, cache.capacity / slices), (slices, last)):
+            held = levels[level]
+            before, asked[level][key] = asked[level].get(key), now
+            if key in held:
+                held.move_to_end(key)
+                break
+            held[key] = size
+            used[level] += size
+            while used[level] > capacity:
+                used[level] -= held.popitem(last=False)[1]
+            if before == now:
+                break
+            misses[level == slices] += key[0] not in ("q", "o")
+    return cache.tile * misses[0], cache.tile * misses[1]
 
 
 def traffic(blocks: Sequence[Block], cache: Cache, misses: int) -> Traffic:

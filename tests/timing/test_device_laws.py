@@ -32,8 +32,9 @@ SHAPES = (
     "compute.mma.columns",
     "compute.mma.depth",
     "limits.warp_size",
+    "memory.l2.slices",
 )
-"""Sizes of an instruction: neither more nor less of them is better."""
+"""Sizes of an instruction, and numbers of parts of the L2: neither more nor less of them is better."""
 SHARED_OUT = tuple(
     name
     for name in list_hardware()

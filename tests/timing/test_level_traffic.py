@@ -60,10 +60,18 @@ def test_no_estimate_moves_less_than_a_bound(length: int, width: int, heads: int
         assert level.bound.bytes <= level.moved_bytes[1]
 
 
-def test_a_device_with_a_last_level_cache_moves_no_less_behind_its_l2() -> None:
+def test_each_cache_of_a_device_with_slices_and_a_last_level_has_its_traffic() -> None:
     e = iomodel.estimate("flash2", CALLS[0][1], "mi300x")
-    assert [level.name for level in e.levels] == ["SM", "L2 and SMs"]
+    assert [(level.name, level.units) for level in e.levels] == [
+        ("SM", 304),
+        ("L2 and SMs", 8),
+        ("last-level cache, L2 and SMs", 1),
+    ]
+    assert [level.moved_bytes for level in e.levels[1:]] == [e.l2_bytes, e.dram_bytes]
     assert all(level.bound.bytes <= level.moved_bytes[1] for level in e.levels)
+    assert e.l2_bytes[0] > e.dram_bytes[0]
+    last = 256 * 2**20
+    assert e.levels[2].capacity_bytes - 8 * e.levels[1].capacity_bytes == last
 
 
 PARTS: list[tuple[str, Any, Any]] = [

@@ -313,7 +313,7 @@ class Timer {
     });
     const rates = passes[0].clock.rates;
     const requested = kernels.reduce((sum, kernel) => sum + kernel.requested_bytes, 0);
-    const dram = this.model.dram_interval(kernels, call.lowerBounds(1).compulsory, requested, rates.l2_capacity);
+    const dram = this.model.dram_interval(kernels, call.lowerBounds(1).compulsory, requested, rates.l2_capacity === null ? null : rates.l2_capacity + (rates.llc_capacity ?? 0));
     return { seconds, breakdown, bound, kernels, dram, requested, tiles: found, passes, rates, options: passes[0].chosen, implementation: passes[0].known };
   }
 }
