@@ -6,8 +6,8 @@ Grids as of GPUs: 40 to 304 SMs, one to three blocks each, an L2 of 4 to 126 MB,
 tokens, small enough to simulate; a third of them each without a mask, and causal with key tiles in either order.
 With `--small`, grids that no GPU runs: down to one slot and one tile, heads that share a set, with and without private
 data, in a cache around the size of what is live. With `--slices`, what leaves two to eight private slices of an L2, and
-a cache behind them, for consecutive blocks of a set and for sets that take turns. With `--drift`, what leaves the slices
-of an MI355X for the two grids of `flydsl` in `tests/measured/bytes.csv`, at several degrees of drift (minutes).
+a cache behind them, for consecutive blocks of a set and for sets that take turns. With `--drift`, what leaves the
+slices of an MI355X for the two grids of `flydsl` in `tests/measured/bytes.csv`, at several degrees of drift (minutes).
 """
 
 from __future__ import annotations
