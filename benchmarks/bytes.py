@@ -80,7 +80,7 @@ def predicted(row: dict[str, str]) -> tuple[int, int]:
         bound = BoundCall.bind(row["algorithm"], call, {})
         of_calls = demands(algorithm(row["algorithm"]), kind_of(call), bound.structure, PIPELINED)
         (work,) = of_calls.at(call, call, bound.options, tiles)
-        caches = Caches(known.l2_capacity, known.l2_slices, known.llc_capacity, known.l2_partitions)
+        caches = Caches.of(known)
         at_once = (known.units or 1) * int(row["blocks_per_sm"])
         traffic = dram(work, call, False, caches, at_once, row["fastest"] or "tiles")
         if row["level"] == "l2":

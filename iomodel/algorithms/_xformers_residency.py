@@ -1,7 +1,8 @@
 """Residency of CUTLASS's fused attention, as in xFormers and PyTorch: warps of 32 x 32 scores, P in shared memory.
 
 Each warp computes 32 rows and 32 keys of S, and 32 rows and 32 columns of O, from slices of 32 terms of the operands in
-shared memory: 4 warps for 64 keys, 8 for 128. Rows wider than the key tile keep O in HBM, as FlashAttention-1 does, and have no layout here.
+shared memory: 4 warps for 64 keys, 8 for 128. Rows wider than the key tile keep O in HBM, as FlashAttention-1 does,
+and have no layout here.
 """
 
 from dataclasses import replace

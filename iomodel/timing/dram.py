@@ -11,6 +11,7 @@ from math import ceil, floor
 from typing import Any, NamedTuple
 
 from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
+from iomodel.devices.rates import Rates
 from iomodel.timing.balance import spread
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic
 from iomodel.timing.l2 import SharedTiles, lock_step_bytes, tile_bytes
@@ -26,6 +27,11 @@ class Caches(NamedTuple):
     slices: int = 1
     last: int | None = None
     partitions: int = 1
+
+    @classmethod
+    def of(cls, rates: Rates) -> Caches:
+        """Return the caches of a device."""
+        return cls(rates.l2_capacity, rates.l2_slices, rates.llc_capacity, rates.l2_partitions)
 
 
 def streamed_bytes(demand: KernelWork, caches: Caches, at_once: Any) -> Any:

@@ -146,7 +146,7 @@ def described(
     took: Elapsed,
 ) -> KernelTime:
     """Add the bounds of its traffic behind the caches to a timed kernel."""
-    caches = Caches(rates.l2_capacity, rates.l2_slices, rates.llc_capacity, rates.l2_partitions)
+    caches = Caches.of(rates)
     traffic = dram(demand, workload, packed, caches, took.at_once, execution.fastest)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
     return KernelTime(
@@ -175,7 +175,7 @@ def elapsed(
 ) -> Elapsed:
     """Time one kernel, elementwise: its work, the lengths of the call and the launch may be arrays."""
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
-    caches = Caches(rates.l2_capacity, rates.l2_slices, rates.llc_capacity, rates.l2_partitions)
+    caches = Caches.of(rates)
     streamed = _streamed_bytes(demand, caches, at_once)
     inside = {name for phase in execution.phases for name in phase}
     if "hbm" in inside:  # the products are those of a library, which take the fastest instruction
