@@ -1,0 +1,1 @@
+"""Tests of the GPU that is present, run by name."""
