@@ -485,7 +485,13 @@ STATES = {
 }
 NEEDED = {
     "gemma3n_text": {"num_kv_shared_layers": 0},
-    "deepseek_v4": {"q_lora_rank": 8, "o_groups": 1, "o_lora_rank": 8, "compress_ratios": [0, 4, 128] * 4},
+    "deepseek_v4": {
+        "q_lora_rank": 8,
+        "o_groups": 1,
+        "o_lora_rank": 8,
+        "compress_ratios": [0, 4, 128] * 4,
+        "index_head_dim": 1,
+    },
     "glm5_next_text": {"index_head_dim": 8},
     "longcat_flash": {"ffn_hidden_size": 96},
     "mamba": {"state_size": 4, "conv_kernel": 4},
@@ -508,6 +514,8 @@ def test_every_family_reads_the_least_config(kind, number, kv_heads, group, widt
     for name in ("attn_type_list", "layer_types", "compress_ratios"):
         if name in extra:
             extra[name] = extra[name][:number]
+    if kind == "mimo_v2_flash":  # 8 by default
+        extra["swa_num_key_value_heads"] = kv_heads
     found = model(
         small(
             kind,
