@@ -81,7 +81,7 @@ def _refused(name: str, source: str, reason: str) -> InputError:
 
 
 def _known() -> dict[str, Algorithm]:
-    """All algorithms by name, the shipped ones first."""
+    """Collect all algorithms by name, the shipped ones first."""
     return {
         **discovered(),
         **{name: outcome for name, outcome in announced().items() if isinstance(outcome, Algorithm)},
@@ -158,7 +158,7 @@ def algorithm(algorithm_like: AlgorithmLike) -> Algorithm:
 
 
 def _canonical(declaration: Algorithm) -> Algorithm:
-    """The algorithm of the catalogue whose declaration this is, or the declaration itself."""
+    """Return the algorithm of the catalogue with this declaration, or the declaration itself."""
     shipped = discovered().get(declaration.name)
     return shipped if isinstance(shipped, ShippedAlgorithm) and shipped.declares(declaration) else declaration
 

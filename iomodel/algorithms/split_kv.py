@@ -102,7 +102,7 @@ def declare(
 
 
 def _of(partial: Tensor, parts: Axis) -> Tensor:
-    """The partial results of the splits that have any, as a view of those of all splits."""
+    """Return the partial results of the splits that have any, as a view of those of all splits."""
     return partial if parts == split else replace(partial, axes=(parts, *partial.axes[1:]), inside=True)
 
 

@@ -48,10 +48,10 @@ def crossover(algorithms: Contenders, *, json: Json = False, **arguments: Any) -
     Example:
       iomodel crossover flash1 standard --head-dim 64 --block-q 64 --block-kv 64
     """
-    emit(found(algorithms, arguments), json)
+    emit(computed(algorithms, arguments), json)
 
 
-def found(algorithms: list[str], arguments: dict[str, Any]) -> Any:
+def computed(algorithms: list[str], arguments: dict[str, Any]) -> Any:
     """Compute the crossovers for the given arguments."""
     from iomodel.studies.crossovers.crossovers import crossovers
 

@@ -193,7 +193,7 @@ def crossover(algorithms: crossings.Contenders, *, json: Json = False, **argumen
     """
     from iomodel.plots import crossover as draw
 
-    _drawn("crossover", arguments, json, lambda: draw(crossings.found(algorithms, arguments)))
+    _drawn("crossover", arguments, json, lambda: draw(crossings.computed(algorithms, arguments)))
 
 
 @plot.command()

@@ -298,7 +298,7 @@ def _least_of_shape(declaration: Algorithm, workload: Workload) -> Bound:
 
 @lru_cache(maxsize=256)
 def _compulsory(declaration: Algorithm, kind: FormulaKind) -> Formulas:
-    """Elements and bytes of what a nest loads before it stores it, and of what it stores for good."""
+    """Count the elements and bytes that a nest loads before any store, and those that it stores last."""
     options = structural(check_options(declaration, {}))
 
     def build() -> Formulas:

@@ -230,7 +230,7 @@ def _continuous(traffic: Expr) -> Expr:
 
 
 def _long(traffic: Expr, part: Part) -> Expr:
-    """Traffic under a mask without floors and ceilings, at an inner tile of 1, queries and keys as many."""
+    """Return the traffic under a mask without floors and ceilings, at an inner tile of 1, queries and keys as many."""
     # Long against the window and the tile: then every Min and Max is decided by the signs of the symbols.
     shift = part.outer + W_l + W_r + 2
     long = traffic.subs({part.inner: 1, N_q: BEYOND + shift, N_k: BEYOND + shift})

@@ -220,7 +220,7 @@ class Algorithm:
     def nest(
         self, direction: str = "forward", causal: bool = False, masked: bool | None = None, **options: Any
     ) -> Nest:
-        """The declaration of the forward or backward pass under these options, checked."""
+        """Declare the forward or backward pass under these options, and check it."""
         from iomodel.nests.rules import check, check_symbols
 
         declare = self.declare if direction == "forward" else self.backward

@@ -351,7 +351,7 @@ def loops(path: Path) -> dict[Axis, Loop]:
 
 
 def outline(path: Path) -> Path:
-    """The same blocks without their bodies, so that paths compare by what is around a statement alone."""
+    """Return the blocks without their bodies, so that paths compare by what is around a statement alone."""
     return tuple(block.alone for block in path)
 
 

@@ -92,18 +92,18 @@ class Schedule:
 
 
 def chunk(length: Expr, sharding: Sharding = "contiguous") -> Expr:
-    """Rows of a full chunk [rows]."""
+    """Count the rows of a full chunk [rows]."""
     return ceiling(length / (2 * R if sharding == "zigzag" else R))
 
 
 def second_chunk(length: Expr) -> Expr:
-    """Rows of the second chunk of rank i in zigzag, chunk 2 R - 1 - i; 0 where the sequence ends before it [rows]."""
+    """Count the rows of chunk 2 R - 1 - i, the second of rank i in zigzag; 0 where the sequence ends before it [rows]."""
     full = chunk(length, "zigzag")
     return Min(full, Max(Integer(0), length - (2 * R - 1 - i) * full))
 
 
 def rows(length: Expr, sharding: Sharding) -> Expr:
-    """Rows of rank i, if every rank has one [rows]."""
+    """Count the rows of rank i, if every rank has one [rows]."""
     if sharding == "striped":
         return ceiling((length - i) / R)
     if sharding == "zigzag":
@@ -112,5 +112,5 @@ def rows(length: Expr, sharding: Sharding) -> Expr:
 
 
 def next_rank() -> Expr:
-    """The next rank of the ring, 0 after the last [-]."""
+    """Return the next rank of the ring, 0 after the last [-]."""
     return i + 1 - R * floor((i + 1) / R)

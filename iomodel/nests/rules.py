@@ -111,7 +111,7 @@ def check_symbols(nest: Nest) -> None:
 
 
 def _symbols(statement: Leaf, path: Path) -> set[Any]:
-    """The symbols of a statement's axes and of the blocks around it."""
+    """Collect the symbols of a statement's axes and of the blocks around it."""
     if isinstance(statement, MatMul):
         axes = {statement.m, statement.n, statement.k}
     else:

@@ -67,7 +67,7 @@ def fragment_bytes(part: Fragment, sizes: Mapping[str, Expr]) -> Expr:
 
 
 def on_chip(nest: Nest, view: View) -> dict[str, Expr]:
-    """The tiles of the kernels that have tiles to choose, by the name of the tensor [elements]."""
+    """List the tiles of the kernels that have tiles to choose, by the name of the tensor [elements]."""
     found: dict[str, Expr] = {}
 
     def inside(block: Any, path: Path) -> None:

@@ -86,7 +86,7 @@ class LayerClock:
         return found
 
     def streamed(self, name: AlgorithmLike, kernel: Elementwise) -> list[KernelTime]:
-        """The time of each launch of an elementwise kernel."""
+        """Time each launch of an elementwise kernel."""
         declared, kind = algorithm(name), kind_of(kernel)
         options = check_options(declared, {}, direction=kind.direction)
         work = demands(declared, kind, structural(options), PIPELINED).at(kernel, kernel, options, {})
@@ -110,7 +110,7 @@ class LayerClock:
         name: AlgorithmLike = "gemm",
         products: str | None = None,
     ) -> tuple[list[KernelTime], Tile]:
-        """The kernels of layers of one width at the tile that is fastest, or at the one given.
+        """Return the kernels of layers of one width at the fastest tile, or at a given one.
 
         `splits` is tried in several sizes where it is not given.
         """

@@ -59,7 +59,7 @@ class WarpLayout:
 
     @classmethod
     def of(cls, residency: Residency, along: tuple[int, int], element_size: int) -> WarpLayout:
-        """The layout of a residency."""
+        """Return the layout of a residency."""
         pairs = [axes for axes, _ in residency.shared_axes]
         held = set(residency.operand_axes)
         if SCORES not in pairs:

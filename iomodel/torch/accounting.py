@@ -215,7 +215,7 @@ def _span(result: Any) -> Span:
 
 
 def _narrower(counted: Cost, mask_bytes: int) -> int:
-    """The difference that the type of a mask tensor makes to its reads [B]."""
+    """Compute the difference that the type of a mask tensor makes to its reads [B]."""
     size = counted.workload.element_size
     return counted.reads.get("bias", 0) * (mask_bytes - size) if mask_bytes else 0
 

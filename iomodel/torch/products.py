@@ -64,7 +64,7 @@ def _dot(call: OperatorCall) -> Product:
 
 
 def _added(call: OperatorCall, name: str) -> str | None:
-    """The name of an addend, if its factor is not 0; a product with factor 0 does not read it."""
+    """Return the name of an addend, if its factor is not 0; a product with factor 0 does not read it."""
     return name if call.arguments.get("beta", 1) else None
 
 

@@ -166,7 +166,7 @@ class Mixed(Workload):
 
 
 def as_workload(workload: object) -> Workload:
-    """The workload itself, of any kind, or InputError."""
+    """Return a workload of any kind unchanged; raise InputError for anything else."""
     if not isinstance(workload, Workload):
         raise InputError(
             f"workload: {shown(workload)} given; "

@@ -43,7 +43,7 @@ def inputs_of(
 
 
 def _same(calls: Calls | Layers, tiles: Mapping[str, Any]) -> tuple[tuple[Symbol, Symbol], ...]:
-    """Pairs of symbols with one array: the lengths of self attention, the widths of K and V."""
+    """List the pairs of symbols with one array: the lengths of self attention, the widths of K and V."""
     fields = {**{name: calls.fields[name] for name in LEADERS if name in calls.fields}, **tiles}
     first: dict[int, str] = {}
     pairs = []

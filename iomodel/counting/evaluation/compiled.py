@@ -56,7 +56,7 @@ class Compiled:
         self.inputs = tuple(inputs)
 
     def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:
-        """The formulas as one function of the inputs, with these functions for extrema, sums of floors and ratios.
+        """Return one function of the inputs, with these functions for extrema, sums of floors and ratios.
 
         `varying` are the places of the inputs that are to be arrays.
         """
@@ -144,7 +144,7 @@ class StoredFormulas(Compiled):
         return self._outputs
 
     def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:  # noqa: ARG002
-        """The shipped function, with these functions for extrema, sums of floors and ratios."""
+        """Return the shipped function, with these functions for extrema, sums of floors and ratios."""
         return FunctionType(self.shipped.__code__, dict(functions), self.shipped.__name__)
 
 

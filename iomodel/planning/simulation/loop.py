@@ -36,7 +36,7 @@ def build(jit: Jit) -> Any:
     at = jit(interpolate)
 
     def chunk_attention(sizes: Any, caches: Any, values: Any, queries: int, keys: int) -> float:
-        """Attention of a chunk: the values at both caches around `keys`, interpolated in the queries."""
+        """Compute the attention of a chunk: the values at both caches around `keys`, interpolated in the queries."""
         width, low, high = len(sizes), 0, len(caches) - 1
         while high - low > 1:
             middle = (low + high) // 2

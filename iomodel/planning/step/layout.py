@@ -206,7 +206,7 @@ def _check_mlp(mlp: MLP, layout: Layout) -> None:
 
 
 def _full_attention(layer: DecoderLayer) -> bool:
-    """True if every query of a layer sees all keys before it, cached as keys and values."""
+    """Check that every query of a layer sees all keys before it, cached as keys and values."""
     attention = layer.attention
     if attention is None or layer.recurrent is not None or attention.latent or attention.tied_kv:
         return False

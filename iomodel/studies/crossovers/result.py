@@ -155,7 +155,7 @@ class Crossovers(Result, Tabular):
         raise UnknownNameError("incumbent", incumbent, [label for label in self.labels if label != challenger])
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data, ready for JSON."""
+        """Return everything as plain data, ready for JSON."""
         workload = self.workload.to_dict()
         return {
             "algorithms": [contender.to_dict() for contender in self.contenders],

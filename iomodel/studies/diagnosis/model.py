@@ -134,7 +134,7 @@ class Floor:
 
 
 def physical_floor(timed: Estimate) -> Floor:
-    """The least time of a call on a device, also where a warm L2 already holds its operands."""
+    """Compute the least time of a call on a device, also where a warm L2 already holds its operands."""
     known, device = timed.rates, timed.hardware
     have = {path: float(q.value) for path, q in device.quantities.items() if isinstance(q, Quantity)}
     peaks = [have.get(f"compute.peak.{known.dtype}{more}", 0.0) for more in ("", "_matrix", "_fp16acc")]

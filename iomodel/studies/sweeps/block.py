@@ -34,7 +34,7 @@ def compute(plan: SweepPlan, block: Block) -> dict[str, IntArray]:
 
 
 def _spread(plan: SweepPlan, slices: tuple[slice, ...]) -> dict[str, IntArray]:
-    """The numbers of a chunk, shaped so that they broadcast to the dimensions that are not looped over."""
+    """Return the numbers of a chunk, shaped so that they broadcast to the dimensions that are not looped over."""
     parts = [(axis, part) for axis, part in zip(plan.axes, slices, strict=True) if not axis.looped]
     arrays = {}
     for place, (axis, part) in enumerate(parts):

@@ -1,4 +1,4 @@
-"""The digest of the modules that compute a sweep, by which a store and a worker tell another engine."""
+"""Digest of the modules that compute a sweep, by which stores and workers recognise another version."""
 
 from __future__ import annotations
 

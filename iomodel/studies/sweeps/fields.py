@@ -49,7 +49,7 @@ def numbers() -> dict[str, Entry]:
 
 
 def switches(declarations: Iterable[AlgorithmLike] = ()) -> tuple[str, ...]:
-    """The options of algorithms that are no numbers."""
+    """List the options of algorithms that are no numbers."""
     known = numbers()
     algorithms = [*(name for operation in KINDS for name in list_algorithms(operation)), *declarations]
     return tuple(name for name in known_options(algorithms) if name not in known)

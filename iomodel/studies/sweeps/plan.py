@@ -94,11 +94,11 @@ class SweepPlan:
         return prod(ceil(size / step) for size, step in zip(self.shape, self.chunks, strict=True))
 
     def blocks(self) -> Iterable[Block]:
-        """The chunks, in order."""
+        """Iterate over the chunks, in order."""
         return blocks_of(self.shape, self.chunks)
 
     def slices(self, block: Block) -> tuple[slice, ...]:
-        """The places of a chunk along each dimension."""
+        """Return the places of a chunk along each dimension."""
         return slices_of(self.shape, self.chunks, block)
 
     def combinations(self, slices: Sequence[slice] | None = None) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:

@@ -49,7 +49,7 @@ class Question:
         return frozenset({*OF_KIND[self.workload.operation], *self.tiles, *self.options, *(self.budget or ())})
 
     def answers(self) -> dict[str, int]:
-        """Every quantity at this point by the name of its variable, and the tiles if they are found: 0 if none fits."""
+        """Compute every quantity at this point by the name of its variable, and solved tiles; 0 if none fits."""
         if self.budget is None:
             return _named(cost(self.algorithm, self.workload, self.tiles or None, **self.options))
         try:

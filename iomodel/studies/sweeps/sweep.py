@@ -98,14 +98,14 @@ def planned(
     algorithm: Any, *, quantities: Any = ("hbm_bytes",), zipped: Any = (), solve: bool = False, chunk: Any = None,
     **fields: Any,
 ) -> SweepPlan:  # fmt: skip
-    """The plan of a sweep, checked; the arguments are those of :func:`sweep`."""
+    """Build the plan of a sweep and check it; the arguments are those of :func:`sweep`."""
     if not isinstance(solve, bool):
         raise InputError(f"solve: {shown(solve)} given; allowed: True or False")
     return checked(read_plan(algorithm, quantities, zipped, chunk, solve, fields))
 
 
 def run(plan: SweepPlan, store: Any, scheduler: Any, progress: bool) -> tuple[Dataset, int]:
-    """The result of a plan, and how many chunks were computed for it."""
+    """Compute a plan; return its result, and the number of chunks that were computed."""
     if store is None:
         return _held(plan, scheduler, progress)
     if not isinstance(store, str | os.PathLike):

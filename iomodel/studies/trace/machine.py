@@ -61,9 +61,9 @@ class TraceMachine:
             return _Inside(step, self._ready(step.body))
         if isinstance(step, TraceCut):
             return _Pieces([(piece, self._ready(piece.body)) for piece in step.pieces])
-        return _Ready(_picker(step.slots), self._teller(step), step.size, step.after, step.stays)
+        return _Ready(_picker(step.slots), self._formatter(step), step.size, step.after, step.stays)
 
-    def _teller(self, step: TraceStep) -> Callable[[tuple[Any, ...], int], Event]:
+    def _formatter(self, step: TraceStep) -> Callable[[tuple[Any, ...], int], Event]:
         """Build the function that formats a step, with its constant parts assembled once."""
         first = (self.program.title, self.batch, self.head, step.op, step.tensor)
         memory = sum(size for _, size in step.held), self.program.allocated

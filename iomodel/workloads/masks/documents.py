@@ -136,7 +136,7 @@ class Documents(Tabulated):
         return int(self._starts[np.searchsorted(self._starts, position, side="right") - 1])
 
     def _end(self, position: int) -> int:
-        """The end of the document at a position."""
+        """Return the end of the document at a position."""
         return int(self._starts[np.searchsorted(self._starts, position, side="right")])
 
     def __repr__(self) -> str:
