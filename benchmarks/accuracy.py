@@ -219,7 +219,7 @@ def overview(splits: dict[str, list[Judged]]) -> Iterator[str]:
                 np.abs([one.error for one in part if kernel in (None, one.row["implementation"])])
                 for part in every.values()
             ]
-            cells = [f"{np.median(part):.1%}, {np.quantile(part, 0.9):.1%}".replace("%", " %") for part in errors]
+            cells = [f"{np.median(part):.1%}, {np.quantile(part, 0.9):.1%}".replace("%", "\u00a0%") for part in errors]
             yield f"| {split} | {kernel or 'all'} | {len(errors[0])} | {' | '.join(cells)} |"
 
 

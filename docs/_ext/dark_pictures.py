@@ -1,6 +1,7 @@
 """A dark twin of every drawn picture.
 
-Black and grey ink becomes white, the paper transparent; coloured areas stay, with what is written on them.
+Black and grey ink becomes white, the paper transparent; coloured areas and the greys of a colour map stay, with what
+is written on them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ GREY, COLOUR = 0.06, 0.22
 """Saturation up to which ink is turned to white, and from which it is kept [-]."""
 COVERED, DENSE = 0.5, 0.64
 """Share of a pixel from which coloured ink makes it a coloured one, and of pixels from which they make an area [-]."""
+MIDDLE = 0.15, 0.85
+"""Lightness of flat grey that is an area of a colour map, such as the middle of cividis, and no ink or paper [-]."""
+SMOOTH = 4 / 255
+"""Largest difference between neighbouring pixels of a flat area or a gradient [-]."""
 STROKE, AREA = 9, 23
 """Width up to which a stroke belongs to the coloured area around it, and from which colour is an area [pixels]."""
 
@@ -43,6 +48,18 @@ def within_areas(coloured: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(wide & (around(coloured, AREA) > DENSE * AREA**2))
 
 
+def flat_greys(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Find the pixels of flat areas and gradients of a middle lightness; lines and letters are never flat."""
+    steps = np.zeros(pixels.shape[:2], dtype=bool)
+    for axis in (0, 1):
+        steep = np.abs(np.diff(pixels, axis=axis)).max(axis=-1) > SMOOTH
+        steps |= np.pad(steep, [(0, 1), (0, 0)] if axis == 0 else [(0, 0), (0, 1)])
+    light = pixels.mean(axis=-1)
+    middle = (light > MIDDLE[0]) & (light < MIDDLE[1])
+    inside = (around(steps, STROKE) == 0) & middle
+    return np.asarray((around(inside, STROKE + 2) > 0) & middle)
+
+
 def darkened(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Take the white paper out of a picture, and turn black and grey ink to white; RGB in, RGBA out, from 0 to 1."""
     least = pixels.min(axis=-1, keepdims=True)
@@ -52,7 +69,9 @@ def darkened(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     ink = (pixels - (1 - alpha)) / alpha
     made = np.concatenate([kept * ink + (1 - kept), alpha], axis=-1)
     same = np.concatenate([pixels, np.ones_like(alpha)], axis=-1)
-    return np.where(within_areas((kept * alpha)[..., 0] > COVERED)[..., None], same, made)
+    greys = flat_greys(pixels)
+    areas = within_areas(((kept * alpha)[..., 0] > COVERED) | greys)
+    return np.where((areas | greys)[..., None], same, made)
 
 
 def add_twins(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], doctree: object) -> None:

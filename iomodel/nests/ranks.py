@@ -97,7 +97,7 @@ def chunk(length: Expr, sharding: Sharding = "contiguous") -> Expr:
 
 
 def second_chunk(length: Expr) -> Expr:
-    """Count the rows of chunk 2 R - 1 - i, the second of rank i in zigzag; 0 where the sequence ends before it [rows]."""
+    """Count the rows of chunk 2 R - 1 - i, the second of rank i in zigzag, 0 past the end of the sequence [rows]."""
     full = chunk(length, "zigzag")
     return Min(full, Max(Integer(0), length - (2 * R - 1 - i) * full))
 

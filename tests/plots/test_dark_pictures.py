@@ -15,7 +15,7 @@ BLUE = (0.0, 0.447, 0.698)
 
 @pytest.fixture(scope="module")
 def twin() -> np.ndarray[Any, Any]:
-    """Paper with a bar, two lines, stripes, and strokes of black and white."""
+    """Paper with a bar, a grey cell, two lines, stripes, and strokes of black and white."""
     picture = np.ones((200, 300, 3))
     picture[20:60, 20:280] = BLUE
     picture[30:50, 60:63] = 1.0  # a stroke on the bar
@@ -24,6 +24,7 @@ def twin() -> np.ndarray[Any, Any]:
     picture[120:123, 20:280] = picture[129:132, 20:280] = BLUE
     for left in range(20, 280, 10):
         picture[150:190, left : left + 5] = BLUE
+    picture[64:86, 120:180] = 0.5  # a grey cell
     return np.asarray(darkened(picture))
 
 
@@ -38,6 +39,8 @@ def twin() -> np.ndarray[Any, Any]:
         pytest.param(121, 150, (BLUE, 1), id="a line keeps its colour"),
         pytest.param(126, 150, (None, 0), id="paper between lines is transparent"),
         pytest.param(170, 147, (None, 0), id="paper between stripes is transparent"),
+        pytest.param(75, 150, ((0.5, 0.5, 0.5), 1), id="a grey cell keeps its lightness"),
+        pytest.param(64, 121, ((0.5, 0.5, 0.5), 1), id="a grey cell keeps it up to its edge"),
     ],
 )
 def test_a_twin_can_be_read_on_a_dark_page(twin: np.ndarray[Any, Any], row: int, column: int, shown: Any) -> None:
