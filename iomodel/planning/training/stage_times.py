@@ -19,8 +19,8 @@ from iomodel.workloads.elementwise import Elementwise
 
 OVERHEAD = {"sm_80": 0.03, "sm_90": 0.25}
 """Time beyond the kernels of passes, as a share of theirs, by architecture [-]: the host, jitter between devices, what
-is not declared, and the clock that power allows in long runs. The only figures read off whole steps, rows in sight of
-tests/measured/training.csv: that of the A100 is the median of the table of llm-foundry, that of the H100 gives the
+is not declared, and the clock that power allows in long runs. The only figures read off whole steps, calibration rows
+of tests/measured/training.csv: that of the A100 is the median of the table of llm-foundry, that of the H100 gives the
 ratio of its rates to those of the A100 with the same scripts (fms-fsdp)."""
 COMMUNICATING = 16
 """Thread blocks, each on a unit of its own, with which collectives run beside products [-]: the default of Megatron
