@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from iomodel.planning.step.result import StepTime as StepTime
     from iomodel.planning.step.search import crossover_context as crossover_context
     from iomodel.planning.step.step import step as step
+    from iomodel.planning.sweep_plans import sweep_plans as sweep_plans
     from iomodel.planning.training.memory import TrainingMemory as TrainingMemory
     from iomodel.planning.training.result import TrainingStep as TrainingStep
     from iomodel.planning.training.train_step import train_step as train_step
@@ -192,6 +193,7 @@ _PUBLIC = {
     "planning.plan": ("plan",),
     "planning.prefix_cache": ("PrefixCache",),
     "planning.result": ("Plan",),
+    "planning.sweep_plans": ("sweep_plans",),
     "planning.simulation.result": ("Simulation",),
     "planning.simulation.simulate": ("simulate",),
     "planning.speculation": ("Speculation",),

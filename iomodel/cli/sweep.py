@@ -38,9 +38,12 @@ def sweep(
 ) -> None:  # fmt: skip
     """Count over every point of a plan, out of core, and resume an interrupted run.
 
+    A file with the key `question` asks for plans, fleets or training steps: the arguments of iomodel.sweep_plans.
+
     Example:
       iomodel sweep plan.yaml --out traffic.parquet
     """
+    from iomodel.cli.sweep_plans import asked_plans
     from iomodel.studies.sweeps.dataset import import_xarray
     from iomodel.studies.sweeps.file import plan_file
     from iomodel.studies.sweeps.store import opened
@@ -50,8 +53,14 @@ def sweep(
 
     path = None if out is None else Path(out).absolute()
     form = None if path is None else suffix_of(path)
-    question = plan_file(plan)
     processes = None if workers is None else as_integer("workers", integer("workers", workers))
+    planned = asked_plans(plan)
+    if planned is not None:
+        if dry_run:
+            raise InputError("dry_run: given; allowed: for a sweep of counts")
+        _plans(*planned, path, processes, resume, json)
+        return
+    question = plan_file(plan)
     if dry_run:
         emit(summary(question, None, None, out), json)
         return
@@ -71,6 +80,22 @@ def sweep(
         write_table(question, result, path)
         shutil.rmtree(store, ignore_errors=True)
     emit(report, json)
+
+
+def _plans(
+    arguments: dict[str, Any], where: str, path: Path | None, processes: int | None, resume: bool, json: bool
+) -> None:
+    """Answer a sweep of plans, and write it."""
+    from iomodel.cli.sweep_plans import answered, check_out, summary, text, write
+
+    if path is not None:
+        check_out(path, resume)
+    with _scheduler(processes) as scheduler:
+        result = answered(arguments, where, scheduler)
+    if path is not None:
+        write(result, path)
+    report = summary(result, None if path is None else os.fspath(path))
+    emit(report if json else text(report), json)
 
 
 def _make_room(path: Path, store: Path, table: bool, resume: bool) -> None:

@@ -128,6 +128,12 @@ class Plan(Result, Tabular):
         return self._cost(self.requests_per_second * (self.prompt + self.output))
 
     @property
+    def joules_per_token(self) -> float | None:
+        """Energy of all devices at their TDP per output token [J]; None without a TDP."""
+        tdp = self.decode.hardware.power.tdp
+        return None if tdp is None else self.count * tdp.value / self.tokens_per_second
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Warnings about the figures of the model's file."""
         return self.prefill.model.notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from iomodel.common.validation import as_integer
@@ -42,8 +43,11 @@ def plan_file(path: str | os.PathLike[str]) -> SweepPlan:
 
 def _values(field: str, entry: Any) -> Any:
     """Return the numbers of a range, and any other value unchanged."""
-    if not is_number(field) or not isinstance(entry, dict):
-        return entry
+    return numbers(field, entry) if is_number(field) and isinstance(entry, dict) else entry
+
+
+def numbers(field: str, entry: Mapping[str, Any]) -> Any:
+    """Return the numbers of a range with both ends included."""
     for key in entry:
         if key not in STEPS:
             raise UnknownNameError(f"{field}: key", key, STEPS)
@@ -66,7 +70,7 @@ def _values(field: str, entry: Any) -> Any:
     return values
 
 
-def _needed(field: str, entry: dict[str, Any], key: str) -> Any:
+def _needed(field: str, entry: Mapping[str, Any], key: str) -> Any:
     if key not in entry:
         raise InputError(f"{field}.{key}: not given, but required in a range")
     return entry[key]

@@ -1,0 +1,116 @@
+"""Sweeps of plans that `iomodel sweep` runs: the file, the table, and a summary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from iomodel.common.tabular import EXTRA
+from iomodel.errors import InputError, IOModelError, SpecError, UnknownNameError, shown
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+
+TABLES = (".parquet", ".csv")
+
+
+def asked_plans(path: str) -> tuple[dict[str, Any], str] | None:
+    """Read the arguments of :func:`iomodel.sweep_plans` in a file; None if the file asks no planning question."""
+    from iomodel.common.yaml_files import read_user
+    from iomodel.studies.sweeps.file import numbers
+
+    arguments, where = read_user(path)
+    if "question" not in arguments:
+        return None
+    try:
+        values = {
+            name: numbers(name, entry) if isinstance(entry, dict) and "from" in entry else entry
+            for name, entry in arguments.items()
+        }
+    except IOModelError as error:
+        raise SpecError(f"{where}: {error}") from None
+    return values, where
+
+
+def answered(arguments: dict[str, Any], where: str, scheduler: Any) -> Dataset:
+    """Run a sweep of plans; an error names the file."""
+    from iomodel.planning.sweep_plans import sweep_plans
+
+    try:
+        return sweep_plans(scheduler=scheduler, **arguments)
+    except IOModelError as error:
+        raise SpecError(f"{where}: {error}") from None
+
+
+def check_out(path: Path, resume: bool) -> None:
+    """Raise InputError unless a table can be written at a path: in a directory, and not there yet or to be replaced."""
+    if path.suffix not in TABLES:
+        raise UnknownNameError("out", path.suffix, TABLES)
+    if not path.parent.is_dir():
+        raise InputError(
+            f"out: {shown(os.fspath(path.parent))} is not a directory; allowed: a file in an existing directory"
+        )
+    if path.exists() and (resume or not path.is_file()):
+        raise InputError(
+            f"out: {shown(os.fspath(path))} already exists; allowed: another name, or --fresh to replace it"
+        )
+
+
+def write(result: Dataset, path: Path) -> None:
+    """Write a table with a row per point under a temporary name, and rename it when it is complete."""
+    hidden = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        point = result if result.dims else result.expand_dims("point")
+        table = point.to_dataframe().reset_index().drop(columns="point", errors="ignore")
+        if path.suffix == ".csv":
+            table.to_csv(hidden, index=False, lineterminator="\n")
+        else:
+            table.to_parquet(hidden, index=False)
+        hidden.replace(path)
+    except ImportError:
+        raise InputError(f"pyarrow: not installed, and Parquet needs it; allowed: after {EXTRA}") from None
+    except OSError as error:
+        raise InputError(f"out: {os.fspath(path)!r} cannot be written: {error.strerror or error}") from None
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def summary(result: Dataset, out: str | None) -> dict[str, Any]:
+    """Summarise a sweep of plans: its size, and where each figure is least and largest."""
+    points = result.refused.size
+    missing = int((result.refused != "").sum())
+    return {
+        "question": result.attrs["question"],
+        "dimensions": {str(name): size for name, size in result.sizes.items()},
+        "points": points,
+        "answered": points - missing,
+        "figures": {str(name): _extremes(result, str(name)) for name in result.data_vars if name != "refused"},
+        "out": out,
+    }
+
+
+def _extremes(result: Dataset, name: str) -> dict[str, Any]:
+    figure = result[name]
+    if bool(figure.isnull().all()):
+        return {"units": figure.attrs["units"]}
+    found: dict[str, Any] = {"units": figure.attrs["units"]}
+    for which, place in (("least", figure.argmin(...)), ("largest", figure.argmax(...))):
+        here = figure.isel(place)
+        found[which] = {"value": float(here), "at": {str(axis): here[axis].item() for axis in figure.dims}}
+    return found
+
+
+def text(report: Mapping[str, Any]) -> str:
+    """Format a summary for the terminal."""
+    sizes = ", ".join(f"{name} {size}" for name, size in report["dimensions"].items()) or "one point"
+    lines = [f"{report['question']}: {report['answered']:,} of {report['points']:,} points answered ({sizes})"]
+    for name, figure in report["figures"].items():
+        for which in ("least", "largest"):
+            if which in figure:
+                where = ", ".join(f"{axis} {value}" for axis, value in figure[which]["at"].items())
+                lines.append(f"{name}: {which} {figure[which]['value']:,.6g} {figure['units']}  {where}".rstrip())
+    return "\n".join([*lines, *([f"written to {report['out']}"] if report["out"] else [])])
