@@ -9,6 +9,7 @@ from dataclasses import replace
 from sympy import Expr, Max, Min, floor
 
 from iomodel.algorithms._tiles import shipped_tiles
+from iomodel.nests.execution import PIPELINED
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Residency, Reused, Shared
 from iomodel.nests.symbols import B_r, stages, warps
@@ -53,10 +54,17 @@ CDNA_4 = replace(
 """Loads go to LDS directly, into one more copy; its padding, 4 % or less, is not counted."""
 FORWARD = (CDNA_3, CDNA_4)
 
+HEADS_OF_A_SLICE = replace(
+    PIPELINED,
+    cite=f"{PIPELINED.cite}; github.com/ROCm/aiter, aiter/ops/triton: the kernel of its forward pass counts heads "
+    "first and gives each die consecutive ones, with remap_xcd",
+    fastest="heads of a slice",
+)
 TRITON_AMD = Implementation(
     "triton-amd",
     "Plain Triton attention on AMD, with the tiles of AITER",
     CDNA_3.cite,
+    execution={"forward": HEADS_OF_A_SLICE},
     residency={"forward": FORWARD},
     tiles=shipped_tiles("triton-amd", "flash2"),
 )

@@ -25,8 +25,9 @@ Order = Literal["grid", "longest first"]
 """Order in which blocks start: as the grid counts, outer tiles ascending and head after head; or by their length."""
 
 
-Fastest = Literal["tiles", "heads"]
-"""Index of a grid that counts fastest: the outer tiles, so that the blocks of a head are consecutive, or the heads."""
+Fastest = Literal["tiles", "heads", "heads of a slice"]
+"""Index of a grid that counts fastest: the outer tiles, so that the blocks of a head are consecutive, or the heads. On
+an L2 of private slices the heads may be renumbered, so that each slice has consecutive ones."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Execution(Record):
         any other axis in kernels where the body around its loop only loads.
     order : {"grid", "longest first"}
         Order in which blocks start, each on the first free slot of an SM.
-    fastest : {"tiles", "heads"}
+    fastest : {"tiles", "heads", "heads of a slice"}
         Index of the grid that counts fastest.
     in_flight : int, optional
         Bytes that a block has requested and not yet received while it streams [B]; by default the streamed tiles that

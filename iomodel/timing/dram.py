@@ -170,7 +170,7 @@ def _grid(
     sets, among, run = heads, 1, 1
     instances = min(moved.instances for moved in again)
     own = heads // instances
-    if fastest == "heads" and parts == 1 and instances > workload.batch:
+    if fastest != "tiles" and parts == 1 and instances > workload.batch:
         sets, sharers = heads // max(1, own), sharers * max(1, own)
         among, run = max(1, instances // workload.batch), max(1, own)
     elif workload.batch == 1 and own > 1:  # only then are heads that share keys consecutive
@@ -187,4 +187,5 @@ def _grid(
         serpentine=demand.serpentine,
         among=among,
         run=run,
+        grouped=among > 1 and fastest == "heads of a slice",
     )

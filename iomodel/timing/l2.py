@@ -71,6 +71,8 @@ class SharedTiles:
     among, run : int
         Sets that take turns, and consecutive blocks of a set in its turn [-]. By default the blocks of a set are
         consecutive.
+    grouped : bool
+        True if the blocks of a turn are renumbered, so that each slice of the cache has those of consecutive sets.
     """
 
     sets: int
@@ -84,6 +86,7 @@ class SharedTiles:
     serpentine: bool = False
     among: int = 1
     run: int = 1
+    grouped: bool = False
 
     @property
     def blocks(self) -> int:

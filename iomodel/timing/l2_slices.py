@@ -2,7 +2,8 @@
 
 Slice i of S runs blocks i, i + S, i + 2 S, ... on its share of the slots, through its share of the capacity. Blocks
 that share a set meet in a cache only within their slice, so a set whose blocks are consecutive is fetched by S slices.
-Of H heads whose blocks take turns, a slice has those whose numbers agree modulo gcd(H, S).
+Of H heads whose blocks take turns, a slice has those whose numbers agree modulo gcd(H, S), or H / S consecutive ones if
+the kernel renumbers them so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def in_slice(grid: SharedTiles, slices: int, up: bool = True) -> SharedTiles:
 
     >>> in_slice(SharedTiles(sets=64, sharers=256, tiles=1024, slots=256), 8)  # a head's blocks are consecutive
     SharedTiles(sets=64, sharers=32, tiles=1024, slots=32, tile=1.0, queries=0.0, output=0.0, requested=None, \
-serpentine=False, among=1, run=1)
+serpentine=False, among=1, run=1, grouped=False)
     >>> apart = in_slice(SharedTiles(sets=64, sharers=256, tiles=1024, slots=256, among=64), 8)
     >>> apart.sets, apart.sharers, apart.among  # eight heads to each slice
     (8, 256, 8)
@@ -29,7 +30,12 @@ serpentine=False, among=1, run=1)
     if requested is not None:
         requested = requested / slices
     sets, sharers, among, run = grid.sets, grid.sharers, grid.among, grid.run
-    if among > 1:
+    if among > 1 and grid.grouped and among * run % slices == 0:
+        heads = among * run // slices
+        own = min(among, -(-heads // run) + (heads % run > 0 < run % heads))
+        sets, slices, sharers = sets // among * own, slices * own, sharers * among
+        among, run = own, run if heads % run == 0 else heads if run % heads == 0 else 1
+    elif among > 1:
         heads = among * run
         common = gcd(heads, slices)
         own = min(among, heads // common)
@@ -57,10 +63,18 @@ def sliced_bytes(grid: SharedTiles, capacity: float, slices: int) -> tuple[float
     low = slices * tile_bytes(in_slice(grid, slices, up=False), own)[0]
     if grid.among == 1:
         low = max(low, min(slices, grid.sharers) * grid.distinct)
+    if grid.grouped and not _divided(grid, slices):
+        low = grid.distinct
     if grid.requested is not None and grid.requested < grid.sets * grid.sharers * grid.tiles * grid.tile:
         low = grid.distinct  # a slice need not have a block that walks the entire set
     low = min(low, grid.requests)
     return low, max(low, min(grid.requests, slices * tile_bytes(in_slice(grid, slices), own)[1]))
+
+
+def _divided(grid: SharedTiles, slices: int) -> bool:
+    """Check that each slice has whole sets of a renumbered turn, or a share of one."""
+    heads, rest = divmod(grid.among * grid.run, slices)
+    return rest == 0 and (heads % grid.run == 0 or grid.run % heads == 0)
 
 
 def sliced_lock_step(grid: SharedTiles, capacity: float, slices: int) -> float:
