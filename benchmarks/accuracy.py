@@ -145,7 +145,7 @@ def predicted(row: dict[str, str], defaults: bool = False) -> tuple[float, float
     total = floor = 0.0
     for direction in directions:
         parameters, more = how(row)
-        drops = row["dropout"] == "yes" and declared(row) != "eager"
+        drops = row["dropout"] == "yes"
         call = iomodel.Attention(
             **{
                 name: int(row[name])

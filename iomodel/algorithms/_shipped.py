@@ -16,7 +16,7 @@ from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
 
 LISTED = (
-    *("name", "title", "cite", "answers", "features", "exclusive", "options", "saved"),
+    *("name", "title", "cite", "answers", "features", "exclusive", "options", "saved", "implied"),
     *("classes", "without", "tiled_by", "approximates", "masks", "as_written", "searched"),
 )
 """The fields that the catalogue has: those without nests and formulas."""

@@ -11,7 +11,8 @@ into that of the packed projection, unless query heads share keys.
 
 A warp computes a softmax of at most 1,024 keys, or its gradient, and moves single elements; longer rows are vectors.
 
-`dropout_pass` applies dropout to P in a kernel, as in :mod:`iomodel.algorithms.standard`.
+`dropout_pass` applies dropout to P in a kernel, as in :mod:`iomodel.algorithms.standard`; it is set for a call with
+dropout.
 """
 
 from collections.abc import Iterator
@@ -160,6 +161,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     backward=backward,
     options={"dropout_pass": False},
+    implied={"dropout": "dropout_pass"},
     classes=frozenset({"exact"}),
     without={"forward": NO_CACHE, "backward": NO_CACHE | {"softcap"}},
     execution={"forward": LAUNCHED, "backward": LAUNCHED},

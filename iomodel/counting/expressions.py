@@ -272,7 +272,7 @@ def expressions(
     features = _features(declaration, direction, options)
     kind = FormulaKind(mask_kind(mask), direction, features, declaration.answers)
     check_kind(declaration, kind)
-    complete = check_options(declaration, options, direction=direction)
+    complete = check_options(declaration, options, direction=direction, features=features)
     formula = replace(formulas(declaration, kind, structural(complete)), mask=mask)
     numbers = {name: options[name] for name in NUMBERS & options.keys()}
     return (

@@ -15,9 +15,16 @@ from iomodel.nests.feature_names import APART, AS_WRITTEN, WORDS, default_of
 
 
 def check_options(
-    declaration: Algorithm, options: Mapping[str, Any], tiled: bool = False, direction: str = "forward"
+    declaration: Algorithm,
+    options: Mapping[str, Any],
+    tiled: bool = False,
+    direction: str = "forward",
+    features: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Check the options of an algorithm and fill in the defaults; errors name the option."""
+    """Check the options of an algorithm and fill in the defaults; errors name the option.
+
+    `features` are those of the call, which may set options that are not given.
+    """
     allowed, whole = {**declaration.takes(direction), **declaration.common}, {}
     if direction == "both":
         allowed |= declaration.saved
@@ -36,6 +43,9 @@ def check_options(
         name: value
         for name, value in {**allowed, **options, **whole}.items()
         if name in allowed or value != default_of(name)
+    }
+    chosen |= {
+        name: True for feature, name in declaration.implied.items() if feature in features and name not in options
     }
     for name, others in APART.items():
         if clash := [other for other in others if name in chosen and other in chosen]:

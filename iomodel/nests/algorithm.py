@@ -69,7 +69,8 @@ class Algorithm:
 
     `declare` and `backward` take the options that they name by keyword, and return the nest of a direction; None if the
     algorithm does not have this direction. The keyword `causal` is True for the causal mask, `masked` for any but a
-    full mask. `saved` are the options that the forward pass needs before a backward pass. `classes` names the classes
+    full mask. `saved` are the options that the forward pass needs before a backward pass, `implied` the switches that a
+    feature of the call sets unless they are given. `classes` names the classes
     of its nests in :mod:`iomodel.counting.bounds`. `without` names the features of a call
     (:mod:`iomodel.nests.features`) that a direction does not support. `tiled_by` names the option that is switched on
     by giving tiles, for an algorithm that also has a form without tiles. `requires` lists the conditions on its
@@ -106,6 +107,7 @@ class Algorithm:
     exclusive: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     saved: Mapping[str, Any] = field(default_factory=dict)
+    implied: Mapping[str, str] = field(default_factory=dict)
     classes: frozenset[str] = frozenset()
     without: Mapping[str, frozenset[str]] = field(default_factory=dict)
     tiled_by: str | None = None

@@ -147,7 +147,11 @@ def solve_many(
     kind = kind_of(called.first)
     check_kind(declaration, kind)
     complete = check_options(
-        declaration, {**options, **{n: scalars[n] for n in NUMBERS & scalars.keys()}}, True, kind.direction
+        declaration,
+        {**options, **{n: scalars[n] for n in NUMBERS & scalars.keys()}},
+        True,
+        kind.direction,
+        kind.features,
     )
     taken = tuple(entry.name for entry in OPTIONS if entry.name in declaration.takes(kind.direction))
     shaped = declaration, kind, structural(complete), taken, budget.unit

@@ -60,6 +60,7 @@ CALLS: list[tuple[str, iomodel.Attention, dict[str, int], dict[str, object]]] = 
     ("split_kv", DECODE, {"block_q": 64, "block_kv": 64}, {"splits": 8, "packed": True}),
     ("flash1", PREFILL.model_copy(update={"head_dim": 64, "value_dim": 64}), {"block_q": 16, "block_kv": 128}, {}),
     ("standard", PREFILL, {}, {}),
+    ("eager", PREFILL.model_copy(update={"q_len": 1000, "kv_len": 1000}), {}, {}),
 ]
 
 

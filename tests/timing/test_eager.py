@@ -94,3 +94,35 @@ def test_products_of_a_library_take_the_fastest_instruction(device: str) -> None
     flops = 2 * CALL.batch * CALL.heads * CALL.q_len * CALL.kv_len * CALL.head_dim
     assert known.warp_matrix < known.matrix
     assert kernels["S = Q K^T"].breakdown["matrix"] == pytest.approx(flops / known.matrix, rel=0.01)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_a_call_with_dropout_launches_a_kernel_for_it(direction: str) -> None:
+    """PyTorch has no other dropout; without the kernel only if it is switched off."""
+    call = CALL.model_copy(update={"dropout": 0.1, "direction": direction})
+    explicit = iomodel.cost("eager", call, dropout_pass=True)
+    assert iomodel.cost("eager", call).hbm_bytes == explicit.hbm_bytes
+    assert iomodel.cost("eager", call, dropout_pass=False).hbm_bytes < explicit.hbm_bytes
+    assert (
+        iomodel.estimate("eager", call, GPU).seconds == iomodel.estimate("eager", call, GPU, dropout_pass=True).seconds
+    )
+    assert iomodel.cost("eager", CALL).hbm_bytes == iomodel.cost("eager", CALL, dropout_pass=False).hbm_bytes
+    formula = iomodel.expressions("eager", "causal", direction, dropout=True)
+    assert (
+        formula.hbm_bytes
+        == iomodel.expressions("eager", "causal", direction, dropout=True, dropout_pass=True).hbm_bytes
+    )
+    arrays = iomodel.cost_array(
+        "eager", batch=2, heads=16, q_len=[1024, 4096], head_dim=128, mask="causal", dropout=0.1, direction=direction
+    )
+    assert int(arrays.hbm_bytes[1]) == explicit.hbm_bytes
+
+
+def test_short_and_long_softmaxes_in_arrays() -> None:
+    lengths = [512, 1024, 1025, 4096]
+    found = iomodel.estimate_array("eager", GPU, heads=16, q_len=lengths, head_dim=128)
+    alone = [
+        iomodel.estimate("eager", iomodel.Attention(heads=16, q_len=many, head_dim=128), GPU).seconds
+        for many in lengths
+    ]
+    assert found.seconds.tolist() == pytest.approx(alone, rel=1e-12)
