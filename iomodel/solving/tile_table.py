@@ -180,22 +180,32 @@ class TileTable:
             for side, name in enumerate(self.placement.tiles)
         }
 
+    @cached_property
+    def alike(self) -> Any:
+        """A number for each tile and choice of numbers, whose launch configurations do the same work [-]."""
+        tiles = np.stack([self.columns[name] for name in ("outer", "inner", "number")])
+        return np.unique(tiles, axis=1, return_inverse=True)[1].ravel()
+
+    @cached_property
+    def by_tile(self) -> Any:
+        """The places of the launch configurations, those of a tile one after another [-]."""
+        return np.argsort(self.alike, kind="stable")
+
     def __len__(self) -> int:
         return len(self.columns["outer"])
 
-    def allowed(
-        self, point: Mapping[str, Any], sizes: Mapping[str, Any], options: Mapping[str, Any], least_keys: int, size: int
-    ) -> Any:
-        """Check every tile at many calls: no axis is shorter than a tile less one step, and no split is without keys.
+    def allowed(self, point: Mapping[str, Any], options: Mapping[str, Any], least_keys: int, places: Any) -> Any:
+        """Check tiles at many calls: no axis is shorter than a tile less one step, and no split is without keys.
 
-        `point`, `sizes` and `options` have the numbers of the calls, tiles and options at all pairs of a call and a
-        tile; the key tile has at least `least_keys` rows, or covers all keys.
+        `point` and `options` have the numbers of the calls, and `places` the tile of each; the key tile has at least
+        `least_keys` rows, or covers all keys.
         """
         query, key = self.placement.tiles
         group = point["group"] if options["packed"] else 1
-        fits = np.full(len(self) * size, True)
+        sizes = {name: column[places] for name, column in self.sizes.items()}
+        fits = np.full(len(places), True)
         for name, rows, least in ((query, point["q_len"] * group, 1), (key, point["kv_len"], least_keys)):
-            step = np.tile(self.steps[name], size)
+            step = self.steps[name][places]
             on_grid = np.maximum(step, 1)
             first = np.ceil(np.minimum(least, rows) / on_grid) * on_grid
             fits &= (sizes[name] >= first) & ((step == 0) | (sizes[name] <= np.ceil(rows / on_grid) * on_grid))
@@ -204,10 +214,10 @@ class TileTable:
         coarsest = max(1, int(self.steps[key].max(initial=1)))
         return fits & ((splits == 1) | ((sizes[key] <= most) & (most >= coarsest)))
 
-    def launched(self, clock: Clock, calls: int = 1) -> Launched:
-        """Describe the launch configurations to the time model, once for each of so many calls."""
+    def launched(self, clock: Clock, places: Any = slice(None)) -> Launched:
+        """Describe the launch configurations to the time model, those of some places if they are given."""
         each = [clock.launched(launch) for launch in self.launches]
-        column = {name: np.tile(self.columns[name], calls) for name in ("layout", "stages", "warps", "blocks")}
+        column = {name: self.columns[name][places] for name in ("layout", "stages", "warps", "blocks")}
         exposed = np.array([launch.exposed for launch in each])
         return replace(
             each[0],

@@ -195,9 +195,11 @@ class Clock:
         """Time between the starts of consecutive kernels [s]."""
         return self.parameters.kernel_launch if self.rates.launch is None else self.rates.launch
 
-    def elapsed(self, demand: KernelWork, rows: Rows | VarlenAttention | None, launched: Launched) -> Elapsed:
-        """Time a kernel over the rows of one call or of many."""
-        return elapsed(demand, rows, self.packed, self.rates, self.execution, launched, self.parameters)
+    def elapsed(
+        self, demand: KernelWork, rows: Rows | VarlenAttention | None, launched: Launched, bounded: bool = False
+    ) -> Elapsed:
+        """Time a kernel over the rows of one call or of many, or bound its time from below."""
+        return elapsed(demand, rows, self.packed, self.rates, self.execution, launched, self.parameters, bounded)
 
     @cached_property
     def configurations(self) -> list[tuple[Placement, Launch]]:

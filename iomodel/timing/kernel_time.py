@@ -172,8 +172,12 @@ def elapsed(
     execution: Execution,
     launched: Launched,
     parameters: Parameters,
+    bounded: bool = False,
 ) -> Elapsed:
-    """Time one kernel, elementwise: its work, the lengths of the call and the launch may be arrays."""
+    """Time one kernel, elementwise: its work, the lengths of the call and the launch may be arrays.
+
+    If `bounded`, the seconds are a lower bound that takes no account of the order of the blocks.
+    """
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
     caches = Caches.of(rates)
     streamed = _streamed_bytes(demand, caches, at_once)
@@ -202,7 +206,9 @@ def elapsed(
             on_sms = on_sms - smaller(on_chip["matrix"], larger(0.0, *(needs[name] for name in CHIP if name in needs)))
     else:
         waves = ceil_div(ceil_div(demand.blocks, rates.units), launched.blocks_per_sm)
-        on_sms, steps, tail = _on_sms(demand, workload, packed, rates, execution, launched, parameters, needs, at_peak)
+        on_sms, steps, tail = _on_sms(
+            demand, workload, packed, rates, execution, launched, parameters, needs, at_peak, bounded
+        )
     return Elapsed(larger(on_sms, overlapped, capped) + launch, on_chip, steps, tail, waves, streamed, at_once)
 
 
@@ -296,8 +302,12 @@ def _on_sms(
     parameters: Parameters,
     needs: Mapping[str, Any],
     capped: Any,
+    bounded: bool = False,
 ) -> tuple[Any, Any, Any]:
-    """Time the blocks on the SMs, with the fixed cost of trips and the excess of the SM that ends last [s]."""
+    """Time the blocks on the SMs, with the fixed cost of trips and the excess of the SM that ends last [s].
+
+    If `bounded`, the time is that of evenly spread blocks, less the share of blocks that a mask may leave idle.
+    """
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
     phases = _Phases.of(needs, execution, launched.exposed)
@@ -321,6 +331,10 @@ def _on_sms(
         return times(found.own, waits, most, least, together, groups, read_with)
 
     alone, *_ = each = of(phases)
+    if bounded:
+        whole = workload is not None and not isinstance(workload, VarlenAttention) and workload.mask == "full"
+        share = 1.0 if whole else demand.trips / (demand.trips + blocks)
+        return _least(each, most) * share + phases.chip, 0.0, 0.0
     grid = _grid(demand, workload, packed, units)
     clocks = alone, parameters.block_clocks * clock, [ratio(time, alone) for time in each]
     on_busiest = _busiest(grid, execution, clocks, most)

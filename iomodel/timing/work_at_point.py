@@ -68,15 +68,20 @@ class Demands:
         options: Mapping[str, Any],
         tiles: Mapping[str, Any],
         constants: bool = False,
+        places: Any = None,
     ) -> tuple[KernelWork, ...]:
         """Evaluate the work at arrays of tiles and options, of one call or of many, as floats.
 
-        With `constants`, work that is the same at all points may remain a number.
+        With `constants`, work that is the same at all points may remain a number. `places` selects points of the
+        result, some of them several times.
         """
         numbers = [options[name] for name in self.numbers]
         point = [tiles[name] for name in self.tiles]
         counts = self.counts.over(workload, numbers, point, constants)
-        return self._work(counts, self.sizes.over(padded, numbers, point, constants))
+        sizes = self.sizes.over(padded, numbers, point, constants)
+        if places is not None:
+            counts, sizes = (tuple(np.asarray(value)[places] for value in values) for values in (counts, sizes))
+        return self._work(counts, sizes)
 
     def _work(self, counts: Iterable[Any], sizes: Iterable[Any]) -> tuple[KernelWork, ...]:
         counted, sized = iter(as_floats(counts)), iter(as_floats(sizes))

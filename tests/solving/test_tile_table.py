@@ -24,8 +24,9 @@ def test_a_key_tile_is_allowed_where_every_split_has_one(keys: int, splits: int)
     tiles = np.arange(1, 260)
     placement: Any = SimpleNamespace(tiles=("block_q", "block_kv"))
     steps, ones = {name: np.ones_like(tiles) for name in placement.tiles}, np.ones_like(tiles)
-    table: Any = Tiles(placement=placement, steps=steps)
+    sizes = {"block_q": ones, "block_kv": tiles}
+    table: Any = Tiles(placement=placement, steps=steps, sizes=sizes)
     point = {"q_len": 1, "kv_len": keys, "group": 1}
-    sizes, options = {"block_q": ones, "block_kv": tiles}, {"packed": False, "splits": splits * ones}
+    options = {"packed": False, "splits": splits * ones}
     enough = (-(-keys // tiles) >= splits) & (tiles <= keys)
-    assert TileTable.allowed(table, point, sizes, options, 1, 1).tolist() == enough.tolist()
+    assert TileTable.allowed(table, point, options, 1, np.arange(len(tiles))).tolist() == enough.tolist()

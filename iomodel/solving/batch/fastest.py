@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,22 @@ from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import implementation_for
 from iomodel.solving.candidates import SettingGroup, TileSearch, families, underfilled
 from iomodel.solving.tile_table import TileTable, tile_tables
-from iomodel.timing.balance import GridRows
+from iomodel.timing.balance import GridRows, needs_list
 from iomodel.timing.clock_points import PointCalls
+from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.parameters import DEFAULT
 from iomodel.workloads.attention import Attention
 
 POINTS = 1 << 14
 """Tiles of calls timed together [-]."""
+TOGETHER = 16
+"""Times as many whose bounds are compared before the rest is timed [-]."""
+FEW = 16
+"""Tiles that are timed without a comparison of bounds [-]."""
+SLACK = 1 + 1e-9
+"""Tiles whose bound exceeds the time of another by more are not timed [-]; it covers the rounding of both."""
+LAUNCH = ("shared", "less_keys", "warps", "stages")
+"""Columns of a table of tiles that an answer keeps."""
 PREFERENCE = ("seconds", "requested", "less_keys", "shared", "warps")
 """The quantities that decide, in this order, as in :mod:`iomodel.solving.candidates`."""
 
@@ -102,52 +112,153 @@ class FastestSearch:
         return int(value[0]) if isinstance(value, np.ndarray) else value
 
     def _search(self, best: Best, calls: Any, family: SettingGroup) -> None:
-        """Time every tile of a family at some calls."""
+        """Find the best tiles of a family at some calls."""
         for tiles, _ in tile_tables(family.setting.variants.ways, family.numbers):
-            many = max(1, POINTS // max(1, len(tiles)))
+            many = max(1, TOGETHER * POINTS // max(1, len(tiles)))
             for start in range(0, len(calls), many):
-                self._offer(best, calls[start : start + many], tiles, family)
+                self._offer(best, Points.product(self, tiles, family, calls[start : start + many]))
 
-    def _offer(self, best: Best, calls: Any, tiles: TileTable, family: SettingGroup) -> None:
-        """Time some tiles at some calls, and take the best of each call."""
-        clock, size = family.setting.clock, len(calls)
+    def _offer(self, best: Best, every: Points) -> None:
+        """Time the tiles that may be the best of their calls, and take the best of each call."""
+        rest = self._promising(best, every)
+        timed = [part.columns() for part in rest.parts()]
+        if not timed:
+            return
+        columns = {name: np.concatenate([part[name] for part in timed]) for name in timed[0]}
+        chosen = first_of(rest.calls, [*(columns[name] for name in PREFERENCE), rest.places])
+        best.offer(rest.calls[chosen], {name: values[chosen] for name, values in columns.items()})
 
-        def of_calls(values: Mapping[str, Any]) -> dict[str, Any]:
-            return {
-                name: np.repeat(value[calls], len(tiles)) if isinstance(value, np.ndarray) else value
-                for name, value in values.items()
-            }
-
-        def of_tiles(values: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: np.tile(value, size) for name, value in values.items()}
-
-        point, sizes, numbers = of_calls(self.numbers), of_tiles(tiles.sizes), of_tiles(tiles.numbers)
-        options = {**clock.options, **of_calls(self.options), **numbers}
-        fits = tiles.allowed(point, sizes, options, self.min_block_kv, size)
-        features = {name: name in self.called.first.features for name in self.algorithm.features}
-        asked = {**point, **features, "mask": self.called.first.mask, **options, **sizes}
-        fits &= np.broadcast_to(met(self.algorithm, asked), fits.shape)
-        counted = PointCalls({name: point[name] for name in self.called.first.numbers}, self.called.first.element_size)
-        work = clock.demands.over(counted, counted.widened(tiles.placement.widths), options, sizes)
-        rows = GridRows(point["q_len"], point["kv_len"], point["group"], self.called.first.mask)
-        launched, seconds = tiles.launched(clock, size), np.zeros(fits.shape)
-        for demand in work:
-            seconds += clock.elapsed(demand, rows, launched).seconds * (demand.requested_bytes > 0)
-        kept = {name: tiles.columns[name] for name in ("shared", "less_keys", "warps", "stages")}
-        columns = {**of_tiles(kept), **sizes, **numbers}
-        columns["seconds"] = np.where(fits, seconds, np.inf)
-        columns["requested"] = np.broadcast_to(sum(demand.requested_bytes for demand in work), fits.shape)
-        words = {name: value for name, value in family.setting.searched.items() if name not in NUMBERS}
-        columns |= {name: np.full(fits.shape, value) for name, value in words.items()}
-        table = {name: np.asarray(values).reshape(size, -1) for name, values in columns.items()}
-        places = _preferred([table[name] for name in PREFERENCE])
-        best.offer(calls, {name: values[np.arange(size), places] for name, values in table.items()})
+    @staticmethod
+    def _promising(best: Best, every: Points) -> Points:
+        """Leave out the tiles whose bound exceeds the time of another tile of the call."""
+        bounding = len(every.tiles) > FEW
+        allowed, bounds = zip(*(part.bounded(bounding) for part in every.parts()), strict=True)
+        fitting, least = every.where(np.concatenate(allowed)), np.concatenate(bounds)
+        if not bounding or not len(fitting.calls):
+            return fitting
+        first = fitting.where(first_of(fitting.calls, [least]))
+        reached = best.columns["seconds"].copy()
+        for part in first.parts():
+            reached[part.calls] = np.minimum(reached[part.calls], part.seconds())
+        return fitting.where(least <= reached[fitting.calls] * SLACK)
 
 
-def _preferred(columns: Sequence[Any]) -> Any:
-    """Return the place of the least row of columns in each row, compared column after column."""
-    left = np.ones(columns[0].shape, dtype=bool)
+@dataclass(frozen=True)
+class Points:
+    """Pairs of a call and a tile, as the places of both."""
+
+    search: FastestSearch
+    tiles: TileTable
+    family: SettingGroup
+    calls: Any
+    places: Any
+
+    @classmethod
+    def product(cls, search: FastestSearch, tiles: TileTable, family: SettingGroup, calls: Any) -> Points:
+        """Pair every tile with every call; launch configurations of a tile follow one another."""
+        return cls(search, tiles, family, np.repeat(calls, len(tiles)), np.tile(tiles.by_tile, len(calls)))
+
+    def where(self, chosen: Any) -> Points:
+        """Select some of the pairs."""
+        return replace(self, calls=self.calls[chosen], places=self.places[chosen])
+
+    def parts(self) -> Iterator[Points]:
+        """Cut the pairs into parts that are computed at once."""
+        for start in range(0, len(self.calls), POINTS):
+            yield self.where(slice(start, start + POINTS))
+
+    def bounded(self, bounding: bool = True) -> tuple[Any, Any]:
+        """Return the mask of the tiles that may run, and a lower bound of the time of each of these [s].
+
+        Without `bounding` it is 0, and so where the tiles of a grid are listed one by one.
+        """
+        allowed = self._allowed()
+        if not bounding or needs_list(self._rows):
+            return allowed, np.zeros(np.count_nonzero(allowed))
+        return allowed, self.seconds(bounded=True)[allowed]
+
+    def _of_calls(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value[self.calls] if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+    def _of_tiles(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value[self.places] for name, value in values.items()}
+
+    @cached_property
+    def _point(self) -> dict[str, Any]:
+        return self._of_calls(self.search.numbers)
+
+    @cached_property
+    def _numbers(self) -> dict[str, Any]:
+        return self._of_tiles(self.tiles.numbers)
+
+    @cached_property
+    def _sizes(self) -> dict[str, Any]:
+        return self._of_tiles(self.tiles.sizes)
+
+    @cached_property
+    def _options(self) -> dict[str, Any]:
+        given = self._of_calls(self.search.options)
+        return {**self.family.setting.clock.options, **given, **self._numbers}
+
+    def _allowed(self) -> Any:
+        """Check which tiles compete for their calls, and which the algorithm allows."""
+        search, first = self.search, self.search.called.first
+        fits = self.tiles.allowed(self._point, self._options, search.min_block_kv, self.places)
+        features = {name: name in first.features for name in search.algorithm.features}
+        asked = {**self._point, **features, "mask": first.mask, **self._options, **self._sizes}
+        return fits & np.broadcast_to(met(search.algorithm, asked), fits.shape)
+
+    @cached_property
+    def _work(self) -> tuple[KernelWork, ...]:
+        """The work of the pairs, counted once for the launch configurations of a tile."""
+        first, clock, widths = self.search.called.first, self.family.setting.clock, self.tiles.placement.widths
+        tile = self.tiles.alike[self.places]
+        starts = np.append(True, (tile[1:] != tile[:-1]) | (self.calls[1:] != self.calls[:-1]))
+        each = self.where(starts)
+        counted = PointCalls({name: each._point[name] for name in first.numbers}, first.element_size)
+        return clock.demands.over(
+            counted, counted.widened(widths), each._options, each._sizes, places=np.cumsum(starts) - 1
+        )
+
+    @cached_property
+    def _rows(self) -> GridRows:
+        point = self._point
+        return GridRows(point["q_len"], point["kv_len"], point["group"], self.search.called.first.mask)
+
+    def seconds(self, bounded: bool = False) -> Any:
+        """Time the tiles, or bound their times from below [s]."""
+        clock, seconds = self.family.setting.clock, np.zeros(len(self.calls))
+        launched = self.tiles.launched(clock, self.places)
+        for demand in self._work:
+            seconds += clock.elapsed(demand, self._rows, launched, bounded).seconds * (demand.requested_bytes > 0)
+        return seconds
+
+    def columns(self) -> dict[str, Any]:
+        """Return the times, traffic, tiles and launch of the pairs, with the options that are searched."""
+        columns = {
+            **self._of_tiles({name: self.tiles.columns[name] for name in LAUNCH}),
+            **self._sizes,
+            **self._numbers,
+        }
+        columns["seconds"] = self.seconds()
+        columns["requested"] = sum(demand.requested_bytes for demand in self._work)
+        words = self.family.setting.searched.items()
+        columns |= {name: np.full(len(self.calls), value) for name, value in words if name not in NUMBERS}
+        return {name: np.broadcast_to(values, len(self.calls)) for name, values in columns.items()}
+
+
+def first_of(groups: Any, columns: Sequence[Any]) -> Any:
+    """Return the place of the least row of columns in each group, compared column after column.
+
+    The rows of a group follow one another.
+
+    >>> first_of(np.array([0, 0, 1]), [np.array([2.0, 1.0, 3.0])]).tolist()
+    [1, 2]
+    """
+    left = np.arange(len(groups))
     for column in columns:
-        value = np.where(left, column, np.inf)
-        left &= value == value.min(axis=1, keepdims=True)
-    return left.argmax(axis=1)
+        changes = groups[left][1:] != groups[left][:-1]
+        number = np.concatenate([[0], np.cumsum(changes)])
+        least = np.minimum.reduceat(column[left], np.flatnonzero(np.concatenate([[True], changes])))
+        left = left[column[left] == least[number]]
+    return left[np.flatnonzero(np.concatenate([[True], groups[left][1:] != groups[left][:-1]]))]
