@@ -28,6 +28,8 @@ import iomodel  # noqa: E402
 import iomodel.triton  # noqa: E402
 from iomodel.algorithms import algorithm  # noqa: E402
 from iomodel.errors import IOModelError  # noqa: E402
+from iomodel.nests.residency import Fragment, Residency  # noqa: E402
+from iomodel.nests.tensors import O  # noqa: E402
 
 Row = dict[str, str]
 TILES = ("block_q", "block_kv", "warps", "stages")
@@ -35,6 +37,20 @@ TRITON = "3.9.0"
 """The version of Triton whose rules describe the launches of its kernels."""
 CUDA_CORES = 128 * 16 // 2
 """Bytes in flight of a kernel without copies in the background: 16 B for each of 128 threads, half of the time [B]."""
+
+REGISTERS = Residency(
+    title="one query on CUDA cores: K and V go from memory to registers, four warps share the keys",
+    cite="the kernel's own title: 4 warps, CUDA cores, split and merge kernel",
+    shared=(),
+    phases=((Fragment(O),),),
+    overhead=48,  # that of FlashAttention-2
+    warps=(4,),
+    stages=(1,),
+    step=(1, 1),
+    split="values",
+)
+WARP = 32
+"""Keys of a tile, one for each thread of a warp; its queries are one head, or a packed group of heads [rows]."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +89,14 @@ def predicted(row: Row) -> float:
         options["packed"] = row["packed"] == "yes"
     if row["kernel"].startswith("CUDA decode"):
         how = replace(algorithm(row["algorithm"]).execution["forward"], in_flight=CUDA_CORES)
-        kernels = iomodel.implementation(row["algorithm"], "flash-attention-2")
-        options["implementation"] = replace(kernels, execution={"forward": how})
+        options["implementation"] = iomodel.Implementation(
+            "cuda-decode", residency={"forward": (REGISTERS,)}, execution={"forward": how}
+        )
     if row["kernel"] == "FlashAttention-2":
         options["implementation"] = "flash-attention-2"
     tiles = {name: int(row[name]) for name in TILES if row[name]}
+    if row["kernel"].startswith("CUDA decode"):
+        tiles = {"block_q": call.group if options.get("packed") else 1, "block_kv": WARP}
     if row["kernel"].startswith("Triton"):
         keep = iomodel.triton.pruner(call, row["device"], names={name: name for name in TILES[:2]}, version=TRITON)
         return keep.perf_model(**tiles, num_warps=tiles["warps"], num_stages=tiles["stages"])
