@@ -16,7 +16,7 @@ from iomodel.planning.training.memory import TrainingMemory
 
 LEFT_OUT = (
     "loading of data, checkpoints, failures",
-    "time of the host, and of products other than bf16 at the clock that power allows",
+    "networks and hosts of many nodes, beyond the overhead",
     "workspaces, fragmentation and the runtime's memory",
 )
 """Effects that no training step counts."""

@@ -18,6 +18,7 @@ from iomodel.planning.step.attention import AttentionClock, attention_clock
 from iomodel.planning.step.given import as_layout, as_model
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import link, send, with_nodes
+from iomodel.planning.training.check import check_precision, check_step
 from iomodel.planning.training.memory import WEIGHT, TrainingMemory, stage_elements, stage_memory
 from iomodel.planning.training.passes import (
     Backward,
@@ -31,7 +32,7 @@ from iomodel.planning.training.passes import (
 )
 from iomodel.planning.training.result import TrainingStep
 from iomodel.planning.training.stage_times import Stage, stage_times
-from iomodel.planning.training.strategy import ATTENTION, DEFAULT_OVERLAPS, PRECISIONS, Strategy, as_overlap, known_name
+from iomodel.planning.training.strategy import ATTENTION, DEFAULT_OVERLAPS, Strategy, as_overlap, known_name
 from iomodel.planning.weights import stage_layers
 from iomodel.timing.parameters import DEFAULT, Parameters
 
@@ -134,12 +135,8 @@ def train_step(
         known_name("attention_algorithm", algorithm, ATTENTION)
     chunks = as_integer("virtual_stages", virtual_stages)
     groups = replicas * shared.data_parallel
-    _check(spec, shared, sequences, passed * groups, chunks)
-    if precision not in _peaks(device):
-        raise InputError(
-            f"precision: {precision} given, but {device.id or device.name} has no such matrix peak on file; allowed: "
-            f"{', '.join(name for name in PRECISIONS if name in _peaks(device)) or 'none'}"
-        )
+    check_step(spec, shared, sequences, passed * groups, chunks)
+    check_precision(precision, device)
     shared = with_nodes(shared, device, replicas * shared.devices)
     if replicas * shared.devices > 1:
         link(device)
@@ -267,49 +264,6 @@ def _in_flight(micro_batches: int, stages: int, place: int, chunks: int) -> Frac
     ahead = stages - place - 1
     held = ahead + 1 if chunks == 1 else 2 * ahead + (chunks - 1) * stages + 1
     return Fraction(min(held, micro_batches * chunks), chunks)
-
-
-def _check(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks: int) -> None:
-    """Raise InputError unless the model is dense, and layers and batch divide."""
-    layout.check(spec)
-    if layout.expert_parallel > 1 and not any(layer.mlp is not None and layer.mlp.experts for layer in spec.counted):
-        raise InputError(
-            f"expert_parallel: {layout.expert_parallel} given; allowed: 1, for {spec.label}, which is dense"
-        )
-    if layout.redundant_experts:
-        raise InputError(f"redundant_experts: {layout.redundant_experts} given; allowed: 0, in training")
-    if layout.context_parallel > 1:
-        raise InputError(f"context_parallel: {layout.context_parallel} given; allowed: 1, in training")
-    for layer in spec.counted:
-        attention, mlp = layer.attention, layer.mlp
-        plain = attention is not None and not (attention.indexer or attention.tied_kv)
-        if not plain or layer.recurrent is not None or layer.side or spec.side or layer.reused:
-            raise InputError(f"model: {spec.label} given; allowed: attention over all keys in every layer")
-        if mlp is None:
-            raise InputError(f"model: {spec.label} given; allowed: an MLP in every layer, such as llama-3-8b")
-    stages, layers = layout.pipeline_parallel, len(spec.layers)
-    if chunks > 1 and stages == 1:
-        raise InputError(f"virtual_stages: {chunks} given; allowed: 1, without pipeline_parallel")
-    if stages * chunks > layers:
-        raise InputError(
-            f"virtual_stages: {chunks} given; allowed: up to {layers // stages}, the layers of a stage of {layers}"
-        )
-    if batch % passed:
-        near = passed * max(1, batch // passed)
-        raise InputError(
-            f"batch: {batch} given; allowed: a multiple of micro_batch * data_parallel = {passed}, such as {near}"
-        )
-    if chunks > 1 and batch // passed % stages:
-        near = passed * stages * max(1, batch // passed // stages)
-        raise InputError(
-            f"batch: {batch} given; allowed: with virtual_stages, a multiple of micro_batch * data_parallel * "
-            f"pipeline_parallel = {passed * stages}, such as {near}"
-        )
-
-
-def _peaks(device: Hardware) -> tuple[str, ...]:
-    """List the types that a device's matrix units multiply."""
-    return tuple(name for name in PRECISIONS if getattr(device.compute.peak, name, None))
 
 
 def _border(device: Hardware, layout: Layout, size: int) -> float:

@@ -1,0 +1,62 @@
+"""Checks of a training step: the model, the layout, the batch, and the precision on a device."""
+
+from __future__ import annotations
+
+from iomodel.devices.device import Hardware
+from iomodel.errors import InputError
+from iomodel.models.spec import ModelSpec
+from iomodel.planning.step.layout import Layout
+from iomodel.planning.training.strategy import PRECISIONS
+
+
+def check_step(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks: int) -> None:
+    """Raise InputError unless a step can run the model, and layers and batch divide."""
+    layout.check(spec)
+    if layout.expert_parallel > 1 and not any(layer.mlp is not None and layer.mlp.experts for layer in spec.counted):
+        raise InputError(
+            f"expert_parallel: {layout.expert_parallel} given; allowed: 1, for {spec.label}, which is dense"
+        )
+    if layout.redundant_experts:
+        raise InputError(f"redundant_experts: {layout.redundant_experts} given; allowed: 0, in training")
+    if layout.context_parallel > 1:
+        raise InputError(f"context_parallel: {layout.context_parallel} given; allowed: 1, in training")
+    for layer in spec.counted:
+        attention, mlp = layer.attention, layer.mlp
+        plain = attention is not None and not (attention.indexer or attention.tied_kv)
+        if not plain or layer.recurrent is not None or layer.side or spec.side or layer.reused:
+            raise InputError(f"model: {spec.label} given; allowed: attention over all keys in every layer")
+        if mlp is None:
+            raise InputError(f"model: {spec.label} given; allowed: an MLP in every layer, such as llama-3-8b")
+    stages, layers = layout.pipeline_parallel, len(spec.layers)
+    if chunks > 1 and stages == 1:
+        raise InputError(f"virtual_stages: {chunks} given; allowed: 1, without pipeline_parallel")
+    if stages * chunks > layers:
+        raise InputError(
+            f"virtual_stages: {chunks} given; allowed: up to {layers // stages}, the layers of a stage of {layers}"
+        )
+    if batch % passed:
+        near = passed * max(1, batch // passed)
+        raise InputError(
+            f"batch: {batch} given; allowed: a multiple of micro_batch on all replicas = {passed}, such as {near}"
+        )
+    if chunks > 1 and batch // passed % stages:
+        near = passed * stages * max(1, batch // passed // stages)
+        raise InputError(
+            f"batch: {batch} given; allowed: with virtual_stages, a multiple of micro_batch on all replicas * "
+            f"pipeline_parallel = {passed * stages}, such as {near}"
+        )
+
+
+def check_precision(precision: str, device: Hardware) -> None:
+    """Raise InputError unless a device multiplies in a precision."""
+    known = _peaks(device)
+    if precision not in known:
+        raise InputError(
+            f"precision: {precision} given, but {device.id or device.name} has no such matrix peak on file; allowed: "
+            f"{', '.join(known) or 'none'}"
+        )
+
+
+def _peaks(device: Hardware) -> tuple[str, ...]:
+    """List the types that a device's matrix units multiply."""
+    return tuple(name for name in PRECISIONS if getattr(device.compute.peak, name, None))
