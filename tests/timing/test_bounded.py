@@ -49,4 +49,4 @@ def test_no_tile_undercuts_the_bound(name: str, device: str, direction: str) -> 
                         if q_len == 4096 and isinstance(mask, str):
                             near.append(np.median(least / exact))
     assert min(near) > 0.5
-    assert max(near) > 0.8
+    assert max(near) > 0.75
