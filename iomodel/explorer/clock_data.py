@@ -51,7 +51,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
     "timing.kernel_time": (
         "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "described", "elapsed",
-        "__streamed_bytes", "amounts",
+        "__single_bytes", "__streamed_bytes", "amounts",
         "__Phases", "__on_sms", "__may_decide", "__busiest", "__least", "__latency", "__full_block", "EachGrid",
         "__grid", "__grid_of", "__each_grid",
     ),

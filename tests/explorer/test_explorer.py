@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import json
 import re
@@ -20,6 +21,7 @@ import iomodel
 from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.cli.app import main
 from iomodel.counting.evaluation.integral import integral
+from iomodel.explorer import clock_data, transpile
 from iomodel.explorer.calls import kinds
 from iomodel.explorer.javascript import JavaScriptPrinter, Nodes, NoJavaScriptError
 from iomodel.explorer.page import COMPUTES, script, static
@@ -321,3 +323,19 @@ def test_the_server_shows_the_page_and_nothing_else() -> None:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/etc/passwd")
         caught.value.close()
         running.shutdown()
+
+
+UNREACHED = {"_tiles", "_other_devices", "_in_one_launch"}
+"""Functions of branches that no call of the page takes: workloads of several shapes, and errors of other devices."""
+
+
+def test_the_page_has_every_function_that_its_time_model_calls() -> None:
+    for module, wanted in clock_data.MODULES.items():
+        tree = ast.parse(transpile.source(f"iomodel.{module}"))
+        own = {*wanted, *(name.removeprefix("_") for name in wanted)}
+        known = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in own:
+                called = {part.func.id for part in ast.walk(node)
+                          if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}  # fmt: skip
+                assert called & known <= own | UNREACHED, f"{module}: {node.name}"
