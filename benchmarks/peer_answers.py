@@ -4,7 +4,7 @@
 
 Runs in the peer's own environment and imports nothing of this project. Each answer is a figure in the unit of the
 question, or the reason of a refusal. The peers keep their defaults; they are told the layout, the lengths, the clients,
-the types of weights and cache and the engine.
+the types of weights and cache, the engine, and the most requests and tokens of a step where the run sets them.
 """
 
 from __future__ import annotations
@@ -42,9 +42,15 @@ PATHS = {
 PRODUCTS = {"fp4": "nvfp4", "int8": "int8_wo", "int4": "int4_wo", "bf16": "bfloat16"}
 EXPERTS = {"mxfp4": "w4a16_mxfp4"}
 STEP_TOKENS = 8192
-"""Tokens of a step of TensorRT-LLM by default, of which a search for throughput may use as many."""
+"""Tokens of a step of TensorRT-LLM by default."""
 MOST = 4096
 """Largest batch that is tried."""
+
+
+def most(asked: Question) -> int:
+    """Return the largest batch of an attention rank that a question allows: its limit, and its requests."""
+    each = -(-asked["requests"] // asked["replicas"]) if asked["requests"] else MOST
+    return min(each, asked["most"] or MOST)
 
 
 def largest(answer: Callable[[int], float | None], most: int) -> float:
@@ -122,7 +128,7 @@ def aiconfigurator() -> Callable[[Question], float]:
             try:
                 result = cli_estimate(
                     batch_size=batch,
-                    ctx_tokens=max(asked["prompt"], STEP_TOKENS),
+                    ctx_tokens=asked["step_tokens"],
                     free_gpu_memory_fraction=asked["utilization"],
                     **told,
                 )
@@ -132,7 +138,7 @@ def aiconfigurator() -> Callable[[Question], float]:
                 raise
             return None if result.kv_cache_warning else float(result.raw["tokens/s"])
 
-        return largest(rate, min(MOST, asked["requests"] or MOST))
+        return largest(rate, most(asked))
 
     def first_answer(asked: Question) -> float:
         try:
@@ -195,7 +201,7 @@ def llm_analysis() -> Callable[[Question], float]:
             except AssertionError:
                 return None
 
-        return largest(rate, min(MOST, asked["requests"] or MOST))
+        return largest(rate, most(asked))
 
     return ask
 

@@ -17,7 +17,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -29,13 +29,14 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.trtllm_bench import Limits, limits  # noqa: E402
 from iomodel.devices.device import Hardware, hardware  # noqa: E402
 from iomodel.devices.edits import capacity  # noqa: E402
 from iomodel.devices.rates import rates  # noqa: E402
 from iomodel.errors import IOModelError  # noqa: E402
 from iomodel.models.registry import ModelSpec, list_models, model  # noqa: E402
 from iomodel.planning.figures import figures  # noqa: E402
-from iomodel.planning.memory import fit, most_requests  # noqa: E402
+from iomodel.planning.memory import fit  # noqa: E402
 from iomodel.planning.service import Service, as_service  # noqa: E402
 from iomodel.planning.simulation.simulate import simulate  # noqa: E402
 from iomodel.planning.step.layout import Layout  # noqa: E402
@@ -62,6 +63,9 @@ TUNED = ("NVIDIA/TensorRT-LLM@00f3", "NVIDIA/TensorRT-LLM@03e2")
 """Pages that give the cache 95 % of the free memory "in many cases"."""
 UTILIZATION = 0.9
 """Default of the engines [-]."""
+RATES = ("throughput", "fp4", "moe")
+UNGROUPED = re.compile(r"TensorRT-LLM@\S+ .*\(v0\.[67]\b")
+"""Sources of releases of TensorRT-LLM that decode without grouped heads."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,16 @@ def service(row: dict[str, str]) -> Service:
     name = ENGINES.get(engine(row))
     tokens = re.search(r"max_model_len (\d+)", row["note"])  # vLLM 0.6 takes a whole prompt in one step
     budget = int(tokens[1]) if tokens else None
+    if not row["concurrency"] and row["kind"] in RATES:
+        budget = bench_limits(row).tokens
     return as_service(spec(row["model"]), prompt, output, layout(row), types, utilization, None, name, budget)
+
+
+def bench_limits(row: dict[str, str]) -> Limits:
+    """Return the most requests and tokens of a step that the benchmark of a row without a concurrency sets."""
+    cache = 1 if kv_dtype(row) == "fp8" else 2
+    lengths = int(row["input"]), int(row["output"])
+    return limits(spec(row["model"]), hardware(row["gpu"]), int(row["gpus"]), WEIGHTS[row["gemm"]], cache, *lengths)
 
 
 def predicted(row: dict[str, str]) -> float:
@@ -139,12 +152,14 @@ def predicted(row: dict[str, str]) -> float:
         memory = fit(served, device)
         return memory.left / memory.token_bytes
     if row["note"].startswith("a whole batch is prefilled at once"):
-        return static_rate(ReplicaSteps(served, device), int(row["concurrency"]))
-    batch = int(row["concurrency"]) if row["concurrency"] else most_requests(served, device)
+        return static_rate(ReplicaSteps(served, device), int(row["concurrency"]), ungrouped(row, served, device))
     if not row["concurrency"]:
+        most = bench_limits(row).requests * served.layout.data_parallel
+        batch = min(fit(served, device).fits, most)
         return finite_rate(served, device, batch, REQUESTS.get((row["input"], row["output"]), MOST_REQUESTS))
     if row["kind"] == "served ttft":
         return served_ttft(row, served)
+    batch = int(row["concurrency"])
     reached = figures(served, device, batch)
     if row["kind"] == "tpot":
         return reached.tpot
@@ -169,10 +184,32 @@ def served_ttft(row: dict[str, str], served: Service) -> float:
     return simulate(served.model, row["gpu"], trace=lengths, engine=engine, policy="prefill-first", **shared).ttft.mean
 
 
-def static_rate(steps: ReplicaSteps, batch: int) -> float:
-    """Compute the output tokens per second of a batch that is prefilled at once and then decoded to its end [1/s]."""
-    seconds = steps.prefill(batch=batch).seconds + steps.service.steps * steps.decode_seconds(batch)
+def static_rate(steps: ReplicaSteps, batch: int, attention: ReplicaSteps | None = None) -> float:
+    """Compute the output tokens per second of a batch that is prefilled at once and then decoded to its end [1/s].
+
+    `attention` has the steps whose attention is that of the engine, if it is not the one of the service.
+    """
+    step = steps.decode_seconds(batch)
+    if attention is not None:
+        middle = sum(steps.service.contexts) // 2
+        step += attention.decode(batch, middle).attention_seconds - steps.decode(batch, middle).attention_seconds
+    seconds = steps.prefill(batch=batch).seconds + steps.service.steps * step
     return batch * steps.service.output / seconds
+
+
+def ungrouped(row: dict[str, str], served: Service, device: Hardware) -> ReplicaSteps | None:
+    """Return the steps of a model in which each query head reads keys of its own, for engines that decode so.
+
+    TensorRT-LLM has a decoding kernel that shares the keys of a group of heads from 0.8 on: 2.4 and 1.9 times the
+    throughput of Llama 2 70B on one and eight H200 (docs/source/blogs/XQA-kernel.md of its repository).
+    """
+    if not UNGROUPED.search(row["source"]):
+        return None
+    config = configs().get(row["model"])
+    if config is None or config["num_key_value_heads"] == config["num_attention_heads"]:
+        return None
+    apart = model({**config, "num_key_value_heads": config["num_attention_heads"]})
+    return ReplicaSteps(replace(served, model=apart), device)
 
 
 def finite_rate(served: Service, device: Hardware, batch: int, requests: int) -> float:

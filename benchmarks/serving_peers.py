@@ -27,10 +27,12 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.serving_accuracy import (  # noqa: E402
     KINDS,
     MEASURED,
+    RATES,
     REQUESTS,
     UTILIZATION,
     WEIGHTS,
     Judged,
+    bench_limits,
     configs,
     engine,
     judged,
@@ -84,6 +86,7 @@ def question(row: dict[str, str]) -> dict[str, Any]:
     ranks = layout(row)
     experts = any(layer.mlp is not None and layer.mlp.experts for layer in spec(row["model"]).layers)
     static = row["note"].startswith("a whole batch is prefilled at once")
+    most = bench_limits(row) if row["kind"] in RATES and not row["concurrency"] else None
     return {
         "id": row["id"],
         "kind": row["kind"],
@@ -105,6 +108,8 @@ def question(row: dict[str, str]) -> dict[str, Any]:
         "clients": int(row["concurrency"]) if row["concurrency"] else None,
         "static": static,
         "requests": REQUESTS.get((row["input"], row["output"])),
+        "most": None if most is None else most.requests,
+        "step_tokens": None if most is None else most.tokens,
         "prompt": int(row["input"] or 1024),
         "output": int(row["output"] or 1024),
         "utilization": service(row).memory_utilization or UTILIZATION,

@@ -45,6 +45,12 @@ def service(name=TINY, prompt=2048, output=256, layout=Layout(), overhead=OVERHE
 # What fits, by hand
 
 
+def test_count_is_that_of_one_replica_by_default():
+    layout = Layout(tensor_parallel=4, pipeline_parallel=2)
+    assert made("llama-3-70b", H100, layout=layout, **CHAT) == made("llama-3-70b", H100, count=8, layout=layout, **CHAT)
+    assert made("llama-3-8b", H100, **CHAT).count == 1
+
+
 def test_llama_8b_on_one_h100():
     found = made("llama-3-8b", H100, **CHAT)
     request = 2 * 32 * 8 * 128 * 2 * (2048 + 256)

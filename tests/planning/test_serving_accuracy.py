@@ -1,15 +1,39 @@
 """Published figures of serving engines: the table of the docs, recomputed; how the rows were divided."""
 
 import hashlib
+import math
 from pathlib import Path
 from statistics import median
 
 import pytest
 
-from benchmarks.serving_accuracy import KINDS, judged, lines, naive, rows, spread
+from benchmarks.serving_accuracy import (
+    KINDS,
+    bench_limits,
+    judged,
+    lines,
+    naive,
+    rows,
+    service,
+    spec,
+    spread,
+    ungrouped,
+)
 from benchmarks.serving_split import held_out
+from iomodel.devices.device import hardware
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving-accuracy.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+TITLES = {
+    "tpot": "time per output token",
+    "throughput": "throughput of dense models, 8 bits and more",
+    "fp4": "throughput of dense models, 4 bits",
+    "moe": "throughput of models with experts",
+    "engine ttft": "time to the first token, one request",
+    "served ttft": "time to the first token, in a server",
+    "kv tokens": "tokens of cache that fit",
+}
+"""Kinds of figures as README.md names them."""
 FILES = {"held out": "serving_held_out.csv", "in sight": "serving.csv"}
 QUICK = ("throughput", "fp4", "moe", "engine ttft", "kv tokens")
 EVERY = [(kind, name) for kind in QUICK for name in FILES]
@@ -52,6 +76,12 @@ def test_a_sample_of_the_longer_kinds_lies_within_the_table(kind, name):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_readme_states_the_held_out_errors_of_the_table(kind):
+    cells = [cell.strip() for cell in table(kind, "held out").split("|")]
+    assert f"| {TITLES[kind]} | {cells[3]} | {cells[5]} | {cells[6]} |" in README
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_held_out_medians_reach_their_targets(kind):
     cells = [cell.strip() for cell in table(kind, "held out").split("|")]
     assert float(cells[5].split()[0]) / 100 <= TARGETS[kind]
@@ -76,3 +106,27 @@ def digest(curve):
 def test_engines_differ_among_themselves():
     pairs, typical = spread()
     assert f"Two engines on one set-up differ by {100 * typical:.0f} % in the median ({pairs} pairs" in PAGE
+    assert f"two engines on one set-up differ by {100 * typical:.0f} %" in README
+
+
+def test_limits_of_trtllm_bench_by_hand():
+    """Llama 3.1 8B on one H200: 65,536 B of an fp8 cache per token, 4096 requests at most; latents as 128 heads."""
+    rates = [row for row in rows(FILES["held out"]) if row["kind"] in ("throughput", "moe") and not row["concurrency"]]
+    small = {(row["input"], row["output"]): row for row in rates if row["model"] == "llama-3.1-8b"}
+    short, long = small["128", "128"], small["2048", "2048"]
+    assert bench_limits(short) == (4096, 8192)
+    free = (hardware("h200-sxm").memory.hbm.capacity.value - spec("llama-3.1-8b").parameters) * 0.95
+    fitting = free / (65536 * 4096)
+    assert bench_limits(long).requests == 128 * math.ceil(fitting / 128)
+    (latent,) = (row for row in rates if row["model"] == "deepseek-v3" and row["output"] == "8192")
+    assert bench_limits(latent).requests == 64
+
+
+def test_keys_of_old_releases_are_read_by_every_head():
+    """Llama 2 70B under TensorRT-LLM 0.6 decodes with eight times the cache; 7B has no groups."""
+    static = [row for row in rows(FILES["held out"]) if row["note"].startswith("a whole batch")]
+    old = {row["model"]: row for row in static if row["output"] == "2048"}
+    asked = {name: ungrouped(row, service(row), hardware(row["gpu"])) for name, row in old.items()}
+    assert asked["llama-2-7b"] is None
+    layer = asked["llama-2-70b"].service.model.layers[0].attention
+    assert layer.kv_heads == layer.heads == 64

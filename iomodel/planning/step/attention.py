@@ -85,7 +85,7 @@ class AttentionClock:
                         continue
                     if best is None or seconds < best[0]:
                         best = seconds, (name, tiles, options)
-            if best is not None and not (name == "flash3" and _few(call)):
+            if best is not None and not _few(call):
                 break  # flash2 covers devices and calls that the others do not support
         if best is None:
             raise refused or IOModelError(f"attention: no algorithm takes {call}")
