@@ -171,3 +171,11 @@ def test_nodes_are_named_and_their_sizes_checked():
         Layout(tensor_parallel=4, devices_per_node=6)
     with pytest.raises(InputError, match=r"^network_bandwidth: 5e\+10 given without devices_per_node; [^\n]*$"):
         Layout(tensor_parallel=4, network_bandwidth=50e9)
+
+
+@pytest.mark.parametrize(
+    ("name", "lanes"), [("a10", 4), ("a10g", 4), ("rtx-a6000", 4), ("rtx4090", 4), ("rtx5090", 5), ("t4", 3)]
+)
+def test_cards_without_nvlink_are_joined_by_pcie(name, lanes):
+    """Sixteen lanes of 1 GB/s for PCIe 3, doubled in each generation, in one direction."""
+    assert link(hardware(name)) == 2 ** (lanes - 3) * 16e9
