@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from iomodel.planning.simulation.simulate import simulate as simulate
     from iomodel.planning.speculation import Speculation as Speculation
     from iomodel.planning.step.layout import Layout as Layout
+    from iomodel.planning.step.lora import Lora as Lora
     from iomodel.planning.step.result import StepTime as StepTime
     from iomodel.planning.step.search import crossover_context as crossover_context
     from iomodel.planning.step.step import step as step
@@ -198,6 +199,7 @@ _PUBLIC = {
     "planning.simulation.simulate": ("simulate",),
     "planning.speculation": ("Speculation",),
     "planning.step.layout": ("Layout",),
+    "planning.step.lora": ("Lora",),
     "planning.step.result": ("StepTime",),
     "planning.step.search": ("crossover_context",),
     "planning.step.step": ("step",),

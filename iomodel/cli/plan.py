@@ -85,6 +85,11 @@ DRAFTS = [
     option("acceptance", "Probability that a draft token is accepted (with --draft-tokens).", "Speculation", "SHARE"),
     option("draft", "mtp (default), ngram, or the name of a smaller model.", "Speculation", "NAME"),
 ]
+ADAPTERS = [
+    option("lora_rank", "Rank of the adapters (LoRA) beside attention and dense MLPs, such as 16.", "Adapters"),
+    option("lora_adapters", "Adapters on each device at once (1).", "Adapters"),
+    option("lora_active", "Different adapters among the requests of a step (all).", "Adapters"),
+]
 EMIT = option(
     "emit",
     "Print the command line of an engine in place of the tables: vllm, sglang or trtllm.",
@@ -95,7 +100,7 @@ EMIT = option(
 DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel", "redundant_experts", "devices_per_node")
 
 
-@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY, CACHE, DRAFTS, [EMIT])
+@with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY, CACHE, DRAFTS, ADAPTERS, [EMIT])
 def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
 
@@ -124,7 +129,7 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     emit_plan(result, arguments["emit"], json)
 
 
-@with_options(REQUEST, TARGETS, TYPES, MEMORY, CACHE, DRAFTS, [EMIT])
+@with_options(REQUEST, TARGETS, TYPES, MEMORY, CACHE, DRAFTS, ADAPTERS, [EMIT])
 def fleet(
     model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
 ) -> None:
@@ -171,7 +176,19 @@ def serving(arguments: dict[str, Any]) -> dict[str, Any]:
         from iomodel.planning.prefix_cache import PrefixCache
 
         fields["prefix_cache"] = PrefixCache(**cache)
-    return fields | drafts(arguments)
+    return fields | drafts(arguments) | adapters(arguments)
+
+
+def adapters(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Collect the options of adapters, if there are any."""
+    given = integers(arguments, ("lora_rank", "lora_adapters", "lora_active"))
+    if not given:
+        return {}
+    if "lora_rank" not in given:
+        raise InputError("lora_rank: none given with adapters; allowed: --lora-rank 16")
+    from iomodel.planning.step.lora import Lora
+
+    return {"lora": Lora(**{name.removeprefix("lora_"): value for name, value in given.items()})}
 
 
 def drafts(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.precision import service_types
 
 OBJECTIVES = ("devices", "cost")
@@ -49,6 +50,7 @@ def fleet(
     engine: str | None = None,
     prefix_cache: PrefixCache | None = None,
     speculation: Speculation | None = None,
+    lora: Lora | None = None,
     deviations: float = 2.0,
 ) -> Fleet:
     """Find the smallest or the cheapest fleet of one device that meets latency targets at a load.
@@ -80,7 +82,7 @@ def fleet(
         Quantity to minimise.
     dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size
         As for :func:`iomodel.plan`.
-    memory_utilization, overhead_bytes, engine, prefix_cache, speculation
+    memory_utilization, overhead_bytes, engine, prefix_cache, speculation, lora
         As for :func:`iomodel.plan`.
     deviations : float
         Number of standard deviations above the mean requests in flight that must fit in memory [-].
@@ -102,7 +104,7 @@ def fleet(
     types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
     service = as_service(
         model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
-        speculation=speculation,
+        speculation=speculation, lora=lora,
     )  # fmt: skip
     price_table = {} if prices is None else as_prices(prices)
     known = {_name(as_device(key)): price for key, price in price_table.items()}

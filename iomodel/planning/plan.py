@@ -17,6 +17,7 @@ from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.precision import service_types
 from iomodel.planning.step.search import crossover_context
 from iomodel.planning.steps import ReplicaSteps
@@ -50,6 +51,7 @@ def plan(
     engine: str | None = None,
     prefix_cache: PrefixCache | None = None,
     speculation: Speculation | None = None,
+    lora: Lora | None = None,
     sensitivity: bool = False,
 ) -> Plan:
     """Plan a model on some devices: memory, speed, limiting resource, and cost per token.
@@ -90,6 +92,8 @@ def plan(
         Tokens of prompts that are cached before their prefill: a shared prefix, or a hit rate.
     speculation : Speculation, optional
         Drafts that the model verifies in each step, and their acceptance.
+    lora : Lora, optional
+        Adapters of low rank on the device.
     sensitivity : bool
         Compute the effect of one more GB/s, GB, SM and TFLOP/s.
 
@@ -114,7 +118,7 @@ def plan(
     first = Layout() if layout is None else layout
     service = as_service(
         model, prompt, output, first, types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
-        speculation=speculation,
+        speculation=speculation, lora=lora,
     )  # fmt: skip
     price = None if price_per_hour is None else as_real("price_per_hour", price_per_hour)
     if layout is None:
@@ -155,6 +159,7 @@ def plan(
         batches=_batches(service, device, reached),
         prefix_cache=service.prefix_cache,
         speculation=service.speculation,
+        lora=service.lora,
         page_size=service.page_size,
         sensitivities=sensitivities(service, device, batch if batch is None else size, replicas) if sensitivity else (),
     )

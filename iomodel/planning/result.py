@@ -14,6 +14,7 @@ from iomodel.planning.memory import Fit
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.sensitivity import Sensitivity
 from iomodel.planning.speculation import Speculation
+from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.step import Layout, StepTime
 from iomodel.planning.tables import tables
 
@@ -55,6 +56,8 @@ class Plan(Result, Tabular):
         Prefix cache of the engine, if any.
     speculation : Speculation or None
         Drafts, if any.
+    lora : Lora or None
+        Adapters of low rank, if any.
     page_size : int or None
         Tokens per page of the cache; None for single tokens.
     """
@@ -90,6 +93,7 @@ class Plan(Result, Tabular):
     sensitivities: tuple[Sensitivity, ...] = ()
     prefix_cache: PrefixCache | None = None
     speculation: Speculation | None = None
+    lora: Lora | None = None
     page_size: int | None = None
 
     @property

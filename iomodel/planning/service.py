@@ -18,6 +18,7 @@ from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import OWN, Speculation, draft_layout
 from iomodel.planning.step.given import check_cache
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.lora import Lora, check_lora
 from iomodel.planning.step.precision import as_linear_dtype
 from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
 from iomodel.workloads.dtypes import WEIGHT_SIZE
@@ -54,6 +55,8 @@ class Service:
         Tokens of prompts that are cached before their prefill.
     speculation : Speculation or None
         Drafts that the model verifies.
+    lora : Lora or None
+        Adapters of low rank on the device.
     """
 
     model: ModelSpec
@@ -67,6 +70,7 @@ class Service:
     step_tokens: int | None = None
     prefix_cache: PrefixCache | None = None
     speculation: Speculation | None = None
+    lora: Lora | None = None
 
     @property
     def name(self) -> str:
@@ -112,7 +116,9 @@ class Service:
             return None
         own = self.speculation.draft == OWN
         types = self.types if own else FrozenDict({**self.types, "weight_dtype": None})
-        return replace(self, model=spec, layout=draft_layout(spec, self.layout), types=types, speculation=None)
+        return replace(
+            self, model=spec, layout=draft_layout(spec, self.layout), types=types, speculation=None, lora=None
+        )
 
     def cached(self, prompt: int) -> int:
         """Compute the tokens of a prompt that are cached before its prefill [-]."""
@@ -135,6 +141,7 @@ def as_service(
     step_tokens: object = None,
     prefix_cache: object = None,
     speculation: object = None,
+    lora: object = None,
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
     spec = model if isinstance(model, ModelSpec) else find_model(model)
@@ -158,6 +165,7 @@ def as_service(
         if not isinstance(speculation, Speculation):
             raise InputError(f"speculation: {shown(speculation)} given; allowed: an iomodel.Speculation")
         speculation.model_of(spec)
+    check_lora(lora, spec)
     check_cache(spec, types.get("kv_dtype"))
     return Service(
         model=spec,
@@ -170,6 +178,7 @@ def as_service(
         step_tokens=None if step_tokens is None else as_integer("step_tokens", step_tokens),
         prefix_cache=prefix_cache,
         speculation=speculation,
+        lora=lora,  # type: ignore[arg-type]
     )
 
 

@@ -176,7 +176,7 @@ class ReplicaSteps:
 
     def _step(self, batch: int, q_len: int, kv_len: int, logits: Logits = "last", shared_keys: int = 0) -> StepTime:
         service = self.service
-        options = (*service.types.items(), ("logits", logits), ("shared_keys", shared_keys))
+        options = (*service.types.items(), ("logits", logits), ("shared_keys", shared_keys), ("lora", service.lora))
         return _timed(_Same(service.model), _Same(self.device), batch, q_len, kv_len, service.layout, options)
 
 

@@ -35,7 +35,7 @@ def _memory(plan: Plan) -> list[Row]:
     return [
         ("memory per device", gigabytes(fit.capacity)),
         ("  usable", gigabytes(fit.usable)),
-        ("  weights", gigabytes(fit.weights)),
+        (_weights(plan), gigabytes(fit.weights)),
         ("  overhead", gigabytes(fit.overhead)),
         *_shared(plan),
         ("  left for the KV cache", gigabytes(fit.left)),
@@ -52,6 +52,13 @@ def _shared(plan: Plan) -> list[Row]:
     device, host, disk = cache.tiers(plan.prompt, plan.page_size)
     cached = f"{device:,}" if not host + disk else f"{device:,} + {host:,} on the host + {disk:,} on disk"
     return [(f"  shared prefix; prompts find {cached} tokens cached", gigabytes(plan.memory.shared_bytes))]
+
+
+def _weights(plan: Plan) -> str:
+    lora = plan.lora
+    if lora is None:
+        return "  weights"
+    return f"  weights, with adapters of rank {lora.rank:,}: {lora.adapters:,}"
 
 
 def _drafts(plan: Plan) -> list[Row]:

@@ -57,12 +57,15 @@ def stage_layers(model: ModelSpec, layout: Layout) -> list[tuple[DecoderLayer, .
 
 
 def stage_weights(service: Service, layers: Sequence[DecoderLayer], place: int) -> int:
-    """Compute the weights of the fullest rank of a stage [B]."""
+    """Compute the weights of the fullest rank of a stage, those of adapters included [B]."""
     model, layout, types = service.model, service.layout, weight_types(service)
     total = _outside(service, types, first=place == 0, last=place == layout.pipeline_parallel - 1)
     for layer, times in Counter(layers).items():
         by_type = layer_weights(layer, model.hidden_size, layout, types, service.types.get("weight_dtype") is None)
         total.update({dtype: times * elements for dtype, elements in by_type.items()})
+        if service.lora is not None:
+            adapter = service.lora.elements(layer, model.hidden_size, layout)
+            total[types.rest] += times * service.lora.adapters * adapter
     return total.bytes
 
 

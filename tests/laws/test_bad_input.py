@@ -70,6 +70,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         },
     ),
     "Speculation": (iomodel.Speculation, {"tokens": 2, "acceptance": 0.5, "draft": "ngram"}),
+    "Lora": (iomodel.Lora, {"rank": 8, "adapters": 4, "active": 2}),
     "Parameters": (iomodel.Parameters, {"step_clocks": 100.0, "kernel_launch": 1e-6}),
     "shard": (W.shard, {"ranks": 1}),
     "subs": (COUNTS.subs, {"block_q": 8, "heads": 2}),

@@ -71,6 +71,7 @@ MADE: dict[str, Callable[[], Any]] = {
     "Layout": lambda: iomodel.Layout(tensor_parallel=4),
     "PrefixCache": lambda: iomodel.PrefixCache(shared_tokens=64, hit_rate=0.5),
     "Speculation": lambda: iomodel.Speculation(tokens=3, acceptance=0.8),
+    "Lora": lambda: iomodel.Lora(rank=16, adapters=4, active=2),
     "StepTime": lambda: iomodel.step("llama-3-8b", GPU, batch=1, q_len=1, kv_len=4096),
     "Plan": lambda: iomodel.plan("llama-3-8b", GPU, prompt=2048, output=256),
     "Fleet": lambda: iomodel.fleet(

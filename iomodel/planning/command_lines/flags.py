@@ -23,6 +23,8 @@ HUB = "https://huggingface.co/"
 DIGITS = 10_000
 """Shares are rounded down to this part of one."""
 CONFIG = "config.yaml"
+VLLM_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""Ranks of adapters that vLLM takes (vllm/config/lora.py)."""
 
 Flag = tuple[str, str | None]
 
@@ -100,6 +102,7 @@ def engine_flags(plan: Plan, engine: str) -> EngineFlags:
     names = ENGINES[as_choice("engine", command_name(engine), tuple(ENGINES))]
     _check_device(plan, names)
     flags = [*_layout(plan, names), *_sizes(plan, names), *_types(plan, names), *_speculation(plan, names)]
+    flags += _adapters(plan, names)
     config = "\n".join(_file(plan)) if names.name == "trtllm" else ""
     if config:
         flags.append((names.options["file"], CONFIG))
@@ -214,6 +217,24 @@ def _speculation(plan: Plan, names: OptionNames) -> Iterator[Flag]:
     yield "--speculative-num-draft-tokens", str(drafts.tokens + (drafts.draft != FREE))
 
 
+def _adapters(plan: Plan, names: OptionNames) -> Iterator[Flag]:
+    """List the options of adapters; vLLM takes the next of its ranks, and TensorRT-LLM has them in its file."""
+    lora = plan.lora
+    if lora is None or names.name == "trtllm":
+        return
+    yield "--enable-lora", None
+    if names.name == "vllm":
+        rank = next((rank for rank in VLLM_RANKS if rank >= lora.rank), None)
+        if rank is None:
+            raise InputError(f"lora.rank: {lora.rank} given; allowed with vllm: up to {VLLM_RANKS[-1]}")
+        yield "--max-loras", str(lora.adapters)
+        yield "--max-lora-rank", str(rank)
+        return
+    yield "--max-loras-per-batch", str(lora.adapters)
+    yield "--max-lora-rank", str(lora.rank)
+    yield "--lora-target-modules", "all"
+
+
 def _file(plan: Plan) -> Iterator[str]:
     """List the lines of the file of TensorRT-LLM, for what has no option."""
     cache = []
@@ -228,6 +249,10 @@ def _file(plan: Plan) -> Iterator[str]:
     if cache:
         yield "kv_cache_config:"
         yield from cache
+    if plan.lora is not None:
+        yield "lora_config:"
+        yield f"  max_lora_rank: {plan.lora.rank}"
+        yield f"  max_loras: {plan.lora.adapters}"
 
 
 def _notes(plan: Plan, names: OptionNames) -> Iterator[str]:

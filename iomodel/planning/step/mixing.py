@@ -9,6 +9,7 @@ from iomodel.errors import InfeasibleError
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.layout import LinearLayer, attention_linears
+from iomodel.planning.step.lora import ADAPTED
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.planning.step.sparse import selected_parts, selecting_parts
 from iomodel.workloads.attention import Attention
@@ -35,6 +36,7 @@ def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSett
         f"quantise the rows of {name}", at.type_of(layer, first[0].name), shape.in_features
     )
     yield at.product(name, shape)
+    yield from at.adapted([linear for linear in first if linear.name in ADAPTED])
     heads = attention.heads // at.layout.tensor_parallel
     if attention.latent:
         yield from _before_latent(layer, attention, linears, at, heads)
@@ -103,6 +105,7 @@ def _after(
     if "o" in linears:
         yield from at.quantised("quantise the rows of o", at.type_of(layer, "o"), linears["o"].in_features)
         yield _single(layer, at, linears["o"], attention.o_bias)
+        yield from at.adapted([linears["o"]])
         return
     groups = max(1, (attention.o_groups or 1) // at.layout.tensor_parallel)
     wide = linears["o_a"]

@@ -54,6 +54,8 @@ def _dense(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
     width = linears["up"].out_features
     yield from at.quantised_by_block("quantise for the MLP", at.type_of(layer, "up"), at.hidden)
     yield from _two_layers(at, mlp, "", at.tokens, [(at.tokens, 1)], at.hidden, width, at.type_of(layer, "up"))
+    yield from at.adapted([linear for name, linear in linears.items() if name != "down"])
+    yield from at.adapted([linears["down"]])
 
 
 def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:

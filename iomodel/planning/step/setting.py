@@ -10,8 +10,9 @@ from typing import ClassVar
 from iomodel.devices.rates import rates
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.attention import AttentionClock
-from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_reduce
+from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.precision import MULTIPLIED, ROW_TYPE
 from iomodel.planning.step.result import Kind
 from iomodel.timing.layer_clock import LayerClock
@@ -34,8 +35,8 @@ class StepSetting:
 
     `released` is True if matrices have the types of the release; `narrow` lists the types of matrices that are
     multiplied with activations of their own type. `block_scales` is True if fp8 matrices have a scale for each
-    block, as in models released in fp8. `shared_keys` are the first keys that all sequences share.
-    `absorbs` is True if attention on latents may absorb their expansion.
+    block, as in models released in fp8. `shared_keys` are the first keys that all sequences share; `lora` are
+    adapters beside the linear layers. `absorbs` is True if attention on latents may absorb their expansion.
     """
 
     clock: LayerClock
@@ -56,6 +57,7 @@ class StepSetting:
     routing: Sequence[int] | None
     shared_keys: int = 0
     block_scales: bool = False
+    lora: Lora | None = None
     absorbs: ClassVar[bool] = True
 
     @property
@@ -99,6 +101,15 @@ class StepSetting:
         """Return the type of a matrix: that of the release, unless the step names one for all."""
         default = self.expert_dtype if name.startswith(("expert ", "shared ")) else self.weight_dtype
         return (layer.dtypes.get(name) if self.released else None) or default
+
+    def plain(self, rows: int, width_in: int, width_out: int, groups: int) -> Linear:
+        """Build groups of linear layers in the type of the activations, such as adapters."""
+        return _linear(rows, width_in, width_out, groups, False, self.dtype, self.dtype, self.dtype, None)
+
+    def adapted(self, linears: Sequence[LinearLayer]) -> Iterator[Part]:
+        """Time the adapters of layers of one input, if there are any."""
+        if self.lora is not None:
+            yield from self.lora.parts(self, linears)
 
     def wide(self, rows: int, width_in: int, width_out: int) -> Linear:
         """Build a linear layer that is never quantised: a router, or the output layer."""

@@ -15,6 +15,7 @@ from iomodel.planning.step.attention import attention_clock
 from iomodel.planning.step.given import as_layout, as_model, check_routing, linear_layers, types_of
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_to_all, link, send, with_nodes
+from iomodel.planning.step.lora import Lora, check_lora
 from iomodel.planning.step.parts import Part, StepSetting, layer_parts
 from iomodel.planning.step.precision import check_products, own_products, with_precision
 from iomodel.planning.step.result import StepPart, StepTime, part_of
@@ -45,6 +46,7 @@ def step(
     logits: Logits = "last",
     routing: Sequence[int] | None = None,
     shared_keys: int = 0,
+    lora: Lora | None = None,
     parameters: Parameters = DEFAULT,
 ) -> StepTime:
     """Time one forward step: `batch` sequences, each with `q_len` new tokens and `kv_len` keys in total.
@@ -85,6 +87,8 @@ def step(
     shared_keys : int
         First keys that all sequences share. Attention without windows, chunks, indexers or latents then reads them once
         (cascade attention) where that is faster [tokens].
+    lora : Lora, optional
+        Adapters of low rank that the sequences use.
     parameters : Parameters
         Parameters of the time model other than the device's figures.
 
@@ -115,6 +119,7 @@ def step(
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
     shared.check(spec)
+    check_lora(lora, spec)
     shared = with_nodes(shared, device)
     if min(shared.devices, shared.devices_per_node or shared.devices) > 1:
         link(device)
@@ -144,6 +149,7 @@ def step(
         released=weight_dtype is None,
         narrow=own_products(device) if linear_dtype is None else frozenset(),
         block_scales=spec.dtype == "fp8",
+        lora=lora,
         **types,
     )
     repeated = [(list(layer_parts(layer, at)), repeats) for layer, repeats in spec.counted.items()]
