@@ -28,7 +28,7 @@ from iomodel.cli.options import (
 from iomodel.cli.output import emit
 from iomodel.cli.signature import with_options
 from iomodel.common.display import group
-from iomodel.errors import InputError
+from iomodel.errors import InputError, UnknownNameError
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.varlen import as_call
@@ -80,15 +80,40 @@ def tiles(
         if sys.stdout.isatty() and not json and mapped:
             emit(group(["", *timed_tiles(algorithm, arguments).map()]))
         return
-    if form == "triton":
-        from iomodel.triton.listing import source
+    typer.echo(_source_text(algorithm, form, limits, chosen, arguments))
 
-        typer.echo(source(algorithm, as_attention(values.workload(arguments, algorithm)), _device(arguments)))
-        return
-    from iomodel.solving.export import MOST, exported
 
-    limits["top"] = MOST
-    typer.echo(exported(solve(algorithm, values.workload(arguments, algorithm), **limits, **chosen), form))
+def _source_text(
+    algorithm: str, form: str, limits: dict[str, Any], chosen: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> str:
+    """Write the choices of least time as source text."""
+    from iomodel.solving.export import FORMS, MOST, exported
+    from iomodel.solving.solve import solve
+
+    if form not in (forms := ["triton", *FORMS]):
+        raise UnknownNameError("emit", form, forms)
+    device, top = _device(arguments), limits.pop("top", None)
+    taken = (
+        "hardware",
+        "implementation",
+        "objective",
+        *(("min_block_kv", "min_blocks_per_sm") if form in FORMS else ()),
+    )
+    refused = [name for name in (*limits, *(chosen if form == "triton" else ())) if name not in taken]
+    if refused:
+        raise InputError(f"{refused[0]}: given with emit {form!r}; allowed: {', '.join(taken)}, top")
+    if limits.get("objective", "time") != "time":
+        raise InputError(f"objective: {limits['objective']!r} given with emit; allowed: 'time'")
+    call = values.workload(arguments, algorithm)
+    if form != "triton":
+        return exported(solve(algorithm, call, **{**limits, "top": MOST}, **chosen), form, top)
+    from iomodel.triton.listing import AMD, source
+
+    if limits.get("implementation", "triton") not in ("triton", AMD):
+        raise InputError(
+            f"implementation: {limits['implementation']!r} given with emit 'triton'; allowed: 'triton', {AMD!r}"
+        )
+    return source(algorithm, as_attention(call), device, top=top)
 
 
 def timed_tiles(algorithm: str, arguments: Mapping[str, Any]) -> TileTimes:

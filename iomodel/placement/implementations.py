@@ -9,7 +9,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.implementation import TEXTBOOK, Implementation
+from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
 from iomodel.placement.implementation_file import is_file, read_implementation
 from iomodel.placement.placement import KernelKey, layouts_for
 from iomodel.placement.supported import runs_on
@@ -164,9 +164,14 @@ def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) 
         reason = f"no rate of products in {longest.dtype} on file"
     if declaration.implementations and isinstance(longest, Attention):
         direction = longest.direction
-        kernels = [known for known in declaration.implementations if direction in known.residency]
-        # A kernel of this device needs another call, which is nearer than another device.
-        kernels.sort(key=lambda known: not any(runs_on(layout, hardware) for layout in known.residency[direction]))
+        passes = DIRECTIONS if direction == "both" else (direction,)
+
+        def elsewhere(kernel: Implementation) -> bool:
+            layouts = [layout for name in passes for layout in kernel.residency.get(name, ())]
+            return not any(runs_on(layout, hardware) for layout in layouts)
+
+        kernels = [known for known in declaration.implementations if not known.residency.keys().isdisjoint(passes)]
+        kernels.sort(key=elsewhere)  # a kernel of this device needs another call, which is nearer than another device
         reasons = (refusal(declaration, longest, hardware, known) for known in kernels)
         reason = str(next(filter(None, reasons), f"{reason} for the {direction} pass"))
     return f"one memory for all live data of a block ({reason})"

@@ -277,6 +277,11 @@ def _layouts(
     layouts = list(declaring.get(workload.direction, ()))
     if not layouts:
         directions = ", ".join(declaring) or "none"
+        if workload.direction == "both":
+            raise InputError(
+                f"direction: 'both' given; allowed: {' or '.join(map(repr, declaring)) or 'none'}, "
+                f"one after the other, for the tiles of {implementation.name} of {algorithm}"
+            )
         raise InputError(
             f"implementation: {implementation.name!r} given; it lays out no {workload.direction} pass of {algorithm}; "
             f"laid out: {directions}"

@@ -81,17 +81,22 @@ def _remembered(
     call = as_call(call)
     if call.direction == "both":
         return _both(algorithm, call, device, parameters, implementation, chosen)
+    failure: InfeasibleError | None = None
     for kernels in implementations_for(algorithm, call, device, implementation):
         shipped = shipped_choice(algorithm, call, device, kernels, chosen, parameters)
         if shipped is not None:
             return shipped
         try:
             best = solve_fastest(algorithm, call, device, kernels, None, 1, chosen, parameters)
-        except (InfeasibleError, InputError):
+        except InfeasibleError as error:
+            failure = failure or error
+        except InputError:
             if implementation is not None:
                 raise
         else:
             return best.tiles, {**chosen, **{name: best.options[name] for name in best.searched}}
+    if failure is not None:
+        raise failure
     if implementation is None and algorithm.searched and not algorithm.approximates:
         fastest = _fastest_of_least_traffic(algorithm, call, device, chosen, parameters)
         if fastest is not None:

@@ -22,8 +22,8 @@ def near_best(solution: Solution, share: float = SHARE) -> list[RunnerUp]:
     return [choice for choice in solution.ranked if (choice.seconds or 0.0) <= limit]
 
 
-def exported(solution: Solution, form: str) -> str:
-    """Write the choices near the best as source text.
+def exported(solution: Solution, form: str, top: int | None = None) -> str:
+    """Write the choices within 5 % of the best as source text, or the `top` fastest.
 
     Parameters
     ----------
@@ -31,6 +31,8 @@ def exported(solution: Solution, form: str) -> str:
         A solution by time with its choices: ``solve(..., top=1000)``.
     form : {"cute", "json"}
         A list of CuTe shapes; a list of objects. Triton's configs follow from its compiler: `iomodel.triton.configs`.
+    top : int, optional
+        Number of choices [-].
 
     Examples
     --------
@@ -43,7 +45,7 @@ def exported(solution: Solution, form: str) -> str:
         raise UnknownNameError("emit", form, list(FORMS))
     if not solution.ranked:
         raise InputError("emit: given without choices by time; allowed: with an implementation, on a device")
-    return FORMS[form](near_best(solution), solution)
+    return FORMS[form](near_best(solution) if top is None else solution.ranked[:top], solution)
 
 
 def _cute(choices: Sequence[RunnerUp], solution: Solution) -> str:

@@ -260,10 +260,23 @@ def nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[
     need = variant.placement.shared_bytes(query, key, variant.launch.stages, variant.launch.warps)
     return InfeasibleError(
         f"{algorithm}: no tile fits {device.name} ({variant.placement.residency.title}); "
-        f"the smallest, {query} x {key}, exceeds: {', '.join(over)}",
+        f"the smallest, {query} x {key}, exceeds: {', '.join(_amounts(variant, query, key, over))}",
         least=need,
         unit="B",
     )
+
+
+def _amounts(variant: LaunchProblem, query: int, key: int, over: Sequence[str]) -> Iterator[str]:
+    """Yield each exceeded resource of a tile with its use and its limit."""
+    used = variant.placement.occupied(query, key, variant.launch)
+    known = {
+        "shared memory": f"{used.shared:,} of {used.shared_limit:,} B",
+        "registers": f"{used.registers} of {used.registers_limit} a thread",
+        "threads": f"{used.threads:,} of {used.threads_limit:,}",
+        "tensor memory": f"{used.tensor} of {used.tensor_limit} columns",
+        "blocks per SM": f"{used.blocks_per_sm}, {variant.least_blocks} wanted",
+    }
+    return (f"{name} ({known[name]})" for name in over)
 
 
 def _check(variant: LaunchProblem, tile: Tile, algorithm: AlgorithmLike, workload: Attention) -> Check:

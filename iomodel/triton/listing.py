@@ -9,14 +9,18 @@ from itertools import product
 from typing import Any
 
 from iomodel.common.validation import as_integer
-from iomodel.devices.device import Hardware
+from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
-from iomodel.solving.export import SHARE
+from iomodel.placement.implementations import list_implementations
+from iomodel.solving.export import MOST, SHARE
+from iomodel.solving.solve import solve
 from iomodel.triton.pruner import Judged, pruner
 from iomodel.workloads.attention import Attention
 
 ROWS, KEYS = (16, 32, 64, 128, 256), (16, 32, 64, 128, 256)
 WARPS, STAGES = (2, 4, 8), (1, 2, 3, 4, 5)
+AMD = "triton-amd"
+"""The implementation of flash2 that is Triton's forward kernel on AMD."""
 SPARSE_BLOCK = 128
 """Rows of a block of FlexAttention's default block mask; tiles divide it."""
 
@@ -45,8 +49,35 @@ def options(
 ) -> list[Option]:
     """List the fastest configs of all tiles up to `largest` rows that fit."""
     most = as_integer("top", top)
+    if on_amd(as_device(hardware), workload, kernel):
+        return [option for option, _ in amd_options(workload, as_device(hardware), names, most)]
     listed = ranked(workload, hardware, kernel=kernel, names=names, largest=largest, version=version)
     return [each.config for each in listed[:most]]
+
+
+def on_amd(device: Hardware, workload: Attention, kernel: str | None) -> bool:
+    """Check that a device runs the forward kernel whose layout on AMD is declared as an implementation of flash2."""
+    if (kernel or kind(workload)) != "forward" or device.compute_capability:
+        return False
+    return AMD in list_implementations("flash2", device, workload)
+
+
+def amd_options(
+    workload: Attention, device: Hardware, names: Mapping[str, str] | None, top: int
+) -> list[tuple[Option, float]]:
+    """List the fastest configs of Triton's forward kernel on AMD with their times [s]."""
+    solution = solve("flash2", workload, device, implementation=AMD, packed=False, top=max(2, top))
+    tiles = {"block_q": "BLOCK_M", "block_kv": "BLOCK_N", **(names or {})}
+    return [
+        (
+            Option(
+                {tiles[name]: each.tiles[name] for name in ("block_q", "block_kv")},
+                each.tiles["warps"], each.tiles["stages"],
+            ),
+            each.seconds or 0.0,
+        )
+        for each in solution.ranked[:top]
+    ]  # fmt: skip
 
 
 def ranked(
@@ -64,8 +95,15 @@ def ranked(
     return keep.ranked(_space(bound, largest, chosen_kernel), {})
 
 
-def source(algorithm: str, workload: Attention, hardware: Hardware | str, *, version: str | None = None) -> str:
-    """Write the configs of a kernel within 5 % of the least predicted time as source text.
+def source(
+    algorithm: str,
+    workload: Attention,
+    hardware: Hardware | str,
+    *,
+    top: int | None = None,
+    version: str | None = None,
+) -> str:
+    """Write the configs of a kernel within 5 % of the least predicted time as source text, or the `top` fastest.
 
     >>> import iomodel
     >>> call = iomodel.Attention(heads=16, q_len=4096, head_dim=128)
@@ -77,9 +115,13 @@ def source(algorithm: str, workload: Attention, hardware: Hardware | str, *, ver
     if kernel not in written.get(algorithm, ()):
         allowed = next(name for name, kernels in written.items() if kernel in kernels)
         raise InputError(f"emit: 'triton' given for {algorithm}; allowed: 'cute', 'json', or the algorithm {allowed}")
-    listed = ranked(workload, hardware, kernel=kernel, version=version)
-    near = [each for each in listed if each.seconds <= (1 + SHARE) * listed[0].seconds]
-    return "\n".join(["configs = [", *(f"    {each.config}," for each in near), "]"])
+    if on_amd(as_device(hardware), workload, kernel):
+        listed = amd_options(workload, as_device(hardware), None, MOST)
+    else:
+        listed = [(each.config, each.seconds) for each in ranked(workload, hardware, kernel=kernel, version=version)]
+    near = [config for config, seconds in listed if seconds <= (1 + SHARE) * listed[0][1]]
+    chosen = near if top is None else [config for config, _ in listed[: as_integer("top", top)]]
+    return "\n".join(["configs = [", *(f"    {config}," for config in chosen), "]"])
 
 
 def configs(
@@ -98,7 +140,7 @@ def configs(
     workload : Attention
         The call that is tuned for.
     hardware : Hardware or str
-        A device of a known architecture.
+        A device of a known architecture; for a forward kernel also AMD's.
     top : int
         Length of the list [-].
     kernel : str, optional

@@ -9,7 +9,7 @@ from typing import Any
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, SpecError, UnknownNameError, shown
 from iomodel.placement.triton_check import ELEMENTS, KERNELS, TritonCheck, check_triton
-from iomodel.placement.triton_target import as_architecture
+from iomodel.placement.triton_target import SHARED_LIMITS, as_architecture
 from iomodel.triton.arguments import bound, shape, tile
 from iomodel.triton.seconds import seconds
 from iomodel.workloads.attention import Attention, as_attention
@@ -156,7 +156,10 @@ def pruner(
     """
     device = as_device(hardware)
     if not device.compute_capability:
-        raise SpecError(f"compute_capability: {device.label} lacks it; Triton's rules need it")
+        raise SpecError(
+            f"compute_capability: {device.label} lacks it; the rules of Triton's compiler are known for "
+            f"{', '.join(f'sm_{known}' for known in SHARED_LIMITS)}; `configs` lists forward configs for AMD"
+        )
     as_architecture(device.compute_capability)
     if kernel not in ATTENTION:
         raise UnknownNameError("kernel", kernel, ATTENTION)

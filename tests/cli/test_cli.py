@@ -118,6 +118,31 @@ def test_choices_are_printed_as_source_text(answer, run):
     assert (code, err.startswith("iomodel: hardware: none given")) == (2, True)
 
 
+def test_no_option_of_source_text_is_ignored(answer, run):
+    """`--top` cuts the list, and an option without effect is refused in one line."""
+    shape = "tiles flash2 --hardware h100-sxm5 --q-len 2048 --head-dim 128 --heads 8"
+    assert answer(f"{shape} --emit triton --top 3").count("triton.Config(") == 3
+    assert answer(f"{shape} --emit cute --top 2").count("cute::Shape<") == 2
+    assert len(json.loads(answer(f"{shape} --emit json --top 1"))) == 1
+    assert answer(f"{shape} --emit triton --implementation triton") == answer(f"{shape} --emit triton")
+    assert "cute::_128, cute::_48" not in answer(f"{shape} --emit cute --min-block-kv 64")
+    refused = {
+        "triton --min-block-kv 64": "min_block_kv: given with emit 'triton'; allowed: ",
+        "triton --implementation xformers": "implementation: 'xformers' given with emit 'triton'; allowed: 'triton'",
+        "cute --objective traffic": "objective: 'traffic' given with emit; allowed: 'time'",
+        "cute --epsilon 0.1": "epsilon: given with emit 'cute'; allowed: ",
+        "ptx": "emit: 'ptx' is unknown; allowed: triton, cute, json",
+    }
+    for words, message in refused.items():
+        code, _, err = run(f"{shape} --emit {words}")
+        assert (code, err.startswith(f"iomodel: {message}")) == (2, True), err
+
+
+def test_source_text_for_amd_is_that_of_its_triton_kernel(answer):
+    text = answer("tiles flash2 --hardware mi300x --q-len 2048 --head-dim 128 --heads 8 --emit triton")
+    assert 'triton.Config({"BLOCK_M": ' in text
+
+
 def test_tiles_and_cost_say_what_the_library_says(answer):
     shape = "--batch 2 --heads 8 --kv-heads 2 --q-len 300 --kv-len 500 --head-dim 64 --value-dim 32 --dtype fp16"
     w = iomodel.Attention(

@@ -45,3 +45,24 @@ def test_warps_follow_from_the_tile_in_cutlass() -> None:
         w = iomodel.Attention(heads=8, q_len=4096, head_dim=head_dim, dtype="fp16")
         tiles = iomodel.solve("flash2", w, "a100-sxm4-80gb", implementation="xformers").tiles
         assert dict(tiles) == {"block_q": 64, "block_kv": keys, "warps": warps, "stages": 1}
+
+
+def test_where_no_tile_fits_solve_and_estimate_say_by_how_much() -> None:
+    """`estimate` without tiles does not fall back to tiles that the kernels refuse."""
+    w = iomodel.Attention(batch=8, heads=8, q_len=100, head_dim=80, dtype="fp16", direction="backward")
+    message = r"^flash1: no tile fits NVIDIA L40S .*exceeds: shared memory \([0-9,]+ of 101,376 B\)$"
+    for answer in (iomodel.solve, iomodel.estimate):
+        for direction in ("backward", "both")[: 1 if answer is iomodel.solve else 2]:
+            with pytest.raises(InfeasibleError, match=message):
+                answer("flash1", w.model_copy(update={"direction": direction}), "l40s")
+
+
+def test_tiles_of_both_passes_are_those_of_one_after_the_other() -> None:
+    w = iomodel.Attention(heads=8, q_len=1000, head_dim=128, direction="both")
+    advice = "direction: 'both' given; allowed: 'forward' or 'backward', one after the other, for the tiles of "
+    assert advice in iomodel.solve("flash2", w, "h100-sxm5").notes[0]
+    for answer in (iomodel.solve, lambda *a, **k: iomodel.check(*a, {"block_q": 64, "block_kv": 64}, **k)):
+        with pytest.raises(
+            iomodel.InputError, match=f"^{advice}flash-attention-2 of flash2; implementations that run: "
+        ):
+            answer("flash2", w, "h100-sxm5", implementation="flash-attention-2")

@@ -260,6 +260,20 @@ def test_configs_as_source_text_are_those_near_the_best() -> None:
     assert 1 <= len(near) < len(judged)
 
 
+@pytest.mark.parametrize("device", ["mi300x", "mi355x"])
+def test_configs_for_amd_fit_its_layout(device: str) -> None:
+    listed = options(CALL, device, 5)
+    assert len(listed) == 5
+    for each in listed:
+        tiles = {
+            "block_q": each.kwargs["BLOCK_M"], "block_kv": each.kwargs["BLOCK_N"],
+            "warps": each.num_warps, "stages": each.num_stages,
+        }  # fmt: skip
+        assert iomodel.check("flash2", CALL, device, tiles, implementation="triton-amd").fits
+    with pytest.raises(iomodel.SpecError, match=r"known for sm_80, .*sm_120; `configs` lists forward configs for AMD$"):
+        iomodel.triton.pruner(CALL, device)
+
+
 @pytest.mark.parametrize(
     ("algorithm", "call", "allowed"),
     [
