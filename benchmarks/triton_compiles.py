@@ -1,7 +1,9 @@
-"""Compile the kernels of `triton_kernels.py` and `triton_kernels_more.py` for six architectures without a GPU.
+"""Compile the kernels of `triton_kernels.py`, `..._more.py` and `..._masked.py` for six architectures without a GPU.
 
     pip install triton==3.9.0
-    python benchmarks/triton_compiles.py compiles.csv [--count 3600] [--seed 0] [--seconds 3600]
+    python benchmarks/triton_compiles.py compiles.csv [--count 3600] [--seed 0] [--seconds 3600] [--kernels NAME ...]
+
+With `--kernels` only those are drawn, for all architectures but sm_120, and every case is compiled to the end.
 
 Each compile appends a row. The cases are drawn at random, in the same order for the same seed; cases that the file
 already has are left out, so an interrupted run goes on where it stopped. A worker process compiles, because a failed
@@ -23,7 +25,7 @@ import subprocess
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,8 @@ KERNELS = {
     "decode_dense": "Q K V : PART LSE : scale ~ kv_len splits group stride",
     "backward_flex": "Q K V DO DQ DK DV : LSE DELTA : scale PART_COUNT PART_LIST FULL_COUNT FULL_LIST "
     "~ q_len kv_len key_tiles stride",
+    "forward_selected": "Q K V O : LSE : scale SELECTED COUNT ~ q_len kv_len stride",
+    "forward_banded": "Q K V O : LSE : scale IDS ~ q_len kv_len stride",
 }
 """Arguments by kernel: tensors in the dtype, fp32 tensors, others; after ~ the integers."""
 SHARES = {
@@ -57,9 +61,11 @@ SHARES = {
 DECODE = ("decode", "decode_dense", "mla_decode")
 CAUSAL = (
     "forward", "forward_early", "forward_descriptor", "backward_dkdv", "backward_dq", "forward_persistent",
-    "forward_flex",
+    "forward_flex", "forward_selected", "forward_banded",
 )  # fmt: skip
 FLEX = ("forward_flex", "backward_flex")
+NAMED = "TRITON_COMPILES_NAMED"
+"""The variable of the environment that tells a worker that kernels are named."""
 SPARSE_BLOCK = 128
 """Rows of a block of a sparse mask; the tiles of a loop divide it."""
 KEY = ("kernel", "arch", "M", "N", "d", "dtype", "warps", "stages", "causal")
@@ -67,11 +73,11 @@ MEASURED = ("instruction", "shared", "tmem", "registers", "stack", "spill", "err
 FIELDS = ("triton", *KEY, *MEASURED)
 
 
-def drawn(rng: random.Random) -> tuple[Any, ...]:
+def drawn(rng: random.Random, kernels: Sequence[str] = ()) -> tuple[Any, ...]:
     """One case: a kernel, an architecture and a tile whose fp32 accumulators are not absurdly large."""
     while True:
-        kernel = rng.choices(list(SHARES), list(SHARES.values()))[0]
-        arch = rng.choices([80, 86, 89, 90, 100, 120], [20, 4, 16, 24, 20, 16])[0]
+        kernel = rng.choice(kernels) if kernels else rng.choices(list(SHARES), list(SHARES.values()))[0]
+        arch = rng.choices([80, 86, 89, 90, 100, 120], [20, 4, 16, 24, 20, 0 if kernels else 16])[0]
         m, n = (
             rng.choices([16, 32, 64, 128, 256], [1, 1, 3, 4, 2])[0],
             rng.choices([16, 32, 64, 128, 256], [1, 2, 4, 4, 1])[0],
@@ -97,11 +103,11 @@ def drawn(rng: random.Random) -> tuple[Any, ...]:
             return kernel, arch, m, n, d, dtype, warps, stages, causal
 
 
-def cases(count: int, seed: int) -> Iterator[tuple[Any, ...]]:
+def cases(count: int, seed: int, kernels: Sequence[str] = ()) -> Iterator[tuple[Any, ...]]:
     """Distinct cases, in the order of the seed."""
     rng, seen = random.Random(seed), set()
     while len(seen) < count:
-        case = drawn(rng)
+        case = drawn(rng, kernels)
         if case not in seen:
             seen.add(case)
             yield case
@@ -110,6 +116,7 @@ def cases(count: int, seed: int) -> Iterator[tuple[Any, ...]]:
 def source(case: tuple[Any, ...]) -> Any:
     """The kernel with its types; pointers, lengths and strides are multiples of 16, as a launch would find them."""
     import triton_kernels
+    import triton_kernels_masked
     import triton_kernels_more
     from triton.compiler import ASTSource
 
@@ -127,7 +134,8 @@ def source(case: tuple[Any, ...]) -> Any:
         types |= dict.fromkeys([name for name in ("O", "C") if name in types and kernel != "mla_decode"], "*bf16")
     constants: dict[str, Any] = {"M": m, "N": n, "D": d}
     constants |= {"CAUSAL": bool(causal)} if kernel in CAUSAL else {"R": 64} if kernel == "mla_decode" else {}
-    function = getattr(triton_kernels, kernel, None) or getattr(triton_kernels_more, kernel)
+    modules = triton_kernels, triton_kernels_more, triton_kernels_masked
+    function = next(getattr(module, kernel) for module in modules if hasattr(module, kernel))
     names = function.arg_names
     aligned = {name for name in names if types.get(name, "fp32") != "fp32" and name not in ("splits", "group")}
     attributes = {(names.index(name),): [["tt.divisibility", 16]] for name in aligned}
@@ -140,8 +148,11 @@ class StoppedError(Exception):
 
 
 def assembled_too(case: tuple[Any, ...]) -> bool:
-    """Compile one case of five to the end, the others until memory is allocated, in a third of the time."""
-    return zlib.crc32(repr(case).encode()) % 5 == 0
+    """Compile one case of five to the end, the others until memory is allocated, in a third of the time.
+
+    Where kernels are named, all of their cases are.
+    """
+    return NAMED in os.environ or zlib.crc32(repr(case).encode()) % 5 == 0
 
 
 def compiled(case: tuple[Any, ...]) -> dict[str, Any]:
@@ -275,12 +286,15 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=3600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--kernels", nargs="*", default=(), choices=list(KERNELS))
     given = parser.parse_args()
+    if given.kernels:
+        os.environ[NAMED] = "1"
     done = set()
     if given.file.exists():
         with given.file.open(newline="") as file:
             done = {tuple(str(row[name]) for name in KEY) for row in csv.DictReader(file)}
-    wanted = [case for case in cases(given.count, given.seed) if tuple(map(str, case)) not in done]
+    wanted = [case for case in cases(given.count, given.seed, given.kernels) if tuple(map(str, case)) not in done]
     print(f"{len(done)} done, {len(wanted)} to compile")
     end = time.monotonic() + given.seconds
     with given.file.open("a", newline="") as file:

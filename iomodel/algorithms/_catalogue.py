@@ -1813,7 +1813,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 {
                     "title": "Triton attention by tcgen05: Q, K, V in shared memory; S, P and O in tensor memory",
                     "cite": "Triton 3.9.0, read off compiled kernels; triton-lang/triton, python/tutorials/06-fused-attention.py",
-                    "overhead": 31,
+                    "overhead": 44,
                     "warps": (4, 8),
                     "stages": (2, 3, 4),
                     "producers": 0,
@@ -1845,7 +1845,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {
                 {
                     "title": "Triton attention by tcgen05, 64 query rows: Q, K, V in shared memory; S, P and O in tensor memory",
                     "cite": "Triton 3.9.0, read off compiled kernels; triton-lang/triton, python/tutorials/06-fused-attention.py",
-                    "overhead": 31,
+                    "overhead": 44,
                     "warps": (4, 8),
                     "stages": (2, 3, 4),
                     "producers": 0,

@@ -81,6 +81,9 @@ class TritonKernel:
         Loops of this kind that follow one another, as a causal kernel has one off and one along the diagonal [-].
     descriptors : bool
         True if tiles are loaded by tensor descriptors.
+    positions : bool
+        True if the positions of streamed rows are carried through the loop, and masks are made of them, as where a list
+        of blocks says which rows are next.
     branches : tuple of TritonKernel
         Kernels that other programs of the same launch run, as one launch has programs for dQ beside those for dK and
         dV.
@@ -91,6 +94,7 @@ class TritonKernel:
     stored: tuple[Tile, ...] = ()
     loops: int = 1
     descriptors: bool = False
+    positions: bool = False
     branches: tuple[TritonKernel, ...] = ()
 
     @property
@@ -144,7 +148,7 @@ def forward_kernel(
 
 def block_sparse_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2) -> TritonKernel:
     """Declare a forward pass with a loop over the key blocks that a mask sees in part, and one over the whole ones."""
-    return forward_kernel(M, N, d, d_v, element, loops=2)
+    return forward_kernel(M, N, d, d_v, element, loops=2, positions=True)
 
 
 def decode_kernel(M: int, N: int, d: int, d_v: int | None = None, element: int = 2, *, index: int = 4) -> TritonKernel:
@@ -219,8 +223,8 @@ def backward_kernel(
 
     FlexAttention's backward pass is one; its tiles are `BLOCK_M1` = `BLOCK_N2` = M and `BLOCK_N1` = `BLOCK_M2` = N.
     """
-    rows = backward_dq_kernel(N, M, d, d_v, element, loops=loops)
-    return backward_dkdv_kernel(M, N, d, d_v, element, loops=loops, branches=(rows,))
+    rows = backward_dq_kernel(N, M, d, d_v, element, loops=loops, positions=True)
+    return backward_dkdv_kernel(M, N, d, d_v, element, loops=loops, positions=True, branches=(rows,))
 
 
 def matmul_kernel(M: int, N: int, K: int, element: int = 2) -> TritonKernel:

@@ -32,6 +32,10 @@ class Held:
         Tiles that are loaded without a pipeline and wait in registers.
     further : int
         Loops beyond the first, whose addresses are made ahead [-].
+    masked : float
+        Scores masked by positions that are carried through the loop, before a row is reduced.
+    positions : float
+        Loads of 16 B whose positions are carried through the loop.
     """
 
     carried: float
@@ -39,6 +43,8 @@ class Held:
     accesses: float
     waiting: float
     further: int
+    masked: float = 0.0
+    positions: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,8 @@ class Weights:
     accesses: float
     waiting: float
     further: float
+    masked: float
+    positions: float
 
     def registers(self, held: Held) -> float:
         """Compute the weighted sum [-]."""
@@ -61,25 +69,30 @@ class Weights:
             + self.accesses * held.accesses
             + self.waiting * held.waiting
             + self.further * held.further
+            + self.masked * held.masked
+            + self.positions * held.positions
         )
 
 
 TAKEN: Mapping[str, Weights] = MappingProxyType(
     {
-        "mma.sync": Weights(43.3, 1.54, 1.29, 0.87, 0.29, 13.0),
-        "wgmma": Weights(18.4, 1.28, 1.3, 1.29, 0.18, 18.4),
-        "tcgen05": Weights(20.6, 0.97, 0.99, 1.64, 0.0, 71.0),
+        "mma.sync": Weights(42.8, 1.52, 1.3, 0.88, 0.3, 14.4, 0.46, 0.69),
+        "wgmma": Weights(17.1, 1.28, 1.31, 1.37, 0.17, 28.3, 0.58, 1.13),
+        "tcgen05": Weights(17.2, 1.0, 1.03, 1.62, 0.0, 23.0, 1.79, 3.57),
     }
 )
 """Registers that a kernel takes, by instruction: least squares over the open compiles that do not spill."""
 WANTED: Mapping[str, Weights] = MappingProxyType(
     {
-        "mma.sync": Weights(70.9, 1.09, 1.25, 1.5, 0.15, 15.1),
-        "wgmma": Weights(15.9, 1.26, 1.17, 0.74, 0.47, 18.5),
-        "tcgen05": Weights(52.8, 0.99, 1.37, 0.35, 0.0, 71.0),
+        "mma.sync": Weights(62.0, 1.15, 1.34, 1.47, 0.17, 12.5, 0.39, 0.45),
+        "wgmma": Weights(-2.7, 1.33, 1.27, 1.02, 0.46, 25.4, 0.51, 1.03),
+        "tcgen05": Weights(45.9, 0.96, 1.44, 0.53, 0.0, 22.1, 1.74, 3.38),
     }
 )
-"""Registers that a kernel would want, by instruction: those beyond the limit spill; a logistic fit."""
+"""Registers that a kernel would want, by instruction: those beyond the limit spill; a logistic fit.
+
+The constants give as many answers "spills" as there are spills.
+"""
 MARGIN = 2
 """Distance to the limit within which the answer is unsure [-]."""
 MARGIN_OF_BYTES = 80
@@ -90,7 +103,7 @@ def held(schedule: Schedule) -> Held:
     """Compute the registers that the tiles of a kernel take in a thread."""
     warps, threads = schedule.warps, WARP * schedule.warps
     products = schedule.kernel.products
-    carried = scores = 0.0
+    carried = scores = masked = 0.0
     for product in products:
         if schedule.unit == "mma.sync" and len(products) == 1:
             elements = product.rows * product.columns
@@ -102,12 +115,14 @@ def held(schedule: Schedule) -> Held:
             carried += elements / threads
         elif not product.into:
             scores += elements / threads
+            masked += elements / threads * (product.reduced and schedule.kernel.positions)
     if schedule.unit == "tcgen05" and not any(product.reduced for product in products):
         carried = max(0.0, carried - scores)  # stays in tensor memory until the loop has ended
     tiles = [tile for tile in schedule.kernel.loads if tile.columns > 1]
     accesses = sum(tile.size for tile in tiles) / (ACCESS * threads)
     waiting = sum(tile.size for tile in tiles if not schedule.copies(tile)) / (4 * threads)
-    return Held(carried, scores, accesses, waiting, schedule.kernel.loops - 1)
+    positions = accesses * schedule.kernel.positions
+    return Held(carried, scores, accesses, waiting, schedule.kernel.loops - 1, masked, positions)
 
 
 def registers(kernel: TritonKernel, arch: int, warps: int, stages: int) -> int:

@@ -352,8 +352,8 @@ def test_the_devices_of_a_kernel_are_named(device: str, kernels: tuple[Residency
     [
         (64, "h100-sxm5", {"registers": 3}),
         (128, "h100-sxm5", {"shared memory": 3, "registers": 6}),
-        (64, "b200", {}),
-        (128, "b200", {"shared memory": 4}),
+        (64, "b200", {"registers": 3}),
+        (128, "b200", {"shared memory": 3, "registers": 6}),
     ],
 )
 def test_configurations_of_the_tutorial(head_dim: int, device: str, refused: dict[str, int]) -> None:

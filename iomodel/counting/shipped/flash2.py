@@ -181,8 +181,8 @@ def f36(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stage
     t6 = (4*B_r)
     return (((8 + (24*t1) + (B_r*t0) + (512*Minimum(1, ((n_warps)//(8)))*Minimum(1, Maximum(0, ((129 + ((-1)*B_r)))))) + Maximum(t2, t4, (((t2*t5) + (t4*t5)))))), (((B_c*t6) + (d_v*t6) + (B_r*t1*t3))))
 def f37(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
-    t0 = (2*B_r)
-    return ((((B_c*t0) + (d_v*t0) + (-(-((B_c*e*((d + d_v))))//(2))))),)
+    t0 = (5*e)
+    return ((((4*B_r*d_v) + (-(-((B_c*(((224*B_r) + (d*t0) + (d_v*t0)))))//(40))))),)
 def f38(B, H, H_kv, G, N_q, N_k, d, d_v, e, b_kv, p, W_l, W_r, B_r, B_c, n_stages, n_warps):
     t0 = (d*e)
     t1 = Minimum(1, (((-1) + n_stages)))
