@@ -4,8 +4,8 @@
 
 Registers by least squares, without negative weights, over compiles that do not spill. Spills by a logistic fit:
 registers wanted beyond the limit, over a temperature, are the log odds; a weak prior keeps the weights near those of
-the first fit, so that few compiles do. The constant is then set for as many answers "spills" as there are spills, so that
-precision and recall are equal. Held-out compiles are read by neither.
+the first fit, so that few compiles do. The constant is then set for as many answers "spills" as there are spills.
+Held-out compiles are read by neither.
 """
 
 from __future__ import annotations
