@@ -32,9 +32,13 @@ serpentine=False, among=1, run=1, grouped=False)
     sets, sharers, among, run = grid.sets, grid.sharers, grid.among, grid.run
     if among > 1 and grid.grouped and among * run % slices == 0:
         heads = among * run // slices
-        own = min(among, -(-heads // run) + (heads % run > 0 < run % heads))
-        sets, slices, sharers = sets // among * own, slices * own, sharers * among
-        among, run = own, run if heads % run == 0 else heads if run % heads == 0 else 1
+        if heads % run == 0:  # whole sets
+            own = heads // run
+        elif run % heads == 0:  # a share of a set
+            own, run = 1, heads
+        else:
+            own, run = min(among, -(-heads // run) + 1), 1
+        sets, sharers, slices, among = sets // among * own, sharers * among, slices * own, own
     elif among > 1:
         heads = among * run
         common = gcd(heads, slices)
