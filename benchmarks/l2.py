@@ -21,7 +21,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from iomodel.timing.l2 import SharedTiles, lock_step_bytes, tile_bytes
-from iomodel.timing.l2_slices import sliced_bytes
+from iomodel.timing.l2_slices import behind_bytes, sliced_bytes
 from tests.support.l2_simulation import (
     TIMINGS,
     Block,
@@ -86,9 +86,7 @@ def sliced(grids: int, seed: int) -> None:
         grid, blocks, capacity, slices = random_case(rng, steps=20_000)
         last = capacity * float(np.exp(rng.uniform(np.log(0.5), np.log(16))))
         low, high = sliced_bytes(grid, capacity, slices)
-        least = tile_bytes(grid, capacity + last)[0]
-        most = max(least, min(high, tile_bytes(grid, last)[1]))
-        ends = {"slices": (low, high), "cache behind": (least, most)}
+        ends = {"slices": (low, high), "cache behind": behind_bytes(grid, high, capacity, last, slices)}
         for level, (bottom, top) in ends.items():
             widths[level].append(top / bottom)
         for timing in TIMINGS.values():

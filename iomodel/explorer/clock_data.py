@@ -46,7 +46,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.l2": (
         "Waves", "SharedTiles", "lock_step_bytes", "__in_turns", "__turning", "tile_bytes", "__least", "__remembered",
     ),
-    "timing.l2_slices": ("in_slice", "sliced_bytes", "__divided", "sliced_lock_step"),
+    "timing.l2_slices": ("in_slice", "sliced_bytes", "behind_bytes", "__divided", "sliced_lock_step"),
     "timing.dram": ("Caches", "streamed_bytes", "__streamed", "Dram", "dram", "__kept", "__of_grid", "__grid"),
     "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
     "timing.kernel_time": (

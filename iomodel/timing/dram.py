@@ -14,8 +14,8 @@ from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pi
 from iomodel.devices.rates import Rates
 from iomodel.timing.balance import spread
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic
-from iomodel.timing.l2 import SharedTiles, lock_step_bytes, tile_bytes
-from iomodel.timing.l2_slices import sliced_bytes, sliced_lock_step
+from iomodel.timing.l2 import SharedTiles, lock_step_bytes
+from iomodel.timing.l2_slices import behind_bytes, sliced_bytes, sliced_lock_step
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
 
@@ -137,8 +137,9 @@ def _of_grid(grid: SharedTiles, once: int, requested: int, low: int, caches: Cac
     leaving = least_leaving, max(least_leaving, once + min(requested, ceil(most)))
     lowest, highest = leaving
     if caches.last is not None:
-        lowest = max(low, once + min(requested, floor(tile_bytes(grid, caches.l2 + caches.last)[0])))
-        highest = max(lowest, min(highest, once + min(requested, ceil(tile_bytes(grid, caches.last)[1]))))
+        least, most = behind_bytes(grid, most, caches.l2, caches.last, caches.slices)
+        lowest = max(low, once + min(requested, floor(least)))
+        highest = max(lowest, min(highest, once + min(requested, ceil(most))))
     together = None
     if alike:
         behind = caches.last is not None

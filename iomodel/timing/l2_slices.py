@@ -75,6 +75,19 @@ def sliced_bytes(grid: SharedTiles, capacity: float, slices: int) -> tuple[float
     return low, max(low, min(grid.requests, slices * tile_bytes(in_slice(grid, slices), own)[1]))
 
 
+def behind_bytes(grid: SharedTiles, leaving: float, capacity: float, last: float, slices: int) -> tuple[float, float]:
+    """Bound the misses of a cache behind the slices; at most `leaving` bytes reach it [B].
+
+    Slices whose blocks differ in length drift apart, so their sets are in it at once only if it holds all of them.
+    """
+    low, most = tile_bytes(grid, capacity + last)[0], grid.requests
+    if slices == 1 or grid.requested is None or grid.requested >= grid.blocks * grid.tiles * grid.tile:
+        most = tile_bytes(grid, last)[1]
+    elif grid.distinct + grid.blocks * (grid.queries + grid.output) <= last:
+        most = grid.distinct
+    return low, max(low, min(leaving, most))
+
+
 def _divided(grid: SharedTiles, slices: int) -> bool:
     """Check that each slice has whole sets of a renumbered turn, or a share of one."""
     heads, rest = divmod(grid.among * grid.run, slices)

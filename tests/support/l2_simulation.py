@@ -98,12 +98,16 @@ def up_and_down(blocks: Sequence[Block], slots: int) -> list[Block]:
     return [Block(block.kv, block.tiles[:: -1 if n // slots % 2 else 1]) for n, block in enumerate(blocks)]
 
 
-def in_turns(sets: int, among: int, run: int, rows: int, tiles: int) -> list[Block]:
-    """Blocks of so many sets take turns, `run` of each at a time, `rows` times; then those of the next sets."""
+def in_turns(sets: int, among: int, run: int, rows: int, tiles: int, order: str = "full") -> list[Block]:
+    """Blocks of so many sets take turns, `run` of each at a time, `rows` times; then those of the next sets.
+
+    In ascending or descending order the blocks of a turn see as many tiles as under a causal mask.
+    """
+    ends = [tiles if order == "full" else -(-(row + 1) * tiles // rows) for row in range(rows)]
     return [
-        Block(first + g, range(tiles))
+        Block(first + g, range(end))
         for first in range(0, sets, among)
-        for _ in range(rows)
+        for end in ends[:: -1 if order == "descending" else 1]
         for g in range(among)
         for _ in range(run)
     ]
