@@ -148,6 +148,8 @@ def _axes(question: str, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dic
         if not isinstance(value, list | tuple | range):
             constants[name] = value
             continue
+        if value[POINTS : POINTS + 1]:  # of a range, without listing it
+            raise InputError(f"{name}: more than {POINTS:,} values given; allowed: up to {POINTS:,} points in a sweep")
         values = list(value)
         one = name in LISTS or (question == "fleet" and name == "hardware")
         if one and not any(isinstance(entry, list | tuple) for entry in values):

@@ -197,6 +197,17 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "zipped": [],
         },
     ),
+    "sweep_plans": (
+        iomodel.sweep_plans,
+        {
+            "question": "plan",
+            "model": "llama-3-8b",
+            "hardware": "h100-sxm5",
+            "prompt": [64, 128],
+            "output": 8,
+            "figures": ["ttft"],
+        },
+    ),
     "step": (
         iomodel.step,
         {"model": "llama-3-8b", "hardware": GPU, "batch": 1, "q_len": 1, "kv_len": 64, "layout": iomodel.Layout()}

@@ -173,5 +173,5 @@ def test_the_picture_shows_every_point():
     assert lines["dominated"] == len(found.dominated)
     assert lines["front"] == len(found.front) == sum(n for gid, n in lines.items() if gid.startswith("front "))
     assert lines["cheapest"] == 1
-    with pytest.raises(InputError, match="found: 3 given"):
+    with pytest.raises(InputError, match="result: 3 given"):
         plots.pareto(3)
