@@ -235,5 +235,5 @@ def _label(value: Any) -> Any:
     if isinstance(value, ModelSpec):
         return value.label
     if isinstance(value, list | tuple):
-        return " ".join(str(_label(entry)) for entry in value)
+        return " ".join(shown(entry) if isinstance(entry, list | tuple) else str(_label(entry)) for entry in value)
     return str(value)

@@ -91,7 +91,8 @@ def test_a_cluster_answers_the_same():
         ({"figures": ["memory"]}, "figures: memory given, which is Fit; allowed: numbers"),
         ({"figures": ["prompt"], "prompt": [1, 2]}, "figures: prompt given, which is a dimension"),
         ({"layout": iomodel.Layout(), "tensor_parallel": 2}, "tensor_parallel: given with layout"),
-        ({"output": range(1, 2_000_000)}, "hardware: 3,999,998 points given; allowed: up to 1,000,000"),
+        ({"output": range(1, 1_000_000)}, "hardware: 1,999,998 points given; allowed: up to 1,000,000"),
+        ({"output": range(10**30)}, "output: more than 1,000,000 values given; allowed: up to 1,000,000"),
     ],
 )
 def test_bad_questions_are_refused_in_one_line(changes, message):
