@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, shown
+from iomodel.planning.numbers import as_choice
 from iomodel.planning.training.memory import SHARDS
 
 RECOMPUTE = ("none", "early-stop", "full")
@@ -42,7 +43,7 @@ class Strategy:
             ("precision", PRECISIONS),
             ("kernels", KERNELS),
         ):
-            known_name(field, getattr(self, field), known)
+            as_choice(field, getattr(self, field), known)
 
     @property
     def level(self) -> int:
@@ -69,11 +70,5 @@ def as_overlap(overlap: Any) -> tuple[str, ...]:
     if isinstance(overlap, str) or not isinstance(overlap, Sequence | set | frozenset):
         raise InputError(f"overlap: {shown(overlap)} given; allowed: a list of {', '.join(OVERLAPS)}, or an empty one")
     for name in overlap:
-        known_name("overlap", name, OVERLAPS)
+        as_choice("overlap", name, OVERLAPS)
     return tuple(name for name in OVERLAPS if name in overlap)
-
-
-def known_name(field: str, name: Any, known: tuple[str, ...]) -> None:
-    """Raise UnknownNameError unless a name is known."""
-    if not isinstance(name, str) or name not in known:
-        raise UnknownNameError(field, name, known)

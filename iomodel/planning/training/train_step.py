@@ -14,6 +14,7 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.models.spec import ModelSpec
 from iomodel.placement.implementations import implementation as find_implementation
+from iomodel.planning.numbers import as_choice
 from iomodel.planning.step.attention import AttentionClock, attention_clock
 from iomodel.planning.step.given import as_layout, as_model
 from iomodel.planning.step.layout import Layout
@@ -32,7 +33,7 @@ from iomodel.planning.training.passes import (
 )
 from iomodel.planning.training.result import TrainingStep
 from iomodel.planning.training.stage_times import Stage, stage_times
-from iomodel.planning.training.strategy import ATTENTION, DEFAULT_OVERLAPS, Strategy, as_overlap, known_name
+from iomodel.planning.training.strategy import ATTENTION, DEFAULT_OVERLAPS, Strategy, as_overlap
 from iomodel.planning.weights import stage_layers
 from iomodel.timing.parameters import DEFAULT, Parameters
 
@@ -132,7 +133,7 @@ def train_step(
     strategy = Strategy(shard, recompute, gradient_dtype, precision, kernels, as_overlap(overlap))
     algorithm = attention_algorithm
     if algorithm is not None:
-        known_name("attention_algorithm", algorithm, ATTENTION)
+        as_choice("attention_algorithm", algorithm, ATTENTION)
     chunks = as_integer("virtual_stages", virtual_stages)
     groups = replicas * shared.data_parallel
     check_step(spec, shared, sequences, passed * groups, chunks)
