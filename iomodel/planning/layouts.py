@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.memory import Fit, fit, too_large
+from iomodel.planning.memory import Fit, fit
 from iomodel.planning.service import Service
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.text import gigabytes, layout_text
 
 SERVER = 8
 """Most ranks of tensor parallelism: the devices of a common server."""
@@ -101,7 +102,24 @@ def least_layout(service: Service, device: Hardware, count: int) -> Layout:
 
 
 def no_room(service: Service, device: Hardware, memory: Fit, batch: int) -> InfeasibleError:
-    """Build the error for a batch that does not fit, with the least layout that holds a request."""
-    wider = () if memory.fits else default_layouts(service, device, MOST_RANKS)
+    """Build the error for a batch that does not fit, or a device without room for one request.
+
+    The latter names the least layout that holds a request.
+    """
+    where = f"{device.id or device.name}, {layout_text(service.layout)}"
+    if memory.fits:
+        return InfeasibleError(
+            f"batch: {batch:,} requests of {service.tokens:,} tokens given; allowed: at most {memory.fits:,}, which "
+            f"fit a replica ({where})",
+            least=memory.needed(batch),
+            unit="B",
+        )
+    wider = default_layouts(service, device, MOST_RANKS)
     larger = next((layout for layout in wider if fit(service.laid_out(layout), device).fits), None)
-    return too_large(service, device, memory, batch, larger)
+    nearest = "more devices per replica" if larger is None else f"{larger.devices} devices ({layout_text(larger)})"
+    return InfeasibleError(
+        f"memory: {service.name} and one request of {service.tokens:,} tokens need {gigabytes(memory.missing)} more "
+        f"on each device ({where}); allowed: {nearest}, narrower weights, a shorter request",
+        least=memory.needed(1),
+        unit="B",
+    )

@@ -10,13 +10,12 @@ from fractions import Fraction
 from iomodel.common.results import Record
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
-from iomodel.errors import InfeasibleError, InputError, shown_name
+from iomodel.errors import InputError, shown_name
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.engine_memory import reserve, seen_capacity, step_limits
 from iomodel.planning.engines import Engine, check_architecture
 from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.text import gigabytes, layout_text
 from iomodel.planning.weights import draft_weights, stage_layers, stage_weights
 from iomodel.workloads.dtypes import cache_bytes, index_dtype, known_kv_dtype, served
 
@@ -218,29 +217,4 @@ def kv_dtype(service: Service) -> str:
         or service.model.kv_dtype
         or service.types.get("dtype")
         or served(service.model.dtype)
-    )
-
-
-def too_large(
-    service: Service, device: Hardware, memory: Fit, batch: int, larger: Layout | None = None
-) -> InfeasibleError:
-    """Build the error for a batch that does not fit, or a device without room for one request.
-
-    `larger` is a layout that holds a request.
-    """
-    where = f"{device.id or device.name}, {layout_text(service.layout)}"
-    if not memory.fits:
-        wider = "more devices per replica" if larger is None else f"{larger.devices} devices ({layout_text(larger)})"
-        return InfeasibleError(
-            f"memory: {service.name} and one request of {service.tokens:,} tokens need "
-            f"{gigabytes(memory.missing)} more on each device ({where}); allowed: {wider}, narrower weights, a "
-            "shorter request",
-            least=memory.needed(1),
-            unit="B",
-        )
-    return InfeasibleError(
-        f"batch: {batch:,} requests of {service.tokens:,} tokens given; allowed: at most {memory.fits:,}, which "
-        f"fit a replica ({where})",
-        least=memory.needed(batch),
-        unit="B",
     )
