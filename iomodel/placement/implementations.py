@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.devices.cache import per_device
@@ -129,12 +131,14 @@ def _able(hardware: Hardware, algorithm: Algorithm, asked: KernelKey) -> tuple[I
     """Return the implementations that run a kind of call on a device."""
     call = asked.example
     # Those for other devices are left out first: their refusals name every device that would do.
-    here = [
-        known
-        for known in algorithm.implementations
-        if any(runs_on(residency, hardware) for residency in known.residency.get(call.direction, ()))
-    ]
+    here = (known for known in algorithm.implementations if _has_layout(known, (call.direction,), hardware))
     return tuple(able for able in here if refusal(algorithm, call, hardware, able) is None)
+
+
+def _has_layout(kernels: Implementation, passes: Sequence[str], hardware: Hardware) -> bool:
+    """Check that an implementation has a layout of one of these passes for a device."""
+    layouts = (layout for name in passes for layout in kernels.residency.get(name, ()))
+    return any(runs_on(layout, hardware) for layout in layouts)
 
 
 def _requested(algorithm: Algorithm, requested: object) -> Implementation | None:
@@ -165,13 +169,9 @@ def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) 
     if declaration.implementations and isinstance(longest, Attention):
         direction = longest.direction
         passes = DIRECTIONS if direction == "both" else (direction,)
-
-        def elsewhere(kernel: Implementation) -> bool:
-            layouts = [layout for name in passes for layout in kernel.residency.get(name, ())]
-            return not any(runs_on(layout, hardware) for layout in layouts)
-
         kernels = [known for known in declaration.implementations if not known.residency.keys().isdisjoint(passes)]
-        kernels.sort(key=elsewhere)  # a kernel of this device needs another call, which is nearer than another device
+        # A kernel of this device needs another call, which is nearer than another device.
+        kernels.sort(key=lambda known: not _has_layout(known, passes, hardware))
         reasons = (refusal(declaration, longest, hardware, known) for known in kernels)
         reason = str(next(filter(None, reasons), f"{reason} for the {direction} pass"))
     return f"one memory for all live data of a block ({reason})"
