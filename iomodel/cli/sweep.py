@@ -100,16 +100,10 @@ def _plans(
 
 def _make_room(path: Path, store: Path, table: bool, resume: bool) -> None:
     """Remove the output of an earlier run if requested; never remove a folder of anything else."""
+    from iomodel.cli.sweep_plans import check_place
     from iomodel.studies.sweeps.store import stored_plan
 
-    if not path.parent.is_dir():
-        raise InputError(
-            f"out: {shown(os.fspath(path.parent))} is not a directory; allowed: a file in an existing directory"
-        )
-    if table and path.exists() and (resume or not path.is_file()):
-        raise InputError(
-            f"out: {shown(os.fspath(path))} already exists; allowed: another name, or --fresh to replace it"
-        )
+    check_place(path, table=table, resume=resume)
     if not resume and store.exists():
         if stored_plan(store) is None:
             raise InputError(f"out: {shown(os.fspath(store))} is not the store of a sweep; allowed: another name")

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
+from iomodel.common.output_files import in_one_step
 from iomodel.common.tabular import EXTRA
 from iomodel.errors import InputError, IOModelError, SpecError, UnknownNameError, shown
 
@@ -47,36 +47,38 @@ def answered(arguments: dict[str, Any], where: str, scheduler: Any) -> Dataset:
 
 
 def check_out(path: Path, resume: bool) -> None:
-    """Raise InputError unless a table can be written at a path: in a directory, and not there yet or to be replaced."""
+    """Raise an error unless a table of a known form can be written at a path."""
     if path.suffix not in TABLES:
         raise UnknownNameError("out", path.suffix, TABLES)
+    check_place(path, table=True, resume=resume)
+
+
+def check_place(path: Path, *, table: bool, resume: bool) -> None:
+    """Raise InputError unless a path is in a directory, and a table there is to be replaced."""
     if not path.parent.is_dir():
         raise InputError(
             f"out: {shown(os.fspath(path.parent))} is not a directory; allowed: a file in an existing directory"
         )
-    if path.exists() and (resume or not path.is_file()):
+    if table and path.exists() and (resume or not path.is_file()):
         raise InputError(
             f"out: {shown(os.fspath(path))} already exists; allowed: another name, or --fresh to replace it"
         )
 
 
 def write(result: Dataset, path: Path) -> None:
-    """Write a table with a row per point under a temporary name, and rename it when it is complete."""
-    hidden = path.with_name(f".{path.name}.{uuid4().hex}")
+    """Write a table with a row per point in one step."""
+    point = result if result.dims else result.expand_dims("point")
+    table = point.to_dataframe().reset_index().drop(columns="point", errors="ignore")
     try:
-        point = result if result.dims else result.expand_dims("point")
-        table = point.to_dataframe().reset_index().drop(columns="point", errors="ignore")
-        if path.suffix == ".csv":
-            table.to_csv(hidden, index=False, lineterminator="\n")
-        else:
-            table.to_parquet(hidden, index=False)
-        hidden.replace(path)
+        with in_one_step(path, overwrite=True) as hidden:
+            if path.suffix == ".csv":
+                table.to_csv(hidden, index=False, lineterminator="\n")
+            else:
+                table.to_parquet(hidden, index=False)
     except ImportError:
         raise InputError(f"pyarrow: not installed, and Parquet needs it; allowed: after {EXTRA}") from None
     except OSError as error:
         raise InputError(f"out: {os.fspath(path)!r} cannot be written: {error.strerror or error}") from None
-    finally:
-        hidden.unlink(missing_ok=True)
 
 
 def summary(result: Dataset, out: str | None) -> dict[str, Any]:
