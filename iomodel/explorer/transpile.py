@@ -140,11 +140,7 @@ class Transpiler(ExpressionWriter):
 
     def statement(self, node: ast.stmt) -> str:
         """Write a statement."""
-        writer = getattr(self, f"_{type(node).__name__}", None)
-        if writer is None:
-            raise NotImplementedError(f"{type(node).__name__}: {ast.unparse(node)}")
-        text: str = writer(node)
-        return text
+        return self.written(node)
 
     def _Expr(self, node: ast.Expr) -> str:
         return "" if isinstance(node.value, ast.Constant) else f"{self.expr(node.value)};"

@@ -58,6 +58,10 @@ class ExpressionWriter:
 
     def expr(self, node: ast.expr) -> str:
         """Write an expression."""
+        return self.written(node)
+
+    def written(self, node: ast.AST) -> str:
+        """Write a node by the method of its type."""
         writer = getattr(self, f"_{type(node).__name__}", None)
         if writer is None:
             raise NotImplementedError(f"{type(node).__name__}: {ast.unparse(node)}")
