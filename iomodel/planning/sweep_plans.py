@@ -151,8 +151,8 @@ def _axes(question: str, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dic
         if value[POINTS : POINTS + 1]:  # of a range, without listing it
             raise InputError(f"{name}: more than {POINTS:,} values given; allowed: up to {POINTS:,} points in a sweep")
         values = list(value)
-        one = name in LISTS or (question == "fleet" and name == "hardware")
-        if one and not any(isinstance(entry, list | tuple) for entry in values):
+        single = name in LISTS or (question == "fleet" and name == "hardware")
+        if single and not any(isinstance(entry, list | tuple) for entry in values):
             constants[name] = values
             continue
         if not values:

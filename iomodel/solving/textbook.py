@@ -38,13 +38,8 @@ def solve_textbook(
     least = max(*(problem.least_footprint for problem in problems), *rest)
     if least > budget.amount:
         raise InfeasibleError(
-            "; ".join(
-                [
-                    f"{algorithm}: no tile fits {budget}",
-                    f"the smallest feasible budget is {least:,} {budget.unit}",
-                    *notes,
-                ]
-            ),
+            f"{algorithm}: no tile fits {budget}; the smallest feasible budget is {least:,} {budget.unit}"
+            + "".join(f"; {note}" for note in notes),
             least=least,
             unit=budget.unit,
         )

@@ -61,7 +61,6 @@ def stage_times(
     """Divide the time of a step on a stage by cause [s]."""
     layout, device, level = at.layout, at.clock.device, strategy.level
     again = [*stage.forward, *stage.again, *stage.backward]
-    hidden = 0.0
     once = {
         "forward": seconds(stage.forward, False),
         "recomputation": seconds(stage.again, False),
@@ -77,7 +76,7 @@ def stage_times(
         exposed = max(shared - products, shared / PIECES)
     if "experts" in strategy.overlap:
         unhidden = max(0.0, exchanged - seconds(again, False))
-    hidden += shared - exposed + exchanged - unhidden
+    hidden = shared - exposed + exchanged - unhidden
     once["tensor-parallel collectives"] = exposed
     once["exchange of experts"] = unhidden
     once["gradients of a micro-batch"] = _streamed(at.clock, stage.weights.all * (strategy.gradient_size + 2))
