@@ -138,7 +138,7 @@ def backward(dropout_pass: bool) -> Iterator[Kernel]:
         yield elementwise("dP = dropout mask o dP_drop", kept)
     yield elementwise("PdP = P o dP", [Load(P), Load(dP), Store(PdP, held=dP)])
     gradient = elementwise("dS = PdP - P rowsum(PdP)", [Load(P), Hold(PdP, "fp32"), Load(PdP), Store(dS, held=PdP)])
-    yield replace(gradient, single_keys=WARP_ROWS)
+    yield replace(gradient, single_keys=WARP_ROWS, keeps=(dP,))  # an argument of the call that launches both kernels
     yield gemm(dq, False)
     yield elementwise("dQ scaled", [Load(dQ), Store(dQ)])
     yield gemm(dk, False, list(stores(dK)))

@@ -100,11 +100,11 @@ def run(
     hbm.alloc("PdP", square)
     for program in call.programs:
         multiply(machine, program, kv_len)
-    hbm.free("dP")
     hbm.alloc("dS", square)
     for program in call.programs:
         softmax_gradient(machine, program, kv_len)
     hbm.free("PdP")
+    hbm.free("dP")  # an argument of the operator that launches both kernels
     scale = 1 / np.sqrt(Q.shape[-1])
     hbm.alloc("dQ", Q.shape)
     for program in call.programs:
