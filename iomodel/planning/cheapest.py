@@ -70,6 +70,7 @@ def _simulated(
         memory_utilization=service.memory_utilization,
         overhead_bytes=service.overhead_bytes,
         prefix_cache=service.prefix_cache,
+        speculation=service.speculation,
         **service.types,
     )
     return {name: getattr(getattr(engine, name), percentile) for name in targets}

@@ -116,10 +116,6 @@ def pareto(
     share, most = as_share("power_utilization", power_utilization), as_integer("max_count", max_count)
     targets = {name: as_real(name, value) for name, value in (("ttft", ttft), ("tpot", tpot)) if value is not None}
     kind = None if percentile is None else as_choice("percentile", percentile, PERCENTILES)
-    if kind is not None and speculation is not None:
-        raise InputError(
-            f"percentile: {kind!r} given with speculation; allowed: none, because a simulation has no drafts"
-        )
     if kind is not None and not targets:
         raise InputError(f"percentile: {kind!r} given without a target; allowed: with ttft or tpot")
     price_table = {} if prices is None else as_prices(prices)

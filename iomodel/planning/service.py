@@ -88,6 +88,11 @@ class Service:
         return self.output - 1
 
     @property
+    def tokens_at_once(self) -> int:
+        """Tokens of a request that a decode step computes: the next one, and the drafts behind it [-]."""
+        return 1 if self.speculation is None else 1 + self.speculation.tokens
+
+    @property
     def contexts(self) -> tuple[int, int]:
         """Keys visible to the first and the last decode step [-]."""
         return self.prompt + 1, self.prompt + max(1, self.steps)

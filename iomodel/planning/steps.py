@@ -105,6 +105,11 @@ class ReplicaSteps:
         """Time the prefill of a chunk of a prompt, with `keys` visible to its last token."""
         return self._step(batch, queries, keys)
 
+    def chunk_seconds(self, queries: int, keys: int, batch: int = 1) -> tuple[float, float]:
+        """Compute the time of a chunk and the part of its attention [s], with those of the model of the drafts."""
+        timed = [steps.chunk(queries, keys, batch) for steps in (self, self.draft) if steps is not None]
+        return sum(each.seconds for each in timed), sum(each.attention_seconds for each in timed)
+
     def output_seconds(self, rows: int) -> float:
         """Compute the time of the output layer and its norm, for one token of each of some sequences [s]."""
         return self._step(rows, 1, 1).seconds - self._step(rows, 1, 1, "none").seconds
@@ -122,8 +127,7 @@ class ReplicaSteps:
         A pipeline divides the batch into one part per stage, so a step is that of one part. With speculation the step
         verifies the drafts behind the new token.
         """
-        more = 0 if self.service.speculation is None else self.service.speculation.tokens
-        return self._verified(batch, context, more)
+        return self._verified(batch, context, self.service.tokens_at_once - 1)
 
     def _verified(self, batch: int, context: int, more: int) -> StepTime:
         cache = self.service.prefix_cache
@@ -133,31 +137,35 @@ class ReplicaSteps:
         return self._step(part, 1 + more, context + more, logits, shared)
 
     def decode_seconds(self, batch: int) -> float:
-        """Compute the mean time between tokens of a request, over the output [s].
+        """Compute the mean time between tokens of a request, over the output [s]; see :meth:`decode_step_seconds`.
 
-        In a pipeline this is the latency of one part of the batch, or the time of all parts in the longest stage. With
-        speculation it is that of drafts and verification over the expected tokens of a step.
+        With speculation it is the time of a step over its expected tokens.
         """
-        speculation, stages = self.service.speculation, self.service.layout.pipeline_parallel
+        speculation = self.service.speculation
+        each = 1.0 if speculation is None else speculation.tokens_per_step
+        return mean_between(self.bends(), lambda context: self.decode_step_seconds(batch, context) / each)
 
-        def seconds(context: int) -> float:
-            timed = self.decode(batch, context)
-            took = max(timed.seconds, timed.stage_seconds * stages)
-            if speculation is None:
-                return took
-            alone = self._verified(batch, context, 0)  # more queries never take less
-            took = max(took, alone.seconds, alone.stage_seconds * stages)
-            return (took + speculation.tokens * self._draft_seconds(batch, context)) / speculation.tokens_per_step
+    def decode_step_seconds(self, batch: int, context: int) -> float:
+        """Compute the time between decode steps of a request [s], that of drafts too.
 
-        return mean_between(self.bends(), seconds)
+        In a pipeline this is the latency of one part of the batch, or the time of all parts in the longest stage.
+        """
+        stages = self.service.layout.pipeline_parallel
+        timed = self.decode(batch, context)
+        took = max(timed.seconds, timed.stage_seconds * stages)
+        if self.service.speculation is None:
+            return took
+        alone = self._verified(batch, context, 0)  # more queries never take less
+        return max(took, alone.seconds, alone.stage_seconds * stages) + self.draft_step_seconds(batch, context)
 
-    def _draft_seconds(self, batch: int, context: int) -> float:
-        """Compute the time of one draft token for each request [s]."""
+    def draft_step_seconds(self, batch: int, context: int) -> float:
+        """Compute the time of all draft tokens of a step for each request [s]."""
         if self.draft is None:
             return 0.0
         own, drafts = self.service.layout, self.draft.service.layout
         groups = own.data_parallel // drafts.data_parallel  # each computes its own drafts
-        return self.draft.decode(-(-batch // (groups * own.pipeline_parallel)), context).seconds
+        one = self.draft.decode(-(-batch // (groups * own.pipeline_parallel)), context).seconds
+        return (self.service.tokens_at_once - 1) * one
 
     def bends(self) -> list[tuple[int, int]]:
         """Split the contexts of the output where a window is full or a chunk begins; steps grow evenly in between."""

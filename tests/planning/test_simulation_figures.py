@@ -33,7 +33,8 @@ def test_times_of_a_trace_count_from_its_first_request():
 
 
 def test_a_request_alone_is_a_batch_of_one():
-    result = replace(MADE["Simulation"](), requests=3, output_tokens=33, decode_steps=30, seconds=2.0, busy_seconds=1.0)
+    result = replace(MADE["Simulation"](), requests=3, output_tokens=33, decode_steps=30, decodings=30,
+                     seconds=2.0, busy_seconds=1.0)  # fmt: skip
     assert (result.mean_batch, result.utilization) == (1, 0.5)
     assert (result.tokens_per_second, result.requests_per_second) == (16.5, 1.5)
 

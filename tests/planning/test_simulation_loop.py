@@ -20,8 +20,10 @@ class Served:
     output: int
     need: int
     prefix: int = 0  # tokens before the prompt, in the cache
+    decodings: int = 0  # steps behind the first token
     cached: int = 0
-    made: int = 0
+    stepped: int = 0
+    made: float = 0
     first: float = 0.0
     last: float = 0.0
 
@@ -46,14 +48,16 @@ def whole_time(prompt: int) -> float:
     return 0.05 * prompt
 
 
-def witness(calls: list[Served], clients: int, room: int, most: int, budget: int, chunked: bool, host: float) -> Any:
+def witness(
+    calls: list[Served], clients: int, room: int, most: int, budget: int, each: int, chunked: bool, host: float
+) -> Any:
     """Serve requests with a list of those in the engine, looked through in each step."""
     now, busy, engine, waiting = 0.0, 0.0, [], list(calls)
     sent = clients or len(calls)
     total, decoded = 0, 0
-    while any(call.made < call.output for call in calls):
+    while any(not call.made or call.stepped < call.decodings for call in calls):
         decoding = [call for call in engine if call.made]
-        left = budget - len(decoding) if chunked else budget
+        left = budget - each * len(decoding) if chunked else budget
         pieces: list[tuple[Served, int]] = []
         for call in engine:
             if not call.made and left > 0:
@@ -82,7 +86,8 @@ def witness(calls: list[Served], clients: int, room: int, most: int, budget: int
         contexts = [call.prefix + call.prompt + call.made for call in active]
         mean = sum(contexts) / len(contexts) if contexts else 0.0
         if pieces:
-            took = other_time(sum(size for _, size in pieces) + len(active)) + 0.2 * (len(pieces) + len(active))
+            beside = each * len(active)
+            took = other_time(sum(size for _, size in pieces) + beside) + 0.2 * (len(pieces) + beside)
             for call, size in pieces:
                 took += whole_time(size) if size == call.prompt else chunk_time(size, call.prefix + call.cached + size)
             took += attention_beside(len(active), mean) if active else 0.0
@@ -94,8 +99,9 @@ def witness(calls: list[Served], clients: int, room: int, most: int, budget: int
             if call.cached == call.prompt:
                 call.made, call.first = 1, now
         for call in active:
-            call.made += 1
-        for call in [call for call in engine if call.made == call.output]:
+            call.stepped += 1
+            call.made = 1 + (call.output - 1) * call.stepped / call.decodings
+        for call in [call for call in engine if call.made and call.stepped == call.decodings]:
             call.last = now
             engine.remove(call)
             if clients and sent < len(calls):
@@ -104,7 +110,10 @@ def witness(calls: list[Served], clients: int, room: int, most: int, budget: int
     return now, busy, total, decoded
 
 
-def looped(run: Any, calls: list[Served], clients: int, room: int, most: int, *engine: Any, lists: bool = True) -> Any:
+def looped(
+    run: Any, calls: list[Served], clients: int, room: int, most: int, budget: int, each: int, *engine: Any,
+    lists: bool = True,
+) -> Any:  # fmt: skip
     """Serve the same requests by the loop of the package, from tables of the same lines."""
     contexts = np.array([1, 65, 129])
     lengths = np.array([1, 100, 10_000])
@@ -115,6 +124,8 @@ def looped(run: Any, calls: list[Served], clients: int, room: int, most: int, *e
         np.array([call.prompt for call in calls]),
         np.array([call.prefix for call in calls]),
         np.array([call.output for call in calls]),
+        np.array([call.decodings for call in calls]),
+        np.array([(call.output - 1) / max(call.decodings, 1) for call in calls]),
         np.array([call.need for call in calls]),
         np.array([whole_time(call.prompt) for call in calls]),
     ]
@@ -124,23 +135,24 @@ def looped(run: Any, calls: list[Served], clients: int, room: int, most: int, *e
         np.array([attention_beside(n, c) for n in sizes for c in contexts]),
         lengths,
         np.array([other_time(n) for n in lengths]),
-        np.array([0.2 * n for n in sizes]),
+        np.array([0.2 * n for n in range(each * most + 1)]),
         chunks,
         caches,
         np.array([chunk_time(q, k) for k in caches for q in chunks]),
     ]
     count = len(calls)
-    state = [np.full(max(inputs[3]), -1), np.full(count, -1), np.zeros(count), np.zeros(count)]
+    state = [np.full(max(inputs[4]) + 1, -1), np.full(count, -1), np.zeros(count), np.zeros(count)]
     if lists:
         inputs, tables, state = ([array.tolist() for array in some] for some in (inputs, tables, state))
-    totals = run(*inputs, clients, room, most, *engine, *tables, *state)
+    totals = run(*inputs, clients, room, most, budget, each, *engine, *tables, *state)
     return totals, state[2], state[3]
 
 
-def calls_of(rows: Any, clients: int) -> list[Served]:
+def calls_of(rows: Any, clients: int, each: int = 1) -> list[Served]:
+    """Requests whose decode steps yield `each` tokens, or what is left."""
     times = np.cumsum([gap for gap, *_ in rows])
     return [
-        Served(0.0 if clients else float(time), prompt, output, need, prefix)
+        Served(0.0 if clients else float(time), prompt, output, need, prefix, -(-(output - 1) // each))
         for time, (_, prompt, output, need, prefix) in zip(times, rows, strict=True)
     ]
 
@@ -158,20 +170,21 @@ requests = st.lists(
     st.integers(5, 12),
     st.integers(1, 6),
     st.integers(1, 100),
+    st.integers(1, 4),
     st.booleans(),
     st.sampled_from([0.0, 0.37]),
 )
-@example([(0.0, 64, 1, 1, 0), (0.0, 3, 2, 1, 0), (0.0, 5, 9, 1, 0)], 0, 9, 4, 1, True, 0.0)
-@example([(0.0, 1, 1, 1, 0), (0.0, 1, 1, 1, 0)], 1, 5, 2, 2, False, 0.0)
-@example([(0.0, 8, 20, 5, 0), (0.0, 8, 20, 5, 0), (0.1, 8, 1, 1, 0)], 0, 5, 4, 16, False, 0.0)
-def test_the_loop_equals_a_loop_by_hand(rows, clients, room, most, budget, chunked, host):
-    calls = calls_of(rows, clients)
-    totals, first, last = looped(plain, calls, clients, room, most, budget, chunked, host)
-    by_hand = witness(calls, clients, room, most, budget, chunked, host)
+@example([(0.0, 64, 1, 1, 0), (0.0, 3, 2, 1, 0), (0.0, 5, 9, 1, 0)], 0, 9, 4, 1, 1, True, 0.0)
+@example([(0.0, 1, 1, 1, 0), (0.0, 1, 1, 1, 0)], 1, 5, 2, 2, 1, False, 0.0)
+@example([(0.0, 8, 20, 5, 0), (0.0, 8, 20, 5, 0), (0.1, 8, 1, 1, 0)], 0, 5, 4, 16, 1, False, 0.0)
+def test_the_loop_equals_a_loop_by_hand(rows, clients, room, most, budget, each, chunked, host):
+    calls = calls_of(rows, clients, each)
+    totals, first, last = looped(plain, calls, clients, room, most, budget, each, chunked, host)
+    by_hand = witness(calls, clients, room, most, budget, each, chunked, host)
     assert first == pytest.approx([call.first for call in calls], rel=1e-9)
     assert last == pytest.approx([call.last for call in calls], rel=1e-9)
     assert totals[:4] == pytest.approx(by_hand, rel=1e-9)
-    assert all(call.made == call.output for call in calls)
+    assert all(call.made == pytest.approx(call.output) for call in calls)
     assert totals[4] <= most
     assert totals[5] <= room
 
@@ -180,10 +193,10 @@ def test_the_loop_equals_a_loop_by_hand(rows, clients, room, most, budget, chunk
 def test_machine_code_gives_the_same_numbers(chunked):
     chance = np.random.default_rng(3)
     rows = [(chance.exponential(3), *map(int, chance.integers(1, (65, 21, 6, 9)))) for _ in range(200)]
-    for clients in (0, 3):
-        setting = (clients, 12, 6, 40, chunked, 0.25)
-        python = looped(plain, calls_of(rows, clients), *setting)
-        machine = looped(compiled(), calls_of(rows, clients), *setting, lists=False)
+    for clients, each in ((0, 1), (3, 1), (3, 3)):
+        setting = (clients, 12, 6, 40, each, chunked, 0.25)
+        python = looped(plain, calls_of(rows, clients, each), *setting)
+        machine = looped(compiled(), calls_of(rows, clients, each), *setting, lists=False)
         assert python[0] == machine[0]
         assert python[1] == machine[1].tolist()
         assert python[2] == machine[2].tolist()

@@ -145,10 +145,6 @@ FAULTS = [
     (lambda: plan(BIG, H100, speculation=3, **CHAT), "speculation: 3 given; allowed: an iomodel.Speculation"),
     (lambda: plan(BIG, H100, speculation=drafting("gpt-oss-20b"), **CHAT), "speculation.draft: gpt-oss-20b has"),
     (lambda: plan(BIG, H100, speculation=drafting("eagle"), **CHAT), "model: 'eagle' is"),
-    (
-        lambda: pareto(BIG, H100, speculation=drafting("mtp"), tpot=1, percentile="p50", **CHAT),
-        "percentile: 'p50' given with speculation",
-    ),
 ]  # fmt: skip
 
 

@@ -57,12 +57,15 @@ def build(jit: Jit) -> Any:
         prompt: Any,  # tokens of each request to prefill
         cached: Any,  # tokens before them, which are in the cache
         output: Any,
+        decodings: Any,  # steps that decode each request, behind its first token
+        gain: Any,  # tokens of each of them, a float
         need: Any,  # memory of each request [B]
         whole: Any,  # attention of each prompt in one piece [s]
         clients: int,  # of a closed loop; 0 where arrivals are given
         room: int,  # memory for all requests [B]
         most: int,  # requests in the engine
         budget: int,  # tokens of a step
+        each: int,  # tokens of a request in a decode step, drafts included
         chunked: bool,
         host: float,
         contexts: Any,
@@ -74,21 +77,21 @@ def build(jit: Jit) -> Any:
         chunks: Any,
         caches: Any,
         chunk_values: Any,
-        ends: Any,  # for each decode step modulo the longest output: first request that ends with it
+        ends: Any,  # for each decode step modulo more than the most decodings: first request that ends with it
         after: Any,  # for each request: the next that ends with the same step
         first: Any,
         last: Any,
     ) -> Any:
         count, ring, width = len(prompt), len(ends), len(contexts)
-        now = busy = 0.0
-        steps = decodes = turn = done = running = context = used = largest = peak = 0
+        now = busy = context = growth = 0.0  # tokens of the running requests in the cache, and those of a decode step
+        steps = decodes = turn = done = running = used = largest = peak = 0
         arrived = min(clients, count)
         admitted = ready = 0  # requests before `admitted` hold memory, those before `ready` have their first token
         filled, partial = 0, False  # tokens of the prompt `admitted - 1`, if only a part of it is in the cache
         while done < count:
             while clients == 0 and arrived < count and arrival[arrived] <= now:
                 arrived += 1
-            allowed = max(budget - running, 0) if chunked else budget
+            allowed = max(budget - running * each, 0) if chunked else budget
             tokens, sequences, attention = 0, 0, 0.0
             if partial and allowed > 0:
                 size = prompt[admitted - 1]
@@ -120,7 +123,7 @@ def build(jit: Jit) -> Any:
             peak = max(peak, used)
             decoding = running > 0 and (chunked or tokens == 0)
             if tokens:
-                beside = running if chunked else 0
+                beside = running * each if chunked else 0
                 took = at(lengths, other, 0, tokens + beside) + attention + rows[sequences + beside]
                 if beside:
                     took += at(contexts, decode_attention, running * width, context / running)
@@ -136,19 +139,22 @@ def build(jit: Jit) -> Any:
             if decoding:
                 decodes += 1
                 turn = (turn + 1) % ring
-                context += running
+                context += growth
                 request = ends[turn]
                 ends[turn] = -1
                 while request >= 0:
                     last[request] = now
                     used -= need[request]
                     context -= cached[request] + prompt[request] + output[request]
+                    growth -= gain[request]
                     running -= 1
                     done += 1
                     if clients and arrived < count:
                         arrival[arrived] = now
                         arrived += 1
                     request = after[request]
+                if running == 0:
+                    context = growth = 0.0  # nothing is left of rounding
             if tokens:
                 for request in range(ready, admitted - 1 if partial else admitted):
                     first[request] = now
@@ -162,7 +168,8 @@ def build(jit: Jit) -> Any:
                     else:
                         running += 1
                         context += cached[request] + prompt[request] + 1
-                        place = (turn + output[request] - 1) % ring
+                        growth += gain[request]
+                        place = (turn + decodings[request]) % ring
                         after[request] = ends[place]
                         ends[place] = request
                 ready = admitted - 1 if partial else admitted

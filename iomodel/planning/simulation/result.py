@@ -10,6 +10,7 @@ from iomodel.common.results import Record, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.memory import Fit
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.text import gigabytes, layout_text, seconds
 
@@ -64,8 +65,8 @@ class Simulation(Result, Tabular):
         one; time from arrival to the last token [s].
     seconds, busy_seconds : float
         Time from the start to the last token, and the part of it in steps [s].
-    steps, decode_steps : int
-        Steps of the engine, and those among them that decode.
+    steps, decode_steps, decodings : int
+        Steps of the engine, those among them that decode, and the requests of all of these, each counted in each [-].
     largest_batch : int
         Most requests that decoded together [-].
     largest_bytes : int
@@ -76,6 +77,8 @@ class Simulation(Result, Tabular):
         Warnings about the figures of the model's file.
     prefix_cache : PrefixCache or None
         Prefix cache of the engine, if any.
+    speculation : Speculation or None
+        Drafts that decode steps verify, if any.
     """
 
     derived = ("requests_per_second", "tokens_per_second", "utilization", "mean_batch")
@@ -101,11 +104,13 @@ class Simulation(Result, Tabular):
     busy_seconds: float
     steps: int
     decode_steps: int
+    decodings: int
     largest_batch: int
     largest_bytes: int
     assumed: tuple[str, ...]
     notes: tuple[str, ...]
     prefix_cache: PrefixCache | None = None
+    speculation: Speculation | None = None
 
     @property
     def requests_per_second(self) -> float:
@@ -125,7 +130,7 @@ class Simulation(Result, Tabular):
     @property
     def mean_batch(self) -> float:
         """Mean number of requests in a step that decodes [-]; 0 without such steps."""
-        return (self.output_tokens - self.requests) / self.decode_steps if self.decode_steps else 0.0
+        return self.decodings / self.decode_steps if self.decode_steps else 0.0
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per latency: its name, mean and percentiles."""
@@ -144,11 +149,18 @@ class Simulation(Result, Tabular):
             ("utilisation", f"{100 * self.utilization:.1f} %"),
             ("largest batch, of at most", f"{self.largest_batch:,} of {self.batch:,}"),
             ("mean batch of decode steps", f"{self.mean_batch:,.1f}"),
+            *self._drafted(),
             ("memory reserved at most, of", f"{gigabytes(self.largest_bytes)} of {gigabytes(self.memory.left)}"),
         ]
         engine = Table(f"The engine, {self.policy}", ("", ">value"), rows)
         lines = [*(f"assumed: {line}" for line in self.assumed), *(f"note: {line}" for line in self.notes)]
         return [Table(title, columns, times), engine, *lines]
+
+    def _drafted(self) -> list[tuple[str, str]]:
+        if self.speculation is None or not self.decodings:
+            return []
+        tokens = (self.output_tokens - self.requests) / self.decodings
+        return [(f"tokens of a request in a decode step, of {1 + self.speculation.tokens}", f"{tokens:.2f}")]
 
     def _source(self) -> str:
         if self.concurrency is not None:

@@ -48,7 +48,11 @@ def whole_attention(service: Service, device: Hardware, table: StepTable, arrivi
     lengths = np.unique(arriving.prompt)
     knots = lengths if len(lengths) <= FEW else np.array(spaced(int(lengths[0]), int(lengths[-1]), PER_OCTAVE))
     knots = np.minimum(knots, lengths[-1])
-    return np.interp(arriving.prompt, knots, [steps.prefill(int(length)).attention_seconds for length in knots])
+    return np.interp(arriving.prompt, knots, [_prefill_attention(steps, int(length)) for length in knots])
+
+
+def _prefill_attention(steps: ReplicaSteps, prompt: int) -> float:
+    return steps.chunk_seconds(prompt - steps.service.cached(prompt), prompt)[1]
 
 
 def run(
@@ -62,13 +66,16 @@ def run(
     budget: int,
     chunked: bool,
     host: float,
+    decodings: Any,
 ) -> tuple[Any, tuple[Any, Any, Any]]:
     """Run the loop: its totals, and TTFT, TPOT and latency of the requests [s]."""
     count = len(need)
     cached = cached_tokens(service, arriving)
     whole = whole_attention(service, device, table, arriving, cached)
-    arrays: list[Any] = [arriving.arrival.copy(), arriving.prompt - cached, cached, arriving.output, need, whole]
-    limits = (arriving.concurrency or 0, room, batch, budget, chunked, host)
+    gain = (arriving.output - 1) / np.maximum(decodings, 1)
+    lengths: list[Any] = [arriving.prompt - cached, cached, arriving.output, decodings, gain]
+    arrays: list[Any] = [arriving.arrival.copy(), *lengths, need, whole]
+    limits = (arriving.concurrency or 0, room, batch, budget, service.tokens_at_once, chunked, host)
     tables: list[Any] = [
         table.contexts,
         table.decode.ravel(),
@@ -77,9 +84,9 @@ def run(
         table.other,
     ]
     tables += [table.rows, table.chunks, table.caches, table.chunk_attention.ravel()]
-    ends = np.full(int(arriving.output.max()), -1)
+    ends = np.full(int(decodings.max()) + 1, -1)
     state: list[Any] = [ends, np.full(count, -1), np.zeros(count), np.zeros(count)]
-    expected = int(arriving.output.sum()) // min(batch, arriving.concurrency or OPEN_BATCH)
+    expected = int(decodings.sum()) // min(batch, arriving.concurrency or OPEN_BATCH)
     if expected >= WORTH and numba_is_there():
         totals = compiled()(*arrays, *limits, *tables, *state)
     else:

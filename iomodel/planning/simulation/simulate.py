@@ -18,9 +18,11 @@ from iomodel.planning.memory import Fit, fit, own_bytes
 from iomodel.planning.numbers import as_choice, as_real
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
+from iomodel.planning.simulation.drafts import decode_steps
 from iomodel.planning.simulation.requests import Requests, as_requests
 from iomodel.planning.simulation.result import Simulation
 from iomodel.planning.simulation.run import percentiles, run, tabulate
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
@@ -58,6 +60,7 @@ def simulate(
     overhead_bytes: int | None = None,
     engine: str | None = None,
     prefix_cache: PrefixCache | None = None,
+    speculation: Speculation | None = None,
 ) -> Simulation:
     """Simulate one serving engine step by step: percentiles of TTFT, TPOT and latency, throughput and utilisation.
 
@@ -102,6 +105,8 @@ def simulate(
         and of the server.
     prefix_cache
         As for :func:`iomodel.plan`.
+    speculation : Speculation, optional
+        Drafts that each decode step verifies; how many of them a step accepts is drawn at random.
 
     Raises
     ------
@@ -132,8 +137,9 @@ def simulate(
     first = Layout() if layout is None else layout
     try:
         service = as_service(
-            model, *lengths, first, types, memory_utilization, overhead_bytes, serving, prefix_cache=prefix_cache
-        )
+            model, *lengths, first, types, memory_utilization, overhead_bytes, serving, prefix_cache=prefix_cache,
+            speculation=speculation,
+        )  # fmt: skip
         if service.prefix_cache is not None:
             place = int(arriving.prompt.argmin())
             service.prefix_cache.check(int(arriving.prompt[place]))
@@ -155,7 +161,10 @@ def simulate(
     most_running = min(limit, arriving.concurrency or limit, len(need))
     chunked = order == "chunked"
     table = tabulate(service, device, arriving, most_running, budget, chunked)
-    clock, times = run(service, device, table, arriving, need, memory.left, most_running, budget, chunked, host)
+    decodings = decode_steps(arriving.output, speculation, int(seed))
+    clock, times = run(
+        service, device, table, arriving, need, memory.left, most_running, budget, chunked, host, decodings
+    )
     seconds, busy, steps, decodes, together, peak = clock
     ttft, tpot, latency = times
     if serving is not None:
@@ -183,11 +192,13 @@ def simulate(
         busy_seconds=float(busy),
         steps=int(steps),
         decode_steps=int(decodes),
+        decodings=int(decodings.sum()),
         largest_batch=int(together),
         largest_bytes=int(peak),
-        assumed=_assumed(host, serving),
+        assumed=_assumed(host, serving, speculation),
         notes=service.model.notes,
         prefix_cache=service.prefix_cache,
+        speculation=speculation,
     )
 
 
@@ -212,7 +223,8 @@ def _check_layout(layout: Layout) -> None:
 def _memory_of(service: Service, arriving: Requests) -> Any:
     """Compute the memory of each request [B]."""
     tokens, places = np.unique(arriving.prompt + arriving.output, return_inverse=True)
-    sizes = [own_bytes(service, service.model.counted, int(some)) for some in tokens]
+    services = [each for each in (service, service.draft) if each is not None]
+    sizes = [sum(own_bytes(each, each.model.counted, int(some)) for each in services) for some in tokens]
     return np.array(sizes)[places]
 
 
@@ -231,10 +243,14 @@ def _check_memory(service: Service, device: Hardware, memory: Fit, arriving: Req
     )
 
 
-def _assumed(host: float, engine: Engine | None) -> tuple[str, ...]:
+def _assumed(host: float, engine: Engine | None, drafts: Speculation | None) -> tuple[str, ...]:
     waited = () if engine is None else (f"host and server before the first token as under {engine.name}",)
+    accepted = (
+        () if drafts is None else ("each draft is accepted independently; a request grows evenly with its steps",)
+    )
     return (
         *waited,
+        *accepted,
         "memory is reserved for the complete answer of a request, so none is preempted",
         "a batch of different contexts takes the time of their mean; attention of prompts together is the sum of each",
         "no host time" if not host else f"{host:g} s on the host in each step",

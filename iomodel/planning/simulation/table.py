@@ -32,11 +32,11 @@ class StepTable:
     contexts : array of int, shape (C,)
         Contexts of decode steps [tokens].
     decode, decode_attention : array of float, shape (B + 1, C)
-        Decode steps of 0 .. B requests, and the part of their attention [s].
+        Decode steps of 0 .. B requests, and the part of their attention and drafts [s].
     lengths, other, attention : array, shape (T,)
         Tokens of a step; its time without attention and output layer; attention of one prompt of this length [s].
     rows : array of float, shape (R + 1,)
-        The output layer for 0 .. R sequences [s].
+        The output layer for 0 .. R tokens [s].
     chunks, caches : array of int, shapes (Q,) and (K,)
         Sizes of chunks, and of the caches with them [tokens].
     chunk_attention : array of float, shape (K, Q)
@@ -81,20 +81,21 @@ def step_table(
     decode = np.empty((batch + 1, len(contexts)))
     part = np.zeros_like(decode)
     for place, context in enumerate(contexts):
-        decode[:, place] = _by_batch(lambda n, c=context: steps.decode(n, c).seconds, batch)  # type: ignore[misc]
+        decode[:, place] = _by_batch(lambda n, c=context: steps.decode_step_seconds(n, c), batch)  # type: ignore[misc]
         if chunked:
-            part[:, place] = _by_batch(lambda n, c=context: steps.decode(n, c).attention_seconds, batch)  # type: ignore[misc]
-    rows = _by_batch(steps.output_seconds, batch)
+            part[:, place] = _by_batch(lambda n, c=context: _beside(steps, n, c), batch)  # type: ignore[misc]
+    each_token = steps.service.tokens_at_once
+    rows = _by_batch(steps.output_seconds, batch * each_token)
     least = 1 if chunked else int(prompts[0])
     own = prompts.tolist() if len(prompts) <= FEW else prompts[:1].tolist()
     piece = int(prompts[-1])
     knots: dict[int, tuple[float, float]] = {}
-    for tokens in [*own, *spaced(least, longest + batch * chunked, PER_OCTAVE)]:
+    for tokens in [*own, *spaced(least, longest + batch * each_token * chunked, PER_OCTAVE)]:
         sequences = -(-tokens // piece)  # a step longer than the longest prompt has several
         each = -(-tokens // sequences)
-        timed = steps.chunk(each, each, sequences)
+        seconds, attention_seconds = steps.chunk_seconds(each, each, sequences)
         output = float(rows[1]) if sequences == 1 else steps.output_seconds(sequences)
-        knots[sequences * each] = timed.seconds - timed.attention_seconds - output, timed.attention_seconds
+        knots[sequences * each] = seconds - attention_seconds - output, attention_seconds
     other, attention = np.array([knots[tokens] for tokens in sorted(knots)]).T
     ends = (min(budget, piece), keys or piece) if chunked else (1, 1)
     chunks, caches = ([*spaced(1, end - 1, 1)[:-1], end] for end in ends)
@@ -111,6 +112,11 @@ def step_table(
         caches=np.array(caches),
         chunk_attention=np.array(grid),
     )
+
+
+def _beside(steps: ReplicaSteps, batch: int, context: int) -> float:
+    """Compute what the decode step of a batch adds to the products that it shares with prompts [s]."""
+    return steps.decode(batch, context).attention_seconds + steps.draft_step_seconds(batch, context)
 
 
 def _by_batch(compute: Callable[[int], float], batch: int) -> Any:
@@ -137,6 +143,6 @@ def spaced(least: int, most: int, per_octave: int) -> list[int]:
 def _chunk(steps: ReplicaSteps, queries: int, keys: int) -> float:
     """Compute the attention of a chunk [s]; a cache smaller than the chunk counts as the chunk itself."""
     try:
-        return steps.chunk(queries, max(queries, keys)).attention_seconds
+        return steps.chunk_seconds(queries, max(queries, keys))[1]
     except InputError as error:
         raise InputError(f"policy: 'chunked' given, but {error}; allowed: prefill-first") from None
