@@ -395,13 +395,14 @@ def _latency(
 ) -> tuple[Any, Any]:
     """Compute the clocks in which blocks receive data by Little's law: in all visits, and once in a full block [clk].
 
-    Blocks in phase ask for the tiles that they share at once, and all of them wait for DRAM.
+    Blocks in phase ask for the tiles that they share at once, and all of them wait for DRAM. Tiles that a block loads
+    once have their own buffers and arrive together, unless the execution declares the bytes in flight.
     """
-    in_flight: Any = execution.in_flight
-    if in_flight is None:  # half of the buffers; the other half is in use
+    if execution.in_flight is None:  # half of the buffers; the other half is in use
         in_flight = ratio(demand.staged, demand.trips) * launched.stages / 2
-    once = _full_block(demand, workload, packed)
-    return ratio(demand.staged * parameters.dram_clocks, in_flight), ratio(once * parameters.dram_clocks, in_flight)
+        return ratio(demand.staged * parameters.dram_clocks, in_flight), parameters.dram_clocks
+    once = _full_block(demand, workload, packed) * parameters.dram_clocks
+    return ratio(demand.staged * parameters.dram_clocks, execution.in_flight), ratio(once, execution.in_flight)
 
 
 def _full_block(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool) -> Any:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import algorithm
+from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import structural
 from iomodel.devices.device import Hardware, hardware
@@ -98,10 +99,16 @@ FLASH1 = Asked(
 )
 
 
+def alike(asked: Asked, shorter: int, longer: int) -> bool:
+    """Check that the same kernels run the rows of both lengths."""
+    return asked.algorithm != "eager" or not shorter <= WARP_ROWS < longer  # longer rows are loaded faster
+
+
 @example(OSCILLATES, 14, "causal")
 @given(asked=calls(GPUS), longer=growth, mask=open_ended)
 def test_more_keys_never_take_less(asked: Asked, longer: int, mask: Any) -> None:
     asked = asked.grown(mask=mask)
+    assume(alike(asked, asked.workload.kv_len, asked.workload.kv_len + longer))
     assert asked.grown(kv_len=asked.workload.kv_len + longer).estimate().seconds * NEAR >= asked.estimate().seconds
 
 
@@ -124,6 +131,7 @@ def test_more_queries_never_take_less(asked: Asked, longer: int, right: int | No
 @given(asked=calls(GPUS), longer=growth)
 def test_longer_sequences_never_take_less(asked: Asked, longer: int) -> None:
     w = asked.workload
+    assume(alike(asked, w.q_len, w.q_len + longer))
     asked = asked.grown(kv_len=w.q_len)
     both = asked.grown(q_len=w.q_len + longer, kv_len=w.q_len + longer)
     assert both.estimate().seconds * NEAR >= asked.estimate().seconds
@@ -135,6 +143,36 @@ def test_more_heads_never_take_less(asked: Asked, batch: int, times: int) -> Non
     w = asked.workload
     larger = asked.grown(batch=w.batch + batch, heads=times * w.heads, kv_heads=times * w.kv_heads)
     assert larger.estimate().seconds * NEAR >= asked.estimate().seconds
+
+
+BEYOND = Asked(  # the queries of a block do not wait for the buffers of its few keys
+    "flash2",
+    iomodel.Attention(q_len=93, kv_len=14, head_dim=64),
+    H100,
+    {"block_q": 128, "block_kv": 16},
+    {},
+)
+
+
+@example(BEYOND, "block_kv", 93, 14, 16)
+@given(
+    asked=calls(),
+    name=st.sampled_from(["block_q", "block_kv"]),
+    q_len=st.integers(1, 64) | st.integers(1, 5000),
+    kv_len=st.integers(1, 64) | st.integers(1, 5000),
+    more=st.integers(1, 15).map(lambda steps: 16 * steps),
+)
+def test_a_tile_that_grows_beyond_its_axis_is_never_faster(
+    asked: Asked, name: str, q_len: int, kv_len: int, more: int
+) -> None:
+    assume(asked.tiles and name in asked.tiles)
+    one_split = {"splits": 1} if "splits" in asked.options else {}
+    asked = replace(asked.grown(q_len=q_len, kv_len=kv_len), options={**asked.options, **one_split})
+    rows = kv_len if name == "block_kv" else q_len * (asked.workload.group if asked.options.get("packed") else 1)
+    cover = 16 * -(-rows // 16)
+    larger = replace(asked, tiles={**asked.tiles, name: cover + more}).estimate()
+    covering = replace(asked, tiles={**asked.tiles, name: cover}).estimate()
+    assert covering.seconds <= larger.seconds * NEAR
 
 
 BETTER = {
