@@ -26,7 +26,8 @@ from iomodel.counting.kinds import kind_of
 from iomodel.devices.device import as_device
 from iomodel.devices.rates import rates
 from iomodel.nests.execution import PIPELINED
-from iomodel.timing.dram import Caches, dram
+from iomodel.timing.dram import dram
+from iomodel.timing.in_phase import Caches
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.elementwise import Elementwise

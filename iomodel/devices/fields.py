@@ -249,6 +249,7 @@ class Measured(Group):
     l1_latency: Time | None = None
     l1_latency_clocks: Clocks | None = None
     l2_latency: Time | None = None
+    llc_bandwidth: Bandwidth | None = None
     llc_latency: Time | None = None
     kernel_launch: Time | None = None
     """Time between the starts of kernels launched back to back."""

@@ -47,11 +47,14 @@ MODULES: dict[str, tuple[str, ...]] = {
         "Waves", "SharedTiles", "lock_step_bytes", "__in_turns", "__turning", "tile_bytes", "__least", "__remembered",
     ),
     "timing.l2_slices": ("in_slice", "sliced_bytes", "behind_bytes", "__divided", "sliced_lock_step"),
-    "timing.dram": ("Caches", "streamed_bytes", "__streamed", "Dram", "dram", "__kept", "__of_grid", "__grid"),
+    "timing.in_phase": (
+        "Caches", "Turns", "streamed_bytes", "leaving_bytes", "__behind", "__streamed", "__in_turns", "__of_a_slice",
+    ),
+    "timing.dram": ("Dram", "dram", "__kept", "__of_grid", "__grid"),
     "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
     "timing.kernel_time": (
         "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "described", "elapsed",
-        "__single_bytes", "__streamed_bytes", "amounts",
+        "__single_bytes", "__in_phase", "__traffic", "amounts",
         "__Phases", "__on_sms", "__may_decide", "__busiest", "__least", "__latency", "__full_block", "EachGrid",
         "__grid", "__grid_of", "__each_grid",
     ),

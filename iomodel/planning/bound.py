@@ -6,7 +6,7 @@ from iomodel.planning.step.step import StepPart, StepTime
 
 STREAMS = {"linear": "weights", "attention": "KV cache", "other": "activations"}
 """Data streamed by an HBM-bound part, by kind."""
-NAMES = {"l2": "L2", "exp": "exponentials", "fp32": "fp32 work"}
+NAMES = {"l2": "L2", "llc": "last-level cache", "exp": "exponentials", "fp32": "fp32 work"}
 
 
 def bound_of(step: StepTime) -> str:

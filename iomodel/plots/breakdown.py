@@ -13,7 +13,7 @@ from iomodel.timing.time_shares import EXPOSED, HOST, time_shares
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ORDER = ("matrix", "exp", "fp32", "shared memory", "l2", "hbm", "steps", "tail", "launch")
+ORDER = ("matrix", "exp", "fp32", "shared memory", "l2", "llc", "hbm", "steps", "tail", "launch")
 """Order of the bars in all panels, from the matrix units outwards; other resources come last."""
 QUIET, BINDS = "#BFD9E8", COLOURS[0]
 """Colours of the other resources, and of the limiting one."""

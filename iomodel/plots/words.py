@@ -13,7 +13,14 @@ from iomodel.workloads.workload import Workload
 
 _PREFIXES = ((1e-9, "n"), (1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"))
 _LAUNCH = {entry.name for entry in LAUNCH}
-RESOURCES = {"matrix": "matrix units", "exp": "exponentials", "fp32": "fp32 units", "l2": "L2", "hbm": "HBM"}
+RESOURCES = {
+    "matrix": "matrix units",
+    "exp": "exponentials",
+    "fp32": "fp32 units",
+    "l2": "L2",
+    "llc": "last cache",
+    "hbm": "HBM",
+}
 """Names of the resources of an estimate in pictures, where they differ from the keys of its breakdown."""
 
 

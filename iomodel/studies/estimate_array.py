@@ -191,7 +191,9 @@ class _Points:
             where = np.broadcast_to(met(self.algorithm, {**features, "mask": self.called.first.mask, **values}), size)
             if not where.any():
                 continue
-            rows = GridRows(point["q_len"], point["kv_len"], point["group"], self.called.first.mask)
+            rows = GridRows(
+                point["q_len"], point["kv_len"], point["group"], self.called.first.mask, point["batch"], point["heads"]
+            )
             calls = PointCalls(point, self.called.first.element_size)
             each = fastest_at(clock, calls, rows, chosen, tiles, numbers, size)
             fastest.offer(where & np.isfinite(each.seconds), each.seconds, {**each.columns, **searched})

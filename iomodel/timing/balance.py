@@ -23,7 +23,15 @@ from iomodel.workloads.window import Window
 
 
 class Rows(Protocol):
-    """The lengths and the mask of a call; lengths may be arrays."""
+    """The numbers of a call that its grid depends on; they may be arrays."""
+
+    @property
+    def batch(self) -> Any:
+        """Sequences."""
+
+    @property
+    def heads(self) -> Any:
+        """Query heads."""
 
     @property
     def q_len(self) -> Any:
@@ -43,12 +51,14 @@ class Rows(Protocol):
 
 
 class GridRows(NamedTuple):
-    """The lengths and the mask of many calls of one kind, for their grids."""
+    """The numbers and the mask of many calls of one kind, for their grids."""
 
     q_len: Any
     kv_len: Any
     group: Any
     mask: Any
+    batch: Any = 1
+    heads: Any = 1
 
 
 MOST_TILES = 512

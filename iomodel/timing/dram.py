@@ -1,79 +1,23 @@
-"""Traffic of a kernel behind the caches of a device: the estimate used for time, and its lower and upper bound.
+"""Lower and upper bound of the traffic of a kernel behind the caches of a device.
 
 Each byte once <= DRAM traffic <= bytes that leave the L2 <= requests of the thread blocks. Tensors that a kernel moves
 once are DRAM traffic; tensors streamed repeatedly by its blocks may be served by the L2 cache
-(:mod:`iomodel.timing.l2`, :mod:`iomodel.timing.l2_slices`), or by a last-level cache behind it.
+(:mod:`iomodel.timing.l2`, :mod:`iomodel.timing.l2_slices`), or by a last-level cache behind it. The estimate used for
+time is in :mod:`iomodel.timing.in_phase`.
 """
 
 from __future__ import annotations
 
 from math import ceil, floor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
-from iomodel.devices.rates import Rates
 from iomodel.timing.balance import spread
+from iomodel.timing.in_phase import Caches
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic
 from iomodel.timing.l2 import SharedTiles, lock_step_bytes
 from iomodel.timing.l2_slices import behind_bytes, sliced_bytes, sliced_lock_step
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.varlen import VarlenAttention
-
-
-class Caches(NamedTuple):
-    """Capacities of the L2 and of a cache behind it [B]; slices of the L2, and its parts that may copy a line [-]."""
-
-    l2: int | None
-    slices: int = 1
-    last: int | None = None
-    partitions: int = 1
-
-    @classmethod
-    def of(cls, rates: Rates) -> Caches:
-        """Return the caches of a device."""
-        return cls(rates.l2_capacity, rates.l2_slices, rates.llc_capacity, rates.l2_partitions)
-
-
-def streamed_bytes(demand: KernelWork, caches: Caches, at_once: Any) -> Any:
-    """Estimate the DRAM traffic of blocks in phase, one set of keys against the entire last cache [B].
-
-    The work and the blocks at once may be arrays.
-
-    The estimate never falls with a smaller cache or fewer concurrent blocks. Without an L2 cache every request
-    goes to DRAM. Waves that walk the keys up and down in turn find those at the turn: all that the cache holds of
-    the tensors that they stream, shared out by size.
-    """
-    if demand.streamed is not None:
-        return demand.streamed
-    if caches.l2 is None or at_once is None:
-        return demand.requested_bytes
-    walked: Any = 0
-    if demand.serpentine:
-        walked = sum(
-            pick(moved.requested > moved.distinct, ceil_div(moved.distinct, moved.instances), 0)
-            for moved in demand.moved
-        )
-    capacity, slices = (caches.l2, caches.slices) if caches.last is None else (caches.last, 1)
-    return sum(_streamed(moved, demand.blocks, capacity, slices, at_once, walked) for moved in demand.moved)
-
-
-def _streamed(moved: TensorTraffic, blocks: Any, whole: int, slices: int, at_once: Any, walked: Any) -> Any:
-    if not anywhere(moved.requested > moved.distinct):
-        return moved.distinct
-    again = moved.requested  # a second pass of a block finds nothing in the cache
-    copies: Any = 1
-    capacity = whole
-    if slices > 1:  # each slice fetches the instances of its blocks
-        copies, capacity = larger(1, smaller(slices, floor_div(blocks, moved.instances))), floor_div(whole, slices)
-    if not moved.again:
-        waves = ceil_div(blocks, at_once)
-        fetched = floor_div(moved.distinct * (copies * moved.instances + slices * (waves - 1)), moved.instances)
-        found = floor_div(
-            slices * (waves - 1) * moved.distinct * smaller(capacity, walked), moved.instances * larger(1, walked)
-        )
-        again = smaller(again, larger(moved.distinct, fetched - found))
-    # One instance stays in the cache while it is streamed.
-    return pick(moved.distinct <= capacity * moved.instances, smaller(again, copies * moved.distinct), again)
 
 
 class Dram(NamedTuple):

@@ -19,7 +19,8 @@ from iomodel.common.results import Record
 from iomodel.devices.rates import Rates
 from iomodel.nests.execution import Execution
 from iomodel.timing.balance import Grid, GridRows, Rows, Spread, merged, needs_list, spread, visits
-from iomodel.timing.dram import Caches, dram, streamed_bytes
+from iomodel.timing.dram import dram
+from iomodel.timing.in_phase import Caches, Turns, leaving_bytes, streamed_bytes
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.overlap import times
 from iomodel.timing.parameters import Parameters
@@ -28,7 +29,7 @@ from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.varlen import VarlenAttention
 
-CHIP = frozenset({"l2", "atomics", "hbm"})
+CHIP = frozenset({"l2", "atomics", "llc", "hbm"})
 """Resources shared by all SMs; a single active SM has them to itself."""
 MOST_AT_ONCE = 64
 """Largest number of concurrent blocks per SM whose waits for data are distinguished; no GPU runs as many."""
@@ -180,11 +181,13 @@ def elapsed(
     """
     at_once = None if rates.units is None else rates.units * launched.blocks_per_sm
     caches = Caches.of(rates)
-    streamed = _streamed_bytes(demand, caches, at_once)
-    inside = {name for phase in execution.phases for name in phase}
+    leaving, streamed = _in_phase(demand, workload, packed, caches, at_once, execution)
+    inside: set[str] = {name for phase in execution.phases for name in phase}
+    if "hbm" in inside:
+        inside.add("llc")
     if "hbm" in inside:  # the products are those of a library, which take the fastest instruction
         launched = replace(launched, layout=replace(launched.layout, accumulates=rates.asynchronous))
-    needs = amounts(demand, rates, launched, parameters, streamed)
+    needs = amounts(demand, rates, launched, parameters, streamed, leaving)
     singles = _single_bytes(demand, workload)
     if anywhere(singles) and rates.units is not None and rates.clock is not None:
         accesses = singles / ELEMENT_SIZE[rates.dtype]
@@ -224,20 +227,45 @@ def _single_bytes(demand: KernelWork, workload: Rows | VarlenAttention | None) -
     return demand.requested_bytes * (workload.kv_len <= demand.single_keys)
 
 
-def _streamed_bytes(demand: KernelWork, caches: Caches, at_once: Any) -> Any:
-    """Estimate the DRAM traffic, once for launches with as many blocks at once [B]."""
+def _in_phase(
+    demand: KernelWork,
+    workload: Rows | VarlenAttention | None,
+    packed: bool,
+    caches: Caches,
+    at_once: Any,
+    execution: Execution,
+) -> tuple[Any, Any]:
+    """Estimate what leaves the L2 and the DRAM traffic, once for launches with as many blocks at once [B]."""
     if isinstance(at_once, np.ndarray):
-        return streamed_bytes(demand, caches, at_once)
+        return _traffic(demand, workload, packed, caches, at_once, execution)
     known = demand.memo.get("streamed")
-    if known is not None and known[0] == caches and known[1] == at_once:
-        return known[2]
-    streamed = streamed_bytes(demand, caches, at_once)
-    demand.memo["streamed"] = (caches, at_once, streamed)
-    return streamed
+    if known is not None and known[0] == caches and known[1] == at_once and known[2] == execution.fastest:
+        traffic: tuple[Any, Any] = known[3]
+        return traffic
+    traffic = _traffic(demand, workload, packed, caches, at_once, execution)
+    demand.memo["streamed"] = (caches, at_once, execution.fastest, traffic)
+    return traffic
+
+
+def _traffic(
+    demand: KernelWork,
+    workload: Rows | VarlenAttention | None,
+    packed: bool,
+    caches: Caches,
+    at_once: Any,
+    execution: Execution,
+) -> tuple[Any, Any]:
+    turns = None
+    if workload is not None and execution.fastest != "tiles":
+        calls = [call for _, call in demand.sequences] if isinstance(workload, VarlenAttention) else [workload]
+        heads = floor_div(calls[0].heads, calls[0].group) if packed else calls[0].heads
+        turns = Turns.of(execution.fastest, sum(call.batch for call in calls), heads)
+    leaving = leaving_bytes(demand, caches, at_once, turns)
+    return leaving, leaving if caches.last is None else streamed_bytes(demand, caches, at_once, turns)
 
 
 def amounts(
-    demand: KernelWork, rates: Rates, launched: Launched, parameters: Parameters, streamed: Any
+    demand: KernelWork, rates: Rates, launched: Launched, parameters: Parameters, streamed: Any, leaving: Any
 ) -> dict[str, Any]:
     """Time each resource would take if it were the only limit [s]; resources without a known rate are omitted."""
     matrix, per_sm = rates.warp_matrix, rates.sm_warp_matrix
@@ -255,6 +283,7 @@ def amounts(
         "random": (demand.randoms * parameters.random_ops + dropped * parameters.dropout_ops, fp32),
         "atomics": (demand.atomic_bytes, rates.l2),
         "l2": (demand.requested_bytes, rates.l2),
+        "llc": (leaving, None if rates.llc_capacity is None else rates.llc),
         "hbm": (streamed, rates.hbm),
     }
     return {name: amount / rate for name, (amount, rate) in wanted.items() if rate is not None}
@@ -273,7 +302,8 @@ class _Phases(NamedTuple):
         products = softmax = chip = 0.0
         own = []
         for phase in execution.phases:
-            longest = larger(0.0, *(needs[name] for name in phase if name in needs))
+            behind = ("llc",) if "hbm" in phase else ()  # what leaves the L2 passes the cache on its way
+            longest = larger(0.0, *(needs[name] for name in (*phase, *behind) if name in needs))
             if "exp" in phase or "softmax" in phase:
                 softmax = softmax + longest
             elif "matrix" in phase:

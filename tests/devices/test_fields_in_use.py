@@ -116,6 +116,8 @@ USED: dict[str, tuple[str, float, str]] = {
     "measured.hbm_triad": ("a100-sxm4-80gb", 2, "decode"),
     "measured.kernel_launch": ("a100-sxm4-80gb", 2, "bf16"),
     "measured.l2_bandwidth": ("a100-pcie-80gb", 2, "backward"),
+    "measured.llc_bandwidth": ("mi300x", 0.5, "bf16"),
+    "memory.llc.bandwidth": ("mi325x", 2, "bf16"),
     "measured.l2_latency": ("a100-sxm4-80gb", 2, "diagnosis"),
     "memory.accumulator.per_sm": ("b200", 2, "fits"),
     "memory.hbm.bandwidth": ("a10", 2, "decode"),

@@ -15,7 +15,8 @@ from iomodel.counting.kinds import kind_of
 from iomodel.devices.device import as_device
 from iomodel.devices.rates import rates
 from iomodel.nests.execution import PIPELINED
-from iomodel.timing.dram import Caches, dram, streamed_bytes
+from iomodel.timing.dram import dram
+from iomodel.timing.in_phase import Caches, streamed_bytes
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork, TensorTraffic
 from iomodel.timing.kernel_work_sum import added, together

@@ -28,6 +28,7 @@ const RESOURCES = {
   exp: ["exponentials", "special function units"],
   fp32: ["fp32 work", "maximum, sum and scaling of the softmax"],
   l2: ["L2 requests", "bytes that all blocks ask for"],
+  llc: ["last-level cache", "bytes that leave the L2"],
   hbm: ["DRAM", "bytes that leave the last cache"],
   atomics: ["atomic additions", "through the L2 cache"],
   addresses: ["addresses", "of single elements"],

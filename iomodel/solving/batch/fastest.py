@@ -223,7 +223,8 @@ class Points:
     @cached_property
     def _rows(self) -> GridRows:
         point = self._point
-        return GridRows(point["q_len"], point["kv_len"], point["group"], self.search.called.first.mask)
+        lengths, mask = (point["q_len"], point["kv_len"], point["group"]), self.search.called.first.mask
+        return GridRows(*lengths, mask, point["batch"], point["heads"])
 
     def seconds(self, bounded: bool = False) -> Any:
         """Time the tiles, or bound their times from below [s]."""

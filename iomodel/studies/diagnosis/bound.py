@@ -11,6 +11,7 @@ from iomodel.timing.result import Estimate
 CLASSES = {
     "hbm": "memory",
     "l2": "L2/requests",
+    "llc": "memory",
     "matrix": "compute",
     "fp32": "compute",
     "exp": "compute",
