@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
@@ -31,32 +31,32 @@ class InputError(IOModelError):
     code = "input"
 
 
-MOST_SUGGESTED = 6
-"""Most names that a message suggests."""
-
-
 class UnknownNameError(IOModelError):
     """A name (algorithm, device, tile, option) does not exist.
 
-    The message suggests the names of which the given one is the first part, or the most similar name.
+    The message suggests the nearest names, and lists all, or says what lists them where they are many.
 
-    >>> print(UnknownNameError("algorithm", "flash", ["flash1", "flash2"]))
-    algorithm: 'flash' is unknown; did you mean 'flash2'? allowed: flash1, flash2
-    >>> print(UnknownNameError("hardware", "H100", ["a100-pcie", "h100-pcie", "h100-sxm5"]))
-    hardware: 'H100' is unknown; did you mean 'h100-pcie' or 'h100-sxm5'? allowed: a100-pcie, h100-pcie, h100-sxm5
+    >>> print(UnknownNameError("algorithm", "flash3", ["flash1", "flash2"]))
+    algorithm: 'flash3' is unknown; did you mean 'flash2'? allowed: flash1, flash2
+    >>> print(UnknownNameError("hardware", "H100", ["a100-pcie", "h100-pcie", "h100-sxm5"], listing="list_hardware()"))
+    hardware: 'H100' is unknown; did you mean 'h100-pcie' or 'h100-sxm5'? allowed: a name of list_hardware()
     """
 
     code = "unknown-name"
 
-    def __init__(self, field: str, given: object, allowed: Iterable[str], likely: Iterable[str] | None = None) -> None:
+    def __init__(
+        self,
+        field: str,
+        given: object,
+        allowed: Iterable[str],
+        likely: Iterable[str] | None = None,
+        *,
+        listing: str | None = None,
+    ) -> None:
         self.field, self.given, self.allowed = field, given, tuple(allowed)
-        meant = self.allowed if likely is None else tuple(likely)
-        wanted = shown(given).strip("'")
-        near = [name for name in meant if wanted and name.startswith(f"{wanted.lower()}-")][:MOST_SUGGESTED]
-        near = near or get_close_matches(wanted, meant, n=1, cutoff=0.5)
-        near = near or get_close_matches(wanted.lower(), meant, n=1, cutoff=0.5)
-        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        names = ", ".join(self.allowed) or "none"
+        near = [repr(name) for name in nearest_names(given, self.allowed if likely is None else tuple(likely))]
+        hint = f"did you mean {' or '.join(filter(None, [', '.join(near[:-1]), near[-1]]))}? " if near else ""
+        names = f"a name of {listing}" if listing else ", ".join(self.allowed) or "none"
         super().__init__(f"{field}: {shown(given)} is unknown; {hint}allowed: {names}")
 
 
@@ -80,6 +80,67 @@ class InfeasibleError(IOModelError):
     def __init__(self, message: str, *, least: int, unit: str) -> None:
         self.least, self.unit = least, unit
         super().__init__(message)
+
+
+MOST_COMPARED = 100
+"""Most letters of a value that are compared with names."""
+MOST_SUGGESTED = 6
+"""Most names that a message suggests."""
+
+
+def nearest_names(given: object, names: Sequence[str]) -> list[str]:
+    """Select the names that are likely meant: those with the same letters, the same words, or the most similar one.
+
+    >>> nearest_names("A100 80GB", ["a100-pcie-80gb", "a100-sxm4-40gb", "a100-sxm4-80gb"])
+    ['a100-pcie-80gb', 'a100-sxm4-80gb']
+    >>> nearest_names("meta-llama/Llama-3.1-8B-Instruct", ["llama-3-8b", "llama-3.1-8b", "llama-3.1-70b"])
+    ['llama-3.1-8b']
+    """
+    wanted = shown(given).strip("'").lower()[:MOST_COMPARED]
+    letters, words = _letters(wanted), _words(wanted)
+    if not letters:
+        return []
+    same = [name for name in names if _letters(name) == letters]
+    near = same or family(wanted, names) or _longest(name for name in names if _inside(name, letters, words))
+    near = near or get_close_matches(wanted, names, n=1, cutoff=0.5)
+    return near[:MOST_SUGGESTED] or [name for name in names if _words(name) & _numbered(words)][:MOST_SUGGESTED]
+
+
+def family(wanted: str, names: Iterable[str]) -> list[str]:
+    """Select the names with all the words of a text, or those that begin with it.
+
+    >>> family("H100", ["h100-pcie", "h100-sxm5", "h20"])
+    ['h100-pcie', 'h100-sxm5']
+    """
+    words, known = _words(wanted.lower()), list(names)
+    if not words:
+        return []
+    return [name for name in known if words <= _words(name)] or [n for n in known if n.startswith(wanted.lower())]
+
+
+def _inside(name: str, letters: str, words: set[str]) -> bool:
+    """Check whether a text has all the words of a name, or a name of several words within it."""
+    own = _words(name)
+    return bool(own) and (own <= words or (len(own) > 1 and _letters(name) in letters))
+
+
+def _longest(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=len)[-1:]
+
+
+def _letters(name: str) -> str:
+    """Return the letters and digits of a name."""
+    return "".join(filter(str.isalnum, name))
+
+
+def _words(name: str) -> set[str]:
+    """Return the words of a name, which anything but letters, digits and a decimal point separates."""
+    return {*"".join(letter if letter.isalnum() or letter == "." else " " for letter in name).split()}
+
+
+def _numbered(words: set[str]) -> set[str]:
+    """Return the words with a digit and a letter, such as h100."""
+    return {word for word in words if any(map(str.isdigit, word)) and any(map(str.isalpha, word))}
 
 
 def _restored(kind: type[IOModelError], args: tuple[Any, ...]) -> IOModelError:

@@ -26,6 +26,8 @@ __all__ = ["AlgorithmLike", "algorithm", "discovered", "exact_algorithms", "list
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+LISTING = "iomodel.list_algorithms() or 'iomodel algorithms'"
+"""What lists the names of algorithms, for messages."""
 GROUP = "iomodel.algorithms"
 """The group of entry points by which packages announce algorithms."""
 
@@ -151,9 +153,8 @@ def algorithm(algorithm_like: AlgorithmLike) -> Algorithm:
         raise InputError(str(other))
     if other is None:
         known = _known()
-        raise UnknownNameError(
-            "algorithm", algorithm_like, sorted(known, key=lambda name: known[name].answers != "attention")
-        )
+        names = sorted(known, key=lambda name: known[name].answers != "attention")
+        raise UnknownNameError("algorithm", algorithm_like, names, listing=LISTING)
     return other
 
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from iomodel.cli.commands import DamagedModuleError, LazyGroup
-from iomodel.cli.output import ReaderLeftError, emit, refuse, usage_fault
+from iomodel.cli.output import ReaderLeftError, emit, refuse
 from iomodel.errors import InfeasibleError, InputError, IOModelError
 
 INTERNAL = 70
@@ -80,6 +80,8 @@ def _refusal(error: Exception) -> tuple[int, str, object]:
     if isinstance(error, IOModelError):
         return (1 if isinstance(error, InfeasibleError) else 2), error.code, error
     if hasattr(error, "format_message"):  # from the option parser: click, or typer's copy of it
+        from iomodel.cli.usage import usage_fault
+
         return 2, "usage", usage_fault(error)
     if isinstance(error, DamagedModuleError):
         return INTERNAL, "internal", error

@@ -9,8 +9,8 @@ from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.numbers import duration, integer
 from iomodel.cli.options import ALGORITHM, DEVICE, LAUNCHED, TILE, WORKLOAD, Algorithm, Json
 from iomodel.cli.output import emit
+from iomodel.cli.required import require
 from iomodel.cli.signature import option, with_options
-from iomodel.errors import InputError
 
 MEASURED = [
     option("time", "Measured time, such as 0.183ms or 44us; in seconds without a unit (required).", "Measured", "TIME"),
@@ -28,10 +28,7 @@ def diagnose(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     """
     from iomodel.studies.diagnosis.diagnose import diagnose as explain
 
-    if arguments["time"] is None:
-        raise InputError("time: none given; allowed: the measured time, such as --time 0.183ms")
-    if arguments["hardware"] is None:
-        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    require(arguments, ("time", "hardware"))
     sizes = values.tiles(arguments, [entry.name for entry in (*LAUNCHED, *TILE)])
     chosen = values.options(arguments, list_algorithms())
     call, seconds = values.workload(arguments, algorithm), duration("time", arguments["time"])

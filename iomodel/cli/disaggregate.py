@@ -8,9 +8,9 @@ from iomodel.cli.numbers import real
 from iomodel.cli.options import Json
 from iomodel.cli.output import emit
 from iomodel.cli.plan import MEMORY, REQUEST, TYPES, Model, Prices, integers, price_table, serving
+from iomodel.cli.required import require
 from iomodel.cli.signature import option, with_options
 from iomodel.devices.device import list_hardware
-from iomodel.errors import InputError
 
 POOLS = [
     option("prefill", "The device that prefills (required).", "Pools", "NAME|FILE", list_hardware),
@@ -21,7 +21,6 @@ POOLS = [
     option("batch", "Requests decoded together in a replica (all that fit).", "Pools"),
     option("load", "Requests per second, such as 20 (one replica of each).", "Pools", "RATE"),
 ]
-EXAMPLES = {"prefill": "h100-sxm5", "decode": "h200-sxm", "link": "50e9", "prompt": "2048", "output": "256"}
 
 
 @with_options(REQUEST, POOLS, TYPES, MEMORY)
@@ -34,9 +33,7 @@ def disaggregate(model: Model, *, price: Prices = None, json: Json = False, **ar
     from iomodel.planning.disaggregated import disaggregate as run
     from iomodel.planning.step.layout import Layout
 
-    for name, example in EXAMPLES.items():
-        if arguments[name] is None:
-            raise InputError(f"{name}: none given, but required; allowed: a value, such as --{name} {example}")
+    require(arguments, ("prefill", "decode", "link", "prompt", "output"))
     fields: dict[str, Any] = integers(arguments, ("prompt", "output", "batch"))
     for pool in ("prefill", "decode"):
         degrees = integers(arguments, (f"{pool}_tensor_parallel",))

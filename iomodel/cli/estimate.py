@@ -8,6 +8,7 @@ from iomodel.cli import values
 from iomodel.cli.algorithm_names import list_algorithms
 from iomodel.cli.options import ALGORITHM, DEVICE, IMPLEMENTATION, LAUNCHED, TILE, WORKLOAD, Algorithm, Json
 from iomodel.cli.output import emit
+from iomodel.cli.required import require
 from iomodel.cli.signature import option, with_options
 from iomodel.errors import InputError
 
@@ -27,8 +28,7 @@ def estimate(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> N
     from iomodel.studies.estimate import estimate as run
     from iomodel.timing.parameters import Parameters
 
-    if arguments["hardware"] is None:
-        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    require(arguments, ("hardware",))
     names = [entry.name for entry in (*LAUNCHED, *TILE)]
     sizes, chosen = values.tiles(arguments, names), values.options(arguments, list_algorithms())
     parameters = Parameters(**values.durations(arguments, [entry.name for entry in PARAMETERS]))

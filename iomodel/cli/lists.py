@@ -9,6 +9,7 @@ import typer
 from iomodel.cli.options import Json
 from iomodel.cli.output import emit
 from iomodel.devices.device import list_hardware
+from iomodel.errors import family
 
 
 def algorithms(*, json: Json = False) -> None:
@@ -25,11 +26,14 @@ def algorithms(*, json: Json = False) -> None:
 def hardware(
     name: Annotated[
         str | None,
-        typer.Argument(help="A device, or its YAML file; all devices by default.", autocompletion=list_hardware),
+        typer.Argument(
+            help="A device, its YAML file, or the first word of its name; all devices by default.",
+            autocompletion=list_hardware,
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show the figures of a device with their sources, or all devices.
+    """Show the figures of a device with their sources, or list devices: all, or those of a family, such as h100.
 
     Example:
       iomodel hardware h100-sxm5
@@ -37,7 +41,21 @@ def hardware(
     from iomodel.devices.device import hardware as find
     from iomodel.devices.overview import every_device, overview
 
-    if name is not None:
+    names = None if name is None else family_of(name, _real(name))
+    if name is not None and not names:
         emit(find(name), json)
+    elif json:
+        emit({device: entry.to_dict() for device, entry in every_device(names).items()}, json)
     else:
-        emit({device: entry.to_dict() for device, entry in every_device().items()} if json else overview(), json)
+        emit(overview(names))
+
+
+def _real(name: str) -> list[str]:
+    """List the devices that a name may mean: the simulated ones only where the name says so."""
+    return [device for device in list_hardware() if "sim" in name.lower() or not device.startswith("sim-")]
+
+
+def family_of(name: str, names: list[str]) -> list[str]:
+    """Select the names of the family that a word of a command line names; none for a full name or a file."""
+    exact = name.lower() in names or not name.replace("-", "").replace(".", "").isalnum()
+    return [] if exact else family(name, names)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from iomodel.cli.lists import family_of
 from iomodel.cli.numbers import integer
 from iomodel.cli.options import KV_DTYPES, Json
 from iomodel.cli.output import emit
@@ -16,7 +17,7 @@ from iomodel.models.table import CONTEXT
 Name = Annotated[
     str | None,
     typer.Argument(
-        help="A model, its YAML file, or a Hugging Face config.json; all models by default.",
+        help="A model, its YAML file, a Hugging Face config.json, or the first word of a name; all models by default.",
         autocompletion=lambda: spec_names("models"),
     ),
 ]
@@ -42,7 +43,7 @@ KvDtype = Annotated[
 
 
 def model(name: Name = None, context: Context = None, kv_dtype: KvDtype = None, json: Json = False) -> None:
-    """Show the layers, parameters and KV cache of a language model, or all models.
+    """Show the layers, parameters and KV cache of a language model, or list models: all, or those of a family.
 
     Example:
       iomodel model llama-3-8b --context 131072 --kv-dtype fp8
@@ -52,13 +53,15 @@ def model(name: Name = None, context: Context = None, kv_dtype: KvDtype = None, 
     from iomodel.models.table import model_table, summary
 
     tokens = CONTEXT if context is None else as_integer("context", integer("context", context), least=0)
-    if name is not None:
+    names = None if name is None else family_of(name, spec_names("models"))
+    if name is not None and not names:
         spec = find(name)
         shown = model_table(spec, tokens, kv_dtype)
         emit({**spec.to_dict(), "figures": summary(spec, tokens, kv_dtype)} if json else shown, json)
     elif json:
         emit(
-            {key: {"title": spec.title, **summary(spec, tokens, kv_dtype)} for key, spec in every_model().items()}, True
+            {key: {"title": spec.title, **summary(spec, tokens, kv_dtype)} for key, spec in every_model(names).items()},
+            True,
         )
     else:
-        emit(overview(tokens, kv_dtype))
+        emit(overview(tokens, kv_dtype, names))

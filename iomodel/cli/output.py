@@ -12,9 +12,6 @@ from iomodel.errors import InputError
 PIPE_WIDTH = 120
 """Width of tables outside a terminal, unless COLUMNS is set."""
 
-LONGEST = 300
-"""Longest message of the option parser, which quotes the input [characters]."""
-
 
 class ReaderLeftError(Exception):
     """The reader of the output has closed the pipe. Not an OSError, which the option parser would handle."""
@@ -75,16 +72,3 @@ def refuse(message: object, kind: str, as_json: bool) -> None:
     complain(message)
     if as_json:
         emit({"error": {"code": kind, "message": " ".join(str(message).split())}}, as_json=True)
-
-
-def usage_fault(error: Any) -> str:
-    """Format an error of the option parser in one line, with the allowed names."""
-    message = str(error.format_message()).rstrip(".")
-    message = message if len(message) <= LONGEST else f"{message[: LONGEST - 3]}..."
-    context = getattr(error, "ctx", None)
-    if context is None:
-        return str(message)
-    commands, parameter = getattr(context.command, "commands", None), getattr(error, "param", None)
-    missing = getattr(parameter, "help", None) if message.startswith("Missing") else None
-    allowed = ", ".join(commands) if commands else missing or f"see '{context.command_path} --help'"
-    return f"{message}; allowed: {allowed}"

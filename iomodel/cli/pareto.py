@@ -22,9 +22,9 @@ from iomodel.cli.plan import (
     integers,
     planned,
     price_table,
-    required,
     serving,
 )
+from iomodel.cli.required import require
 from iomodel.cli.signature import option, switch, with_options
 from iomodel.common.output_files import writable
 from iomodel.errors import InputError
@@ -62,7 +62,7 @@ def pareto(
     """
     from iomodel.planning.pareto import pareto as run
 
-    required(arguments, ("prompt", "output"))
+    require(arguments, ("prompt", "output"))
     target = _target(arguments)
     fields: dict[str, Any] = integers(arguments, ("prompt", "output", "max_count"))
     fields |= {name: duration(name, arguments[name]) for name in ("ttft", "tpot") if arguments[name] is not None}

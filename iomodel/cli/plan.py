@@ -10,6 +10,7 @@ import typer
 from iomodel.cli.numbers import duration, integer, real, size
 from iomodel.cli.options import DEVICE, DTYPES, KV_DTYPES, Json
 from iomodel.cli.output import emit
+from iomodel.cli.required import require
 from iomodel.cli.signature import option, switch, with_options
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError, shown
@@ -112,7 +113,7 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.planning.plan import plan as run
     from iomodel.planning.step.layout import Layout
 
-    required(arguments, ("hardware", "prompt", "output"))
+    require(arguments, ("hardware", "prompt", "output"))
     fields: dict[str, Any] = _of_engine(model)
     fields |= integers(arguments, ("count", "prompt", "output", "batch"))
     degrees: dict[str, Any] = integers(arguments, DEGREES)
@@ -140,7 +141,7 @@ def fleet(
     """
     from iomodel.planning.fleet import fleet as run
 
-    required(arguments, ("prompt", "output", "load", "ttft", "tpot"))
+    require(arguments, ("prompt", "output", "load", "ttft", "tpot"))
     fields: dict[str, Any] = integers(arguments, ("prompt", "output", "max_count"))
     fields |= {name: duration(name, arguments[name]) for name in ("ttft", "tpot")}
     if arguments["objective"] is not None:
@@ -238,16 +239,6 @@ def emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
 def integers(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, int]:
     """Parse the options that hold integers, without those not given."""
     return {name: integer(name, arguments[name]) for name in names if arguments.get(name) is not None}
-
-
-def required(arguments: dict[str, Any], names: Iterable[str]) -> None:
-    """Raise InputError for the first of these options that is not given."""
-    panel = {entry.name: entry for entry in (*REQUEST, *TARGETS, DEVICE)}
-    for name in names:
-        if arguments[name] is None:
-            example = {"hardware": "h100-sxm5", "prompt": "2048", "output": "256"}.get(name, "0.5")
-            assert name in panel
-            raise InputError(f"{name}: none given, but required; allowed: a value, such as --{name} {example}")
 
 
 def price_table(typed: list[str]) -> dict[str, Any] | None:

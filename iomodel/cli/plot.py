@@ -26,6 +26,7 @@ from iomodel.cli.options import (
     algorithm_names,
 )
 from iomodel.cli.output import emit
+from iomodel.cli.required import require
 from iomodel.cli.signature import option, switch, with_options
 from iomodel.cli.tiles import timed_tiles
 from iomodel.devices.device import list_hardware
@@ -174,8 +175,7 @@ def chip(algorithm: Algorithm, *, json: Json = False, **arguments: Any) -> None:
     """
     from iomodel.plots import on_chip as draw
 
-    if arguments["hardware"] is None:
-        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    require(arguments, ("hardware",))
     tile, chosen = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]), values.options(arguments, list_algorithms())
     call, kernels = as_attention(values.workload(arguments, algorithm)), arguments["implementation"]
     _drawn(
@@ -213,8 +213,7 @@ def _estimates(algorithms: list[str], arguments: dict[str, Any]) -> list[Any]:
     """Estimate each algorithm, at the given tiles or at its fastest."""
     from iomodel.studies.estimate import estimate
 
-    if arguments["hardware"] is None:
-        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    require(arguments, ("hardware",))
     tiles = values.tiles(arguments, [*LAUNCH_NAMES, *TILE_NAMES]) or None
     call, chosen = as_attention(values.workload(arguments)), values.options(arguments, list_algorithms())
     device, kernels = arguments["hardware"], arguments["implementation"]

@@ -8,8 +8,8 @@ from iomodel.cli.numbers import duration, real
 from iomodel.cli.options import DEVICE, Json
 from iomodel.cli.output import emit
 from iomodel.cli.plan import CACHE, DRAFTS, MEMORY, TYPES, Model, integers, serving
+from iomodel.cli.required import require
 from iomodel.cli.signature import option, with_options
-from iomodel.errors import InputError
 
 POLICIES = ("prefill-first", "chunked")
 REQUESTS = [
@@ -40,8 +40,7 @@ def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.planning.simulation.simulate import simulate as run
     from iomodel.planning.step.layout import Layout
 
-    if arguments["hardware"] is None:
-        raise InputError("hardware: none given, but required; allowed: a value, such as --hardware h100-sxm5")
+    require(arguments, ("hardware",))
     fields: dict[str, Any] = integers(
         arguments, ("prompt", "output", "concurrency", "requests", "seed", "token_budget", "batch")
     )

@@ -26,6 +26,7 @@ from iomodel.cli.options import (
     algorithm_names,
 )
 from iomodel.cli.output import emit
+from iomodel.cli.required import require
 from iomodel.cli.signature import with_options
 from iomodel.common.display import group
 from iomodel.errors import InputError, UnknownNameError
@@ -166,6 +167,5 @@ def compare(algorithms: Compared = None, *, json: Json = False, **arguments: Any
 
 def _device(arguments: Mapping[str, Any]) -> str:
     """Return the device of a command that needs one."""
-    if arguments["hardware"] is None:
-        raise InputError("hardware: none given; allowed: a device, such as --hardware h100-sxm5")
+    require(arguments, ("hardware",))
     return str(arguments["hardware"])

@@ -7,9 +7,9 @@ from typing import Any
 from iomodel.cli.options import Json
 from iomodel.cli.output import emit
 from iomodel.cli.plan import Model, integers
+from iomodel.cli.required import require
 from iomodel.cli.signature import option, with_options
 from iomodel.devices.device import list_hardware
-from iomodel.errors import InputError
 
 STEP = [
     option("hardware", "A device, or a YAML file of one (required).", "Step", "NAME|FILE", list_hardware),
@@ -39,7 +39,6 @@ DEVICES = [
     ),
     option("devices_per_node", "Devices on the faster network (the device's).", "Devices"),
 ]
-REQUIRED = {"hardware": "h100-sxm5", "batch": "64", "seq_len": "4096"}
 NUMBERS = ("batch", "seq_len", "micro_batch", "data_parallel", "virtual_stages", "nodes_per_token")
 DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel", "devices_per_node")
 KERNELS = ("kernels", "attention_algorithm", "attention_implementation")
@@ -56,10 +55,7 @@ def train(model: Model, *, json: Json = False, **arguments: Any) -> None:
     from iomodel.planning.step.layout import Layout
     from iomodel.planning.training.train_step import train_step
 
-    for name, example in REQUIRED.items():
-        if arguments[name] is None:
-            flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"{name}: none given, but required; allowed: a value, such as {flag} {example}")
+    require(arguments, ("hardware", "batch", "seq_len"))
     fields: dict[str, Any] = integers(arguments, NUMBERS)
     fields |= {name: arguments[name] for name in NAMES if arguments[name] is not None}
     if arguments["overlap"] is not None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self, TypeGuard
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from iomodel.common.faults import POWER, describe
 from iomodel.common.results import PlainData
 from iomodel.errors import InputError, shown, shown_name
 
@@ -17,8 +18,6 @@ LARGEST = 10**18
 """Largest accepted length or count, far above any use."""
 MOST_ITEMS = 2**20
 """Most values of a range in a field."""
-MOST_FAULTS = 8
-"""Most faults listed in one error; a list of a thousand invalid entries has a thousand."""
 
 
 def index(value: object) -> object:
@@ -71,7 +70,7 @@ class Model(BaseModel, PlainData):
         try:
             self.__pydantic_validator__.validate_python(data, self_instance=self)
         except ValidationError as error:
-            raise InputError(describe(error)) from None
+            raise InputError(describe(error, list(type(self).model_fields))) from None
 
     # Validate nested models in place, so that errors keep the full path of the field.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
@@ -109,25 +108,6 @@ def _fields_of(model: type[Model]) -> Callable[[Model], Any]:
     return operator.attrgetter(*model.model_fields)
 
 
-def describe(error: ValidationError, root: str = "") -> str:
-    """Format all faults of a validation as `path: problem, given ...`, joined by '; '."""
-    lines = []
-    for fault in error.errors(include_url=False):
-        if fault["type"] == "default_factory_not_called":
-            continue  # caused by an invalid field, which is reported itself
-        path = ".".join([root] * bool(root) + [shown_name(part) for part in fault["loc"]])
-        message = "not given, but required" if fault["type"] == "missing" else fault["msg"]
-        message = message.removeprefix("Value error, ")
-        value = "" if fault["type"] in ("missing", "value_error") else f", given {shown(fault['input'])}"
-        if not path and fault["type"].startswith("string_"):
-            path = "name of a field"  # not encodable as text
-        named = path and not message.startswith(f"{path}: ")
-        lines.append(f"{path}: {message}{value}" if named else message + value)
-    every = list(dict.fromkeys(lines))
-    more = [f"and {len(every) - MOST_FAULTS:,} more faults"] * (len(every) > MOST_FAULTS)
-    return "; ".join([*every[:MOST_FAULTS], *more])
-
-
 def as_mapping(name: str, value: object, example: str) -> dict[str, Any]:
     """Copy a mapping to a dict, or raise InputError with the name of the field.
 
@@ -149,9 +129,18 @@ def as_integer(name: str, value: object, least: int = 1) -> int:
     >>> as_integer("block_q", 12.5)
     Traceback (most recent call last):
     ...
-    iomodel.errors.InputError: block_q: 12.5 given; allowed: an integer from 1 to 1000000000000000000
+    iomodel.errors.InputError: block_q: 12.5 given; allowed: an integer from 1 to 10^18
     """
     number = index(value)
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= LARGEST:
-        raise InputError(f"{name}: {shown(value)} given; allowed: an integer from {least} to {LARGEST}")
+        raise InputError(f"{name}: {shown(value)} given; allowed: {integers_from(least)}")
     return number
+
+
+def integers_from(least: int = 1) -> str:
+    """Describe the integers that fields of lengths and counts allow.
+
+    >>> integers_from(0)
+    'an integer from 0 to 10^18'
+    """
+    return f"an integer from {least} to {POWER[LARGEST]}"

@@ -30,7 +30,13 @@ def with_followers(algorithm: AlgorithmLike, names: Sequence[str], tiles: Mappin
     sizes: dict[str, Any] = {}
     for name in names:
         source, at = (tiles, name) if name in tiles else (sizes, FOLLOWS.get(name, name))
-        if at not in source:
-            raise InputError(f"{name}: {algorithm} needs this tile; allowed: an integer from 1 up")
-        sizes[name] = source[at]
+        if at in source:
+            sizes[name] = source[at]
+    if len(sizes) < len(names):
+        raise _missing(algorithm, [name for name in names if name not in sizes and FOLLOWS.get(name) not in names])
     return sizes
+
+
+def _missing(algorithm: AlgorithmLike, names: Sequence[str]) -> InputError:
+    tile, number = ("this tile", "an integer") if len(names) == 1 else ("these tiles", "integers")
+    return InputError(f"{', '.join(names)}: {algorithm} needs {tile}; allowed: {number} from 1 up, such as 128")

@@ -17,6 +17,8 @@ from iomodel.devices.quantity import PRINTABLE, Group, Quantity, SizeList, Text
 from iomodel.devices.table import html_table, plain_table, table
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 
+LISTING = "iomodel.list_hardware() or 'iomodel hardware', or the path of a YAML file"
+"""What lists the names of devices, for messages."""
 SCHEMA = 1
 """Schema version of the hardware files that this package reads."""
 
@@ -178,7 +180,7 @@ def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     if name not in _names():
         wants_simulated = "sim" in name_or_path  # otherwise suggest real devices only
         likely = [name for name in list_hardware() if wants_simulated or not name.startswith("sim-")]
-        raise UnknownNameError("hardware", name_or_path, list_hardware(), likely)
+        raise UnknownNameError("hardware", name_or_path, list_hardware(), likely, listing=LISTING)
     return _shipped(name)
 
 

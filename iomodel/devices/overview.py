@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from iomodel.common.display import Table
@@ -10,17 +11,21 @@ from iomodel.devices.device import Hardware, hardware, list_hardware
 EXTRA = ("bf16 or fp16 peak", "HBM bandwidth", "HBM", "SRAM per block", "units", "device")
 
 
-def every_device() -> dict[str, Hardware]:
-    """Load every shipped device, keyed by name."""
-    return {name: hardware(name) for name in list_hardware()}
+def every_device(names: Iterable[str] | None = None) -> dict[str, Hardware]:
+    """Load shipped devices, by default all, keyed by name."""
+    return {name: hardware(name) for name in (list_hardware() if names is None else names)}
 
 
-def overview() -> Any:
-    """Build a table of all shipped devices; unknown figures are left empty."""
+def overview(names: Iterable[str] | None = None) -> Any:
+    """Build a table of shipped devices, by default all; unknown figures are left empty."""
     columns = ("name", "device", ">SRAM per block", ">HBM", ">HBM bandwidth", ">bf16 or fp16 peak", ">units")
-    devices = every_device()
+    devices = every_device(names)
     simulated = sum(device.simulated for device in devices.values())
-    title = f"{len(devices) - simulated} devices, and {simulated} simulated for teaching"
+    real = len(devices) - simulated
+    parts = [f"{real} device{'s' * (real != 1)}"] * bool(real) + [f"{simulated} simulated for teaching"] * bool(
+        simulated
+    )
+    title = ", and ".join(parts)
     return Table(title, columns, [_row(*item) for item in devices.items()], extra=EXTRA)
 
 

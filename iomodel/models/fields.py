@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from iomodel.common.validation import LARGEST, as_integer
+from iomodel.common.validation import as_integer, integers_from
 from iomodel.errors import InputError, shown, shown_name
 
 Data = Mapping[str, Any]
@@ -18,7 +18,7 @@ class Fields:
     >>> Fields({"hidden_size": "big"}, "text_config.").count("hidden_size")
     Traceback (most recent call last):
     ...
-    iomodel.errors.InputError: text_config.hidden_size: 'big' given; allowed: an integer from 1 to 1000000000000000000
+    iomodel.errors.InputError: text_config.hidden_size: 'big' given; allowed: an integer from 1 to 10^18
     """
 
     def __init__(
@@ -90,9 +90,7 @@ class Fields:
         """Read a required integer."""
         value = self.maybe(*names, least=least)
         if value is None:
-            raise InputError(
-                f"{self.path(names[0])}: not given, but required; allowed: an integer from {least} to {LARGEST}"
-            )
+            raise InputError(f"{self.path(names[0])}: not given, but required; allowed: {integers_from(least)}")
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:

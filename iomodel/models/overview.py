@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from iomodel.common.display import Table
@@ -14,17 +15,17 @@ COLUMNS = ("name", ">parameters", ">active", ">layers", ">heads", ">KV heads", "
 EXTRA = ("active", "KV B/token", "layers", "head width", "KV heads", "heads")
 
 
-def every_model() -> dict[str, ModelSpec]:
-    """Load every shipped model, keyed by name."""
-    return {name: model(name) for name in list_models()}
+def every_model(names: Iterable[str] | None = None) -> dict[str, ModelSpec]:
+    """Load shipped models, by default all, keyed by name."""
+    return {name: model(name) for name in (list_models() if names is None else names)}
 
 
-def overview(context: int = CONTEXT, kv_dtype: str | None = None) -> Any:
-    """Build a table of all shipped models; the cache is in bf16 by default."""
+def overview(context: int = CONTEXT, kv_dtype: str | None = None, names: Iterable[str] | None = None) -> Any:
+    """Build a table of shipped models, by default all; the cache is in bf16 by default."""
     columns = (*COLUMNS, f">KV of {context:,} tokens")
-    models = every_model()
+    models = every_model(names)
     rows = [row(*item, context, kv_dtype) for item in models.items()]
-    return Table(f"{len(models)} models", columns, rows, extra=EXTRA)
+    return Table(f"{len(models)} model{'s' * (len(models) != 1)}", columns, rows, extra=EXTRA)
 
 
 def row(name: str, spec: ModelSpec, context: int = CONTEXT, kv_dtype: str | None = None) -> tuple[str, ...]:

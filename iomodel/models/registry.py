@@ -10,7 +10,7 @@ from typing import Any
 
 from iomodel.common.validation import as_mapping
 from iomodel.common.yaml_files import parse, read_bytes, read_shipped, spec_names
-from iomodel.errors import InputError, SpecError, UnknownNameError, shown
+from iomodel.errors import InputError, SpecError, UnknownNameError, nearest_names, shown
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.config import spec_of
 from iomodel.models.file import SCHEMA, ModelFile
@@ -21,6 +21,8 @@ from iomodel.models.spec import ModelSpec
 __all__ = ["MLP", "AttentionLayer", "DecoderLayer", "ModelSpec", "list_models", "model"]
 
 ENDINGS = (".yaml", ".yml", ".json")
+LISTING = "iomodel.list_models() or 'iomodel model'"
+"""What lists the names of models, for messages."""
 LARGEST_JSON = 16 * 2**20
 """Size limit of a config, whose lists of quantised modules may be long [B]."""
 
@@ -66,10 +68,23 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
         raise InputError(f"model: a name, the path of a file or a mapping is needed, given {shown(source)}")
     separators = {"/", os.sep, os.altsep} - {None}
     if source.lower().endswith(ENDINGS) or any(str(mark) in source for mark in separators):
+        if not source.lower().endswith(ENDINGS) and nearest_names(source, list_models()) and not _exists(source):
+            raise _unknown(source)  # such as the name of a model on Hugging Face
         return _from_file(source)
     if source.lower() not in _names():
-        raise UnknownNameError("model", source, list_models())
+        raise _unknown(source)
     return _shipped(source.lower())
+
+
+def _unknown(name: str) -> UnknownNameError:
+    return UnknownNameError("model", name, list_models(), listing=f"{LISTING}, or the path of a config.json")
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # a name too long, a null byte
+        return False
 
 
 @cache

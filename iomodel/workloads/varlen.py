@@ -29,10 +29,10 @@ def _lengths(lengths: Any) -> tuple[int, ...]:
         array = np.empty((0, 0))
     switches = () if isinstance(lengths, np.ndarray) or array.ndim != 1 else (n for n in lengths if isinstance(n, bool))
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu" or any(True for _ in switches):
-        raise ValueError(f"Input should be a sequence of positive integers, at least one, given {shown(lengths)}")
+        raise ValueError(f"{shown(lengths)} given; allowed: a sequence of positive integers, at least one")
     if array.min() < 1 or array.max() > LARGEST:
         wrong = int(array[(array < 1) | (array > LARGEST)][0])
-        raise ValueError(f"Every length should be from 1 to {LARGEST}; one is {wrong}")
+        raise ValueError(f"length {wrong} given; allowed: lengths from 1 to 10^18")
     return tuple(array.tolist())
 
 

@@ -115,7 +115,7 @@ def test_choices_are_printed_as_source_text(answer, run):
     code, _, err = run(f"tiles flash3 {shape} --emit triton")
     assert (code, err.startswith("iomodel: emit: 'triton' given for flash3; allowed: ")) == (2, True)
     code, _, err = run("tiles flash2 --q-len 2048 --head-dim 128 --emit triton")
-    assert (code, err.startswith("iomodel: hardware: none given")) == (2, True)
+    assert (code, err.startswith("iomodel: hardware: not given")) == (2, True)
 
 
 def test_no_option_of_source_text_is_ignored(answer, run):
@@ -456,11 +456,19 @@ BIG = "1" + "0" * 400
 BLOCKS = "--mask blocks --mask-block-q 4 --mask-block-kv 4"
 BAD = {
     "": "command: none given; allowed: tiles, check, cost, estimate, compare, formula",
-    "tile flash2": "; allowed: tiles, check, cost, estimate, compare, formula",
+    "tile flash2": "command: 'tile' is unknown; did you mean 'tiles'? allowed: tiles, check, cost",
     "tiles": "; allowed: dsa, eager, flash1, flash2, flash3, linear_transformer",
+    "plan": "model: not given, but required; allowed: a model, or its file",
+    "plot traffics": "command: 'traffics' is unknown; did you mean 'traffic'? allowed: roofline",
     "tiles flash2 extra": "unexpected extra argument",
+    f"tiles flash2 {SHAPE} --causal": "--causal: no option of iomodel tiles; did you mean --mask causal? allowed: ",
+    f"tiles flash2 {SHAPE} --qlen 8": "--qlen: no option of iomodel tiles; did you mean --q-len? allowed: ",
+    "fleet llama-3-8b --load 3": "prompt, output, ttft, tpot: not given, but required; allowed: values, such as",
+    "plan llama-3-8b --ttft 3": "--ttft: no option of iomodel plan, but of fleet, pareto; allowed: ",
+    "train llama-3-8b": "hardware, batch, seq_len: not given, but required; allowed: values, such as --hardware h100",
+    "model meta-llama/Llama-3.1-8B": "model: 'meta-llama/Llama-3.1-8B' is unknown; did you mean 'llama-3.1-8b'?",
     f"tiles flash {SHAPE} --hardware h100-sxm5": "algorithm: 'flash' is unknown; did you mean 'flash",
-    f"tiles '' {SHAPE} --hardware h100-sxm5": "algorithm: '' is unknown; allowed: dsa, eager, flash1",
+    f"tiles '' {SHAPE} --hardware h100-sxm5": "algorithm: '' is unknown; allowed: a name of iomodel.list_algorithms()",
     f"tiles flash2 {SHAPE} --hardware h1000": "hardware: 'h1000' is unknown; did you mean",
     f"tiles flash2 {SHAPE} --hardware ''": "hardware: '' is unknown",
     f"tiles flash2 {SHAPE} --hardware ./missing.yaml": "missing.yaml: cannot be read",
@@ -484,11 +492,11 @@ BAD = {
     f"tiles flash2 {SHAPE} --sram-elements 9999 --epsilon nan": "epsilon: nan given; allowed: a share",
     f"tiles flash2 {SHAPE} --sram-elements 9999 --epsilon=-1": "epsilon: -1.0 given; allowed: a share",
     f"tiles flash2 {SHAPE} --sram-elements 9999 --epsilon x": "epsilon: 'x' given; allowed: a share",
-    f"tiles flash2 {SHAPE} --sram-elements 9999 --block-q 8": "No such option: --block-q",
+    f"tiles flash2 {SHAPE} --sram-elements 9999 --block-q 8": "--block-q: no option of iomodel ",
     "cost flash2 --head-dim 8 --block-q 4 --block-kv 4": "q_len: not given, but required",
     "cost flash2 --q-len 8 --block-q 4 --block-kv 4": "head_dim: not given, but required",
-    "cost flash2 --q-len 0 --head-dim 8": "q_len: Input should be greater than or equal to 1, given 0",
-    "cost flash2 --q-len -8 --head-dim 8": "q_len: Input should be greater than or equal to 1, given -8",
+    "cost flash2 --q-len 0 --head-dim 8": "q_len: 0 given; allowed: at least 1",
+    "cost flash2 --q-len -8 --head-dim 8": "q_len: -8 given; allowed: at least 1",
     "cost flash2 --q-len 8.5 --head-dim 8": "q_len: '8.5' given; allowed: an integer in digits",
     "cost flash2 --q-len 8.0 --head-dim 8": "q_len: '8.0' given; allowed: an integer in digits, such as 8",
     "cost flash2 --q-len 8k --head-dim 8": "q_len: '8k' given; allowed: an integer in digits, such as 8192",
@@ -498,7 +506,7 @@ BAD = {
     "cost flash2 --q-len '' --head-dim 8": "q_len: '' given; allowed: an integer in digits",
     "cost flash2 --q-len ٣ --head-dim 8": "allowed: an integer in digits",
     "cost flash2 --q-len '8\n8' --head-dim 8": "q_len: '8\\n8' given; allowed: an integer in digits",
-    f"cost flash2 --q-len {BIG} --head-dim 8": "q_len: Input should be less than or equal to 1000000000000000000",
+    f"cost flash2 --q-len {BIG} --head-dim 8": "0... given; allowed: at most 10^18",
     f"cost flash2 --q-len {BIG * 20} --head-dim 8": "q_len: '1000",
     f"cost flash2 {SHAPE} --heads 32 --kv-heads 5": "kv_heads: 5 does not divide heads = 32; allowed: a divisor of 32",
     f"cost flash2 {SHAPE} --dtype bf17": "dtype: 'bf17' is unknown; did you mean 'bf16'? allowed: fp32",
@@ -510,14 +518,14 @@ BAD = {
     f"cost flash2 {SHAPE} --window-left 4": "window_left: given with mask full; allowed: only with --mask window",
     f"cost flash2 {SHAPE} --mask causal --window-right 4": "window_right: given with mask causal; allowed",
     f"cost flash2 {SHAPE} --align top-left": "align: 'top-left' given with mask full; allowed",
-    f"cost flash2 {SHAPE} --mask causal --align top": "'bottom-right' or 'top-left', given 'top'",
-    f"cost flash2 {SHAPE}": "block_q: flash2 needs this tile; allowed: an integer from 1 up",
+    f"cost flash2 {SHAPE} --mask causal --align top": "'top' given; allowed: 'bottom-right' or 'top-left'",
+    f"cost flash2 {SHAPE}": "block_q, block_kv: flash2 needs these tiles; allowed: integers from 1 up, such as",
     f"cost flash2 {SHAPE} --block-q 4": "block_kv: flash2 needs this tile; allowed: an integer from 1 up",
     f"cost flash2 {SHAPE} --block-q 4 --block-kv 0": "block_kv: 0 given; allowed: an integer from 1",
     f"cost flash2 {SHAPE} --block-q 4 --block-kv 1.5": "block_kv: '1.5' given; allowed: an integer in digits",
     f"cost flash2 {SHAPE} --block-q 4 --block-kv {BIG}": "block_kv: 1000",
     f"cost flash2 {SHAPE} --block-q 4 --block-kv 4 --gemm1-m 4": "'gemm1_m' is unknown; allowed: block_q, block_kv",
-    f"cost flash2 {SHAPE} --block-z 4": "No such option: --block-z",
+    f"cost flash2 {SHAPE} --block-z 4": "--block-z: no option of iomodel ",
     f"cost flash2 {SHAPE} --block-q": "Option '--block-q' requires an argument",
     f"cost standard {SHAPE} --lse": "option of standard: 'lse' is unknown",
     f"cost flash2 {SHAPE} --lse=yes": "Option '--lse' does not take a value",
@@ -527,7 +535,7 @@ BAD = {
     "formula flash2 --aligned --json": "aligned: given with json; allowed: for formulas as text",
     "formula flash2 --aligned --latex": "aligned: given with latex; allowed: for formulas as text",
     "formula small_cache --bias": "bias: given; allowed: not with small_cache",
-    "formula flash2 --page-size 4": "No such option: --page-size",
+    "formula flash2 --page-size 4": "--page-size: no option of iomodel ",
     "formula split_kv --splits 0": "splits: 0 given; allowed: an integer from 1",
     "formula flash2 --direction both --no-lse": "lse: False given; allowed: True, because the backward pass needs it",
     f"cost flash2 {SHAPE} --direction backward --lse": "option of flash2: 'lse' is unknown",
@@ -543,7 +551,7 @@ BAD = {
     f"cost flash2 {SHAPE} --page-size 16 --direction backward": "page_size: given with direction backward",
     f"cost flash2 {SHAPE} --latent --heads 2": "kv_heads: 2 given with latent = True; allowed: 1",
     f"cost flash2 {SHAPE} --bias=yes": "Option '--bias' does not take a value",
-    f"cost flash2 {SHAPE} --no-bias": "No such option: --no-bias",
+    f"cost flash2 {SHAPE} --no-bias": "--no-bias: no option of iomodel ",
     f"cost flash2 {SHAPE} --mask documents": "document_lengths: not given, but required by --mask documents",
     f"cost flash2 {SHAPE} --mask documents --document-lengths 3,4": "documents of 7 positions given for q_len = 512",
     f"cost flash2 {SHAPE} --mask documents --document-lengths 3,,4": "document_lengths: '3,,4' given; allowed: int",
@@ -571,13 +579,13 @@ BAD = {
     "cost flash2 --head-dim 8 --q-len 4 --kv-lens 4": "kv_lens: given without q_lens; allowed: only with --q-lens",
     "cost flash2 --head-dim 8 --q-lens 4 --mask documents --document-lengths 4": "mask: Documents(lengths=(4,)",
     "formula flash2 --tiled": "option of flash2: 'tiled' is unknown",
-    "formula flash2 --q-len 4": "No such option: --q-len",
-    f"check flash2 {SHAPE} --block-q 128 --block-kv 64": "hardware: none given; allowed: a device",
+    "formula flash2 --q-len 4": "--q-len: no option of iomodel ",
+    f"check flash2 {SHAPE} --block-q 128 --block-kv 64": "hardware: not given, but required",
     f"check flash2 {SHAPE} --hardware h100-sxm5 --block-q 128": "block_kv: flash2 needs this tile",
     f"check flash2 {SHAPE} --hardware h100-sxm5 --warps x": "warps: 'x' given; allowed: an integer in digits",
     "check flash2 --q-lens 4,5 --head-dim 8 --hardware h100-sxm5 --block-q 16 --block-kv 16": "workload: Var",
     f"tiles flash2 {SHAPE} --hardware h100-sxm5 --implementation cpu": "implementation of flash2: 'cpu' is unknown",
-    f"estimate flash2 {SHAPE}": "hardware: none given; allowed: a device, such as --hardware h100-sxm5",
+    f"estimate flash2 {SHAPE}": "hardware: not given, but required; allowed: values, such as --hardware h100-sxm5",
     "judge": "hardware: none given; allowed: a file of 'iomodel calibrate'",
     "crossover flash1 flash2 --head-dim 8 --q-lens 4,5": "q_lens: given; allowed: --q-len, for sequences of one length",
     "hardware nothing": "hardware: 'nothing' is unknown",
@@ -699,7 +707,7 @@ def test_no_tile_fits(run, command, budget, tmp_path, monkeypatch):
 
 
 def test_a_fault_of_ours_is_one_line_too(run, monkeypatch):
-    def fail():
+    def fail(_):
         raise RuntimeError("first\nsecond")
 
     monkeypatch.setattr("iomodel.devices.overview.overview", fail)
@@ -710,6 +718,20 @@ def test_a_fault_of_ours_is_one_line_too(run, monkeypatch):
     monkeypatch.setenv("IOMODEL_TRACEBACK", "1")
     with pytest.raises(RuntimeError):
         main(["hardware"])
+
+
+FAMILIES = {
+    "hardware H100": ["h100-nvl", "h100-pcie", "h100-sxm5"],
+    "hardware sim": ["sim-a100", "sim-h100", "sim-v100"],
+    "hardware mi300": ["mi300x"],
+    "model mixtral": ["mixtral-8x22b", "mixtral-8x7b"],
+}
+
+
+@pytest.mark.parametrize("line", FAMILIES)
+def test_the_first_word_of_a_name_lists_its_family(answer, line):
+    assert list(json.loads(answer(f"{line} --json"))) == FAMILIES[line]
+    assert [row for row in answer(line).splitlines() if row.split()[:1] in [[name] for name in FAMILIES[line]]]
 
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3\d|4\d|9\d|10\d)[;m]")
@@ -755,7 +777,7 @@ def test_tiles_show_the_map_in_a_terminal(run, more, mapped, monkeypatch):
 
 
 def test_interrupted(run, monkeypatch):
-    def interrupt():
+    def interrupt(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("iomodel.devices.overview.overview", interrupt)

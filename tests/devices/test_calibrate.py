@@ -450,7 +450,7 @@ def test_ctrl_c_leaves_no_file(run, tmp_path):
 
 
 BAD = {
-    "--only gem": "only: 'gem' is unknown; did you mean 'gemm'? allowed: hbm, l2, gemm, exp, launch, attention",
+    "--only gem": "only: 'gem' is unknown; did you mean 'gemm', 'gemm_bf16', ",
     "--budget x": "budget: 'x' given; allowed: seconds or minutes, such as 60s or 2min",
     "--budget 0": "budget: 0.0 given; allowed: seconds, above 0",
     "--device x": "device: 'x' given; allowed: an integer in digits",

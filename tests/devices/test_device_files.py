@@ -109,16 +109,16 @@ def test_units_are_exact(load, field, text, value):
         (sram("~"), ["memory.sram.per_block", "'228 KiB'"]),
         ("schema: 1\nname: mine\n", ["memory.sram.per_block"]),
         ("schema: 1\nmemory: {sram: {per_block: 1 KiB}}", ["name", "required"]),
-        ('schema: 1\nname: "a\\nb"\n', ["name", "given 'a\\nb'"]),
-        ("schema: 1\nname: 5\nmemory: {sram: {per_block: 1 KiB}}", ["name", "given 5"]),
-        (LEAST + "tile_alignment: 0", ["tile_alignment", "given 0"]),
+        ('schema: 1\nname: "a\\nb"\n', ["name", "'a\\nb' given"]),
+        ("schema: 1\nname: 5\nmemory: {sram: {per_block: 1 KiB}}", ["name", "5 given; allowed: text"]),
+        (LEAST + "tile_alignment: 0", ["tile_alignment", "0 given; allowed: at least 1"]),
         (LEAST + "compute: {clock: {boost: 1.83}}", ["compute.clock.boost", "from 1 MHz to 100 GHz"]),
         (LEAST + "compute: {peak: {bf16: 989.4}}", ["compute.peak.bf16", "FLOP/s"]),
         (LEAST + "compute: {units: 12 SM}", ["compute.units", "a plain number"]),
         (LEAST + "memroy: {}", ["unknown key 'memroy'", "did you mean 'memory'?"]),
         (LEAST + "self: {}", ["unknown key 'self'"]),
         (LEAST + "compute: {peak: {bf61: 1}}", ["compute.peak", "'bf61'", "did you mean 'bf16'?"]),
-        (LEAST + "compute: 5", ["compute", "given 5"]),
+        (LEAST + "compute: 5", ["compute", "5 given; allowed: a mapping of the fields of Compute"]),
         (LEAST + "architecture: sm_9", ["architecture", "'sm_9'", "did you mean 'sm_90'?"]),
         (LEAST + "architecture: [x]", ["architecture", "['x']"]),
         (LEAST + "name: again", ["line 4", "'name' is given twice"]),
@@ -169,7 +169,7 @@ def test_what_is_no_file(tmp_path):
     with pytest.raises(UnknownNameError, match=r"hardware: 'h100-sxm' is unknown; did you mean 'h100-sxm5'\?"):
         hardware("h100-sxm")
     with pytest.raises(
-        UnknownNameError, match="'H100' is unknown; did you mean 'h100-nvl' or 'h100-pcie' or 'h100-sxm5'"
+        UnknownNameError, match="'H100' is unknown; did you mean 'h100-nvl', 'h100-pcie' or 'h100-sxm5'"
     ):
         hardware("H100")
     assert hardware("H100-SXM5") is hardware("h100-sxm5")

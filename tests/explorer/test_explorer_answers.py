@@ -210,7 +210,7 @@ def test_the_command_links_to_its_call(
         (["--link"], "algorithm: none given, but required by --link; allowed: a name, such as flash2"),
         (["flash2", "--link"], "hardware: none given, but required by --link"),
         (["flash2", "--link", *CALL, "--bias", "--base", "x"], "bias: given; allowed on the page: calls without"),
-        (["flash2", "--link", *CALL, "--block-row", "4"], "No such option"),
+        (["flash2", "--link", *CALL, "--block-row", "4"], "--block-row: no option of iomodel explore"),
         (["flash2", "--link", *CALL, "--gemm1-m", "4"], "gemm1_m: given; allowed for flash2: block_q, block_kv"),
         (["flash2", "--link", *CALL, "--base", "a b"], "base: 'a b' given; allowed: an address without #"),
         (["flash2", "--link", *CALL, "--implementation", "x"], "implementation: 'x' is unknown; "),
@@ -227,7 +227,7 @@ def test_a_call_without_a_link_is_refused(
     assert main(["explore", *line]) == 2
     said = capsys.readouterr().err
     assert message in said
-    assert said.startswith(f"iomodel: {message}") or message == "No such option"
+    assert said.startswith(f"iomodel: {message}")
 
 
 def test_links_name_only_what_differs() -> None:

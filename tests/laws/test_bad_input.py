@@ -458,7 +458,10 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: iomodel.cost("flash2", BACKWARD, TILES, lse=True), "option of flash2: 'lse' is unknown"),
     (lambda: iomodel.cost("flash2", W, TILES, accumulate=True), "option of flash2: 'accumulate' is unknown"),
     (lambda: iomodel.cost("flash2", W, {**TILES, "bwd_block_q": 8}), "tile of flash2: 'bwd_block_q' is unknown"),
-    (lambda: iomodel.cost("standard", BACKWARD, {"gemm3_m": 4}), "gemm3_n: standard needs this tile"),
+    (
+        lambda: iomodel.cost("standard", BACKWARD, {"gemm3_m": 4}),
+        "gemm3_n, gemm4_m, gemm4_n, gemm5_m, gemm5_n, gemm6_m, gemm6_n: standard needs",
+    ),
     (
         lambda: iomodel.compare(BACKWARD, sram_bytes=5000, splits=2),
         "option of eager, flash1, flash2, flash3, standard, two_pass: 'spl",

@@ -41,7 +41,7 @@ REFUSALS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "pair of nobody": (
         lambda: iomodel.crossovers(PAIR, W, tiles=TILES, limit=9).pair("flash2", "flash"),
-        "algorithm of this answer: 'flash' is unknown; did you mean 'flash2'? allowed: flash1, flash2",
+        "algorithm of this answer: 'flash' is unknown; did you mean 'flash1' or 'flash2'? allowed: flash1, flash2",
     ),
     "pair of one": (
         lambda: iomodel.crossovers(PAIR, W, tiles=TILES, limit=9).pair("flash2", "flash2"),

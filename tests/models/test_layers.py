@@ -173,7 +173,11 @@ def test_flops_of_a_chunk_as_counted_by_torch():
         (AttentionLayer, {"heads": 4, "head_dim": 8, "value_dim": 4, "tied_kv": True}, "tied_kv: True given with"),
         (AttentionLayer, {"heads": 4, "head_dim": 8, "q_lora_rank": 2}, "q_lora_rank: 2 given without kv_lora_rank"),
         (AttentionLayer, {"heads": 4, "head_dim": 8, "qk_norm_weights": "all"}, "qk_norm_weights: all given with qk"),
-        (DecoderLayer, {"recurrent": {"kind": "lstm"}}, "recurrent: Input tag 'lstm'"),
+        (
+            DecoderLayer,
+            {"recurrent": {"kind": "lstm"}},
+            "recurrent: {'kind': 'lstm'} given; allowed: a mapping with 'kind' one of 'gated_deltanet'",
+        ),
         (
             DecoderLayer,
             {"mlp": {"intermediate_size": 4}, "dtypes": {"q": "fp8"}},

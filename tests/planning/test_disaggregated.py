@@ -89,4 +89,4 @@ def test_the_command(capsys):
     assert main(shlex.split(typed)) == 0
     assert "TPOT with the transfer" in capsys.readouterr().out
     assert main(shlex.split(typed.replace("--link 2e10", ""))) == 2
-    assert capsys.readouterr().err.startswith("iomodel: link: none given")
+    assert capsys.readouterr().err.startswith("iomodel: link: not given")

@@ -310,7 +310,7 @@ SHORT = f"fleet {TINY} --prompt 1024 --output 128"
     ("typed", "code", "text"),
     [
         ("--load 20 --ttft 1us --tpot 50ms --hardware h100-sxm5 --max-count 1", 1, "the least TTFT"),
-        ("--load 20 --ttft 1 --hardware h100-sxm5", 2, "tpot: none given"),
+        ("--load 20 --ttft 1 --hardware h100-sxm5", 2, "tpot: not given"),
         ("--load 20 --ttft 1 --tpot 1", 2, "hardware: none given"),
         ("--load 20 --ttft 1 --tpot 1 --price h100-sxm5", 2, "allowed: DEVICE=PRICE"),
         ("--load 20 --ttft 1 --tpot 1 --price h100-sxm5=x", 2, "prices.h100-sxm5: 'x' given"),

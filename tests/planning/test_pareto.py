@@ -160,7 +160,7 @@ def test_the_command(capsys, tmp_path):
     assert main([*shlex.split(typed), "--out", str(picture)]) == 2
     assert capsys.readouterr().err.startswith("iomodel: out: ")
     assert main(["pareto", TINY, "--hardware", H100, "--prompt", "64"]) == 2
-    assert capsys.readouterr().err.startswith("iomodel: output: none given")
+    assert capsys.readouterr().err.startswith("iomodel: output: not given")
 
 
 def test_the_picture_shows_every_point():

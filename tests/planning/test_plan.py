@@ -369,7 +369,7 @@ def test_a_batch_too_large_says_the_memory_that_would_do():
     ("line", "code", "text"),
     [
         ("llama-3-70b --hardware h100-sxm5 --count 1 --prompt 64 --output 4", 1, "more on each device"),
-        (f"{TINY} --hardware h100-sxm5 --prompt 64", 2, "output: none given"),
+        (f"{TINY} --hardware h100-sxm5 --prompt 64", 2, "output: not given"),
         (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --price cheap", 2, "price_per_hour: 'cheap' given"),
         (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --count 1 --tensor-parallel 2", 2, "count: 1 given"),
         (f"{TINY} --hardware h100-sxm5 --prompt 64 --output 4 --tensor-parallel 2", 0, "on 2 x h100-sxm5"),

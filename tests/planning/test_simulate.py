@@ -246,4 +246,4 @@ def test_the_command_says_what_the_library_says(capsys, tmp_path):
     assert main(["simulate", TINY, "--hardware", H100, "--trace", str(file)]) == 2
     assert "row 2, column prompt: -2 given" in capsys.readouterr().err
     assert main(["simulate", TINY, "--load", "1"]) == 2
-    assert capsys.readouterr().err.startswith("iomodel: hardware: none given")
+    assert capsys.readouterr().err.startswith("iomodel: hardware: not given")

@@ -603,9 +603,9 @@ BAD = {
     f"plot traffic flash2 {SHAPE} --output x.svg --hardware h1": "hardware: 'h1' is unknown",
     f"plot staircase flash2 {SHAPE} --output x.svg --unit KiB": "unit: 'KiB' is unknown",
     f"plot feasible flash2 {SHAPE} --output x.svg": "0 values given; allowed: exactly one",
-    f"plot roofline flash2 {SHAPE} --output x.svg": "hardware: none given; allowed: a device",
-    f"plot chip flash2 {SHAPE} --output x.svg": "hardware: none given; allowed: a device",
-    f"plot breakdown flash2 {SHAPE} --output x.svg": "hardware: none given; allowed: a device",
+    f"plot roofline flash2 {SHAPE} --output x.svg": "hardware: not given, but required",
+    f"plot chip flash2 {SHAPE} --output x.svg": "hardware: not given, but required",
+    f"plot breakdown flash2 {SHAPE} --output x.svg": "hardware: not given, but required",
 }
 
 

@@ -137,7 +137,7 @@ def test_least_traffic_is_that_of_one_memory(layer):
             lambda w: iomodel.estimate("gemm", w, "h100-sxm5", implementation="textbook"),
             "implementation: 'textbook' given; allowed: vendor-blas, for a time of a linear layer",
         ),
-        (lambda w: iomodel.check("gemm", w, "h100-sxm5", {"block_m": 16}), "block_n: gemm needs this tile"),
+        (lambda w: iomodel.check("gemm", w, "h100-sxm5", {"block_m": 16}), "block_n, block_k: gemm needs these tiles"),
     ],
 )
 def test_refusals(call, message):

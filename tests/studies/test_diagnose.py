@@ -320,4 +320,4 @@ def test_the_command_refuses_in_one_line(
 def test_the_command_asks_for_what_it_needs(missing: str, capsys: pytest.CaptureFixture[str]) -> None:
     at = ARGUMENTS.index(missing)
     assert main(ARGUMENTS[:at] + ARGUMENTS[at + 2 :]) == 2
-    assert f"{missing[2:]}: none given" in capsys.readouterr().err
+    assert f"{missing[2:]}: not given" in capsys.readouterr().err

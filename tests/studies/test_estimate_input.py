@@ -36,7 +36,7 @@ TILES = {"block_q": 64, "block_kv": 64}
         (InputError, "warps: 0 given", {"tiles": {**TILES, "warps": 0}}),
         (InputError, "warps: nan given", {"tiles": {**TILES, "warps": nan}}),
         (InputError, "stages", {"tiles": {**TILES, "stages": 9}}),
-        (InputError, "block_q: flash2 needs this tile", {"tiles": {"warps": 4}}),
+        (InputError, "block_q, block_kv: flash2 needs these tiles", {"tiles": {"warps": 4}}),
         (InputError, "block_q: -1 given", {"tiles": {"block_q": -1, "block_kv": 64}}),
         (InputError, "block_kv: 1.5 given", {"tiles": {"block_q": 64, "block_kv": 1.5}}),
         (UnknownNameError, "tile of flash2: 'block_z' is unknown", {"tiles": {**TILES, "block_z": 64}}),

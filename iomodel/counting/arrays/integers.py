@@ -25,7 +25,7 @@ def as_integers(name: str, value: Any, least: int = 1, late: bool = False) -> An
     >>> as_integers("q_len", [1, 2, 0])
     Traceback (most recent call last):
     ...
-    iomodel.errors.InputError: q_len: 0 given, at index (2,); allowed: integers from 1 to 1000000000000000000
+    iomodel.errors.InputError: q_len: 0 given, at index (2,); allowed: integers from 1 to 10^18
     """
     if not isinstance(value, list | tuple) and not hasattr(value, "__array__"):
         return as_integer(name, value, least)
@@ -65,7 +65,7 @@ def _array(name: str, value: Any, least: int) -> Any:
 
 def allowed(least: int = 1) -> str:
     """Describe the allowed values of an element."""
-    return f"allowed: integers from {least} to {LARGEST}"
+    return f"allowed: integers from {least} to 10^18"
 
 
 def check_range(name: str, array: Any, low: int, high: int, least: int = 1, start: tuple[int, ...] = ()) -> None:

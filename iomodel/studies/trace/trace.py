@@ -258,10 +258,11 @@ def _traced(workload: Workload) -> Shape:
         raise InputError(
             f"workload: {shown(workload)} given; allowed: one of a single shape, as an Attention or an MLP"
         )
-    for field in ("weight_size", "kv_size"):
-        size = call.numbers.get(field, 32)
-        if size % 32:
-            raise InputError(f"{field}: {size} quarters of a bit given; allowed: whole bytes in a trace, such as fp8")
+    for field, dtype in (("weight_size", "weight_dtype"), ("kv_size", "kv_dtype")):
+        if call.numbers.get(field, 32) % 32:
+            raise InputError(
+                f"{dtype}: {getattr(call, dtype, None)} given; allowed in a trace: types of whole bytes, such as fp8"
+            )
     return call
 
 

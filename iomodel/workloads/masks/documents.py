@@ -26,7 +26,7 @@ def _lengths(lengths: Any) -> tuple[int, ...]:
         raise InputError(f"lengths: {shown(lengths)} given; allowed: the length of each document, such as [3, 5]")
     checked = tuple(as_integer(f"document {i}", value) for i, value in enumerate(values))
     if sum(checked) > LARGEST:
-        raise InputError(f"lengths: a sum of {sum(checked)} given; allowed: a sum from 1 to {LARGEST}")
+        raise InputError(f"lengths: a sum of {sum(checked)} given; allowed: a sum from 1 to 10^18")
     return checked
 
 

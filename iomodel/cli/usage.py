@@ -1,0 +1,63 @@
+"""One-line messages for words of a command line that name no command, no option and no argument."""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from typing import Any
+
+from iomodel.cli.commands import COMMANDS, Commands
+from iomodel.errors import UnknownNameError, nearest_names, shown_name
+
+LONGEST = 300
+"""Longest message of the option parser, which quotes the input [characters]."""
+UNKNOWN_COMMAND = re.compile(r"No such command ('.*?'|\".*?\")(\. Did you mean .*)?")
+
+
+def usage_fault(error: Any) -> str:
+    """Format an error of the option parser in one line, with the allowed names."""
+    context, option = getattr(error, "ctx", None), getattr(error, "option_name", None)
+    message = str(error.format_message()).rstrip(".")
+    message = message if len(message) <= LONGEST else f"{message[: LONGEST - 3]}..."
+    if context is None:
+        return message
+    help_page = f"'{context.command_path} --help'"
+    parameter, commands = getattr(error, "param", None), getattr(context.command, "commands", None)
+    if message.startswith("No such option") and option:
+        return f"{shown_name(option)}: {_unknown_option(option, context)} allowed: the options of {help_page}"
+    if message.startswith("Missing") and parameter is not None:
+        takes = str(getattr(parameter, "help", None) or f"see {help_page}").rstrip(".")
+        return f"{parameter.name}: not given, but required; allowed: {takes[:1].lower()}{takes[1:]}"
+    command = UNKNOWN_COMMAND.fullmatch(message)
+    if commands and command:
+        return str(UnknownNameError("command", literal_eval(command[1]), commands))
+    return f"{message}; allowed: {', '.join(commands) if commands else f'see {help_page}'}"
+
+
+def _unknown_option(option: str, context: Any) -> str:
+    """Describe an option that a command lacks: an option with such a value, one of another command, or the nearest."""
+    name = option.lstrip("-").partition("=")[0]
+    parameters = [parameter for parameter in context.command.params if parameter.opts[0].startswith("--")]
+    valued = [f"{taker.opts[0]} {name}" for taker in parameters if name in _values(taker, context)]
+    if valued:
+        return f"no option of {context.command_path}; did you mean {' or '.join(valued[:2])}?"
+    takers = [] if context.command.name not in COMMANDS else _takers(f"--{name}")
+    if takers:
+        return f"no option of {context.command_path}, but of {', '.join(takers)};"
+    known = [spelling.lstrip("-") for taker in parameters for spelling in (*taker.opts, *taker.secondary_opts)]
+    near = [f"--{other}" for other in nearest_names(name, known)[:3]]
+    return f"no option of {context.command_path};" + f" did you mean {' or '.join(near)}?" * bool(near)
+
+
+def _values(parameter: Any, context: Any) -> list[str]:
+    """List the names that an option takes, as a shell completes them."""
+    try:
+        return [str(item.value) for item in parameter.shell_complete(context, "")]
+    except Exception:  # completion belongs to the option parser, and a message does not depend on it
+        return []
+
+
+def _takers(option: str) -> list[str]:
+    """List the commands that take an option."""
+    commands = Commands()
+    return [name for name in COMMANDS if any(option in taker.opts for taker in commands[name].params)]
