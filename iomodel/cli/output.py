@@ -41,7 +41,9 @@ def _drawn(answer: Any) -> str:
 
     terminal = sys.stdout.isatty()
     width = None if terminal or "COLUMNS" in os.environ else PIPE_WIDTH
-    console = Console(emoji=False, width=width, color_system="auto" if terminal else None, force_terminal=terminal)
+    console = Console(
+        emoji=False, width=width, color_system="auto" if terminal else None, force_terminal=terminal, highlight=False
+    )
     with console.capture() as capture:
         console.print(answer)
     return "\n".join(line if terminal else line.rstrip() for line in capture.get().rstrip().splitlines())

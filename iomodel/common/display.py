@@ -72,6 +72,16 @@ def sizes_text(sizes: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={size}" for name, size in sizes.items()) or "no tiles"
 
 
+def figure(value: float, digits: int = 4) -> str:
+    """Format a number with some significant digits, and with every digit before the decimal point.
+
+    >>> figure(0.0123456), figure(4095.9, digits=3), figure(12_345.6)
+    ('0.01235', '4,096', '12,346')
+    """
+    text = f"{value:,.{digits}g}"
+    return f"{value:,.0f}" if "e+" in text else text
+
+
 def assumed(notes: Iterable[str]) -> list[Mark]:
     """Return the assumptions of a result as notes of its table."""
     return [Mark(f"assumed: {note}", WARNING) for note in notes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.display import Result, Table
+from iomodel.common.display import Result, Table, figure
 from iomodel.common.results import Record, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.memory import Fit
@@ -131,7 +131,7 @@ class Disaggregation(Result, Tabular):
         columns = ("", "device", "layout", ">replicas", ">devices", ">batch", ">time", ">requests/s of one")
         pools = [
             (name, pool.hardware, layout_text(pool.layout), f"{pool.replicas:,}", f"{pool.devices:,}",
-             f"{pool.batch:,}", seconds(pool.seconds), f"{pool.requests_per_second:,.3g}")
+             f"{pool.batch:,}", seconds(pool.seconds), figure(pool.requests_per_second, 3))
             for name, pool in (("prefill", self.prefill), ("decode", self.decode))
         ]  # fmt: skip
         rows = [
@@ -140,11 +140,11 @@ class Disaggregation(Result, Tabular):
             ("transfer", seconds(self.transfer_seconds)),
             ("TTFT without a queue", seconds(self.ttft)),
             ("TPOT with the transfer", seconds(self.tpot)),
-            ("requests/s", f"{self.requests_per_second:,.3g}"),
+            ("requests/s", figure(self.requests_per_second, 3)),
             ("output tokens/s", f"{self.tokens_per_second:,.0f}"),
             ("output tokens/s of a device", f"{self.tokens_per_second_per_device:,.0f}"),
         ]
         cost = self.cost_per_million_tokens
         rows += [] if cost is None else [("price per 10^6 output tokens, prompts free", money(cost))]
         title = f"{self.model}: {self.prompt:,} + {self.output:,} tokens, links of {gigabytes(self.link)}/s"
-        return [Table(title, columns, pools), Table("Both together", ("", ">value"), rows)]
+        return [Table(title, columns, pools, extra=("batch", "devices")), Table("Both together", ("", ">value"), rows)]

@@ -127,11 +127,15 @@ class Fleet(Result, Tabular):
             f"{seconds(self.ttft)}, TPOT within {seconds(self.tpot)}, least {self.objective}"
         )
         columns = ("device", "layout", ">replicas", ">devices", ">price/h", ">TTFT", ">TPOT", ">in flight", ">fit")
-        found = Table(title, columns, [_row(option) for option in options[:RUNNERS]])
+        found = Table(title, columns, [_row(option) for option in options[:RUNNERS]], extra=EXTRA)
         if not self.refused:
             return [found]
         why = Table("targets missed", ("device", "layout", "reason"), [_why(refusal) for refusal in self.refused])
         return [found, why]
+
+
+EXTRA = ("price/h", "fit", "in flight")
+"""Columns that a narrow terminal, or a table without prices, leaves out."""
 
 
 def _row(option: FleetOption) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.display import Result, Table
+from iomodel.common.display import Result, Table, figure
 from iomodel.common.results import Record, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.prefix_cache import PrefixCache
@@ -155,7 +155,9 @@ class Pareto(Result, Tabular):
                    ">/s/device", ">price/10^6", ">J/token")  # fmt: skip
         step = -(-len(self.front) // ROWS)
         front = [_row(point) for point in self.front[::step]]
-        lines: list[Table | str] = [Table(f"{title}{len(self.front) + len(self.dominated):,}", columns, front)]
+        lines: list[Table | str] = [
+            Table(f"{title}{len(self.front) + len(self.dominated):,}", columns, front, extra=EXTRA)
+        ]
         if self.cheapest is not None:
             targets = [
                 f"{name} {seconds(value)}"
@@ -163,11 +165,17 @@ class Pareto(Result, Tabular):
                 if value is not None
             ]
             kind = "mean" if self.percentile is None else self.percentile
-            lines.append(Table(f"Cheapest within {', '.join(targets)} ({kind})", columns, [_row(self.cheapest)]))
+            lines.append(
+                Table(f"Cheapest within {', '.join(targets)} ({kind})", columns, [_row(self.cheapest)], extra=EXTRA)
+            )
         if any(point.watts is not None for point in self.front):
             lines.append(f"assumed: energy at {100 * self.power_utilization:g} % of the TDP")
         more = [f"skipped: {len(self.skipped) - REASONS:,} more"] if len(self.skipped) > REASONS else []
         return [*lines, *(f"skipped: {line}" for line in self.skipped[:REASONS]), *more]
+
+
+EXTRA = ("price/10^6", "J/token", "cache", "TTFT")
+"""Columns that a narrow terminal, or a table without their figures, leaves out."""
 
 
 def _row(point: ParetoPoint) -> tuple[str, ...]:
@@ -180,10 +188,10 @@ def _row(point: ParetoPoint) -> tuple[str, ...]:
         f"{point.batch:,}",
         seconds(point.ttft),
         seconds(point.tpot),
-        f"{point.tokens_per_second_per_user:,.4g}",
+        figure(point.tokens_per_second_per_user),
         f"{point.tokens_per_second_per_device:,.0f}",
         "" if price is None else money(price),
-        "" if energy is None else f"{energy:,.3g}",
+        "" if energy is None else figure(energy, 3),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iomodel.common.display import Table
+from iomodel.common.display import Table, figure
 from iomodel.planning.text import gigabytes, layout_text, money, seconds
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ def tables(plan: Plan) -> list[Table | str]:
 
 
 def _title(plan: Plan) -> str:
-    replicas = f"{plan.replicas} x ({layout_text(plan.layout)})"
-    return f"{plan.model} on {plan.count} x {plan.hardware}, {replicas}: {plan.prompt:,} + {plan.output:,} tokens"
+    layout = layout_text(plan.layout)
+    replicas = layout if plan.replicas == 1 else f"{plan.replicas} replicas of {layout}"
+    return f"{plan.model} on {plan.count} x {plan.hardware} ({replicas}): {plan.prompt:,} + {plan.output:,} tokens"
 
 
 def _memory(plan: Plan) -> list[Row]:
@@ -86,7 +87,7 @@ def _rates(plan: Plan) -> list[Row]:
     rows = [
         ("output tokens/s per replica", f"{plan.figures.tokens_per_second:,.0f}"),
         (f"output tokens/s in total, bound by {plan.throughput_bound}", f"{plan.tokens_per_second:,.0f}"),
-        ("requests/s in total", f"{plan.requests_per_second:,.3g}"),
+        ("requests/s in total", figure(plan.requests_per_second, 3)),
     ]
     both, output = plan.cost_per_million_tokens, plan.cost_per_million_output_tokens
     if both is not None and output is not None:
@@ -102,7 +103,7 @@ def _batches(plan: Plan) -> list[tuple[str, ...]]:
             seconds(row.tpot),
             seconds(row.step),
             f"{row.tokens_per_second:,.0f}",
-            f"{row.requests_per_second:,.3g}",
+            figure(row.requests_per_second, 3),
         )
         for row in plan.batches
     ]

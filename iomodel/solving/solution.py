@@ -126,12 +126,14 @@ class Solution(Deferred, Result):
         if why.runner_up is not None:
             slower = why.runner_up.seconds
             shown = (f"{why.runner_up.hbm_bytes:,}", "B") if slower is None else (f"{slower * 1e6:,.1f}", "us")
-            rows.append((f"runner-up: {sizes_text(why.runner_up.tiles)}", *shown))
+            rows.append((f"runner-up: {self._choice(why.runner_up.tiles)}", *shown))
         if why.shipped is not None:
-            rows.append((f"shipped: {sizes_text(why.shipped.tiles)}", f"{(why.shipped.seconds or 0) * 1e6:,.1f}", "us"))
+            rows.append(
+                (f"shipped: {self._choice(why.shipped.tiles)}", f"{(why.shipped.seconds or 0) * 1e6:,.1f}", "us")
+            )
         if why.least_traffic is not None:
             rows.append(
-                (f"fewest requests: {sizes_text(why.least_traffic.tiles)}", f"{why.least_traffic.hbm_bytes:,}", "B")
+                (f"fewest requests: {self._choice(why.least_traffic.tiles)}", f"{why.least_traffic.hbm_bytes:,}", "B")
             )
         elif why.least_hbm_bytes != self.cost.hbm_bytes:
             rows.append(("least traffic of all tiles", f"{why.least_hbm_bytes:,}", "B"))
@@ -139,21 +141,22 @@ class Solution(Deferred, Result):
             rows.append((f"lower bound ({why.lower_bound.name})", f"{why.lower_bound.bytes:,}", "B"))
         rows += [
             (f"lower bound of any schedule ({why.any_schedule.name})", f"{why.any_schedule.bytes:,}", "B"),
-            *(
-                [("bounds hold for on-chip memory, registers included, of", f"{why.memory:,}", "B")]
-                if self.placed
-                else []
-            ),
+            *([("on-chip memory of the bounds, registers included", f"{why.memory:,}", "B")] if self.placed else []),
             (f"{'requests' if self.placed else 'traffic'} / lower bound", f"{why.ratio:,.3f}", "-"),
             ("tiles examined", f"{why.examined:,}", "-"),
         ]
         rows += [
-            (f"{place}: {sizes_text(choice.tiles)}", f"{(choice.seconds or 0) * 1e6:,.1f}", "us")
+            (f"{place}: {self._choice(choice.tiles)}", f"{(choice.seconds or 0) * 1e6:,.1f}", "us")
             for place, choice in enumerate(self.ranked, 1)
         ]
         by = "" if self.implementation == "textbook" else f", {self.implementation}"
         title = f"{self.algorithm}{by} on {self.budget.label or self.budget}"
         return [Table(title, ("", ">value", "unit"), rows, assumed(self.notes))]
+
+    def _choice(self, sizes: Mapping[str, int]) -> str:
+        """Write tiles, launch configuration and options, each option in the type that the call takes."""
+        switches = {name for name, value in self.options.items() if isinstance(value, bool)}
+        return sizes_text({name: bool(size) if name in switches else size for name, size in sizes.items()})
 
     def sketch(self) -> str:
         """Draw the share of each resource that the tiles take, the times of the other tiles, and a map of all times."""

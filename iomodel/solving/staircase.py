@@ -183,7 +183,7 @@ class Staircase(Result, Tabular):
         left_out = len(self.steps) - len(shown)
         notes = [f"{left_out:,} of {len(self.steps):,} steps are left out; to_pandas() and --json have all."]
         title = f"{self.algorithm}: least HBM traffic against SRAM"
-        return [Table(title, columns, rows, notes if left_out else ())]
+        return [Table(title, columns, rows, notes if left_out else (), extra=("bound", "saved [B]"))]
 
 
 def _spread(count: int) -> list[int]:

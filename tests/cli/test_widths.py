@@ -33,6 +33,7 @@ TABLES = [
     "diagnose flash2 --time 2ms --hardware h100-sxm5 --q-len 8192 --head-dim 128 --block-q 128 --block-kv 64",
     "plan llama-3-8b --hardware h100-sxm5 --prompt 2048 --output 256 --price 2.5",
     "fleet llama-3-8b --load 20 --prompt 2048 --output 256 --ttft 0.5 --tpot 0.05 --hardware h100-sxm5",
+    "pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --max-count 1 --tpot 20ms",
     "disaggregate llama-3-8b --prefill h100-sxm5 --decode h200-sxm --link 50e9 --prompt 2048 --output 256",
     "trace flash2 --hardware sim-a100 --q-len 256 --head-dim 64 --block-q 64 --block-kv 64",
     "train llama-3-8b --hardware h100-sxm5 --batch 64 --seq-len 4096 --data-parallel 8 --recompute full",
@@ -60,3 +61,12 @@ def test_no_number_and_no_name_is_broken(line, capsys, monkeypatch):
         narrow = page(width)
         assert words(narrow) <= whole
         assert max(map(len, narrow.splitlines())) <= width
+
+
+@pytest.mark.parametrize("command", ["fleet", "pareto", "disaggregate", "staircase"])
+def test_options_stand_beside_each_other_at_80_columns(command, capsys, monkeypatch):
+    (line,) = (line for line in TABLES if line.split()[0] == command)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(shlex.split(line)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert RULES.search("".join(lines[3:6]))  # the rule below the names of the columns

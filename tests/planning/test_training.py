@@ -407,3 +407,11 @@ def test_what_does_not_divide_is_refused_in_one_line(changes, field):
     with pytest.raises(iomodel.IOModelError, match=field) as refused:
         iomodel.train_step(**{"model": MODEL, "hardware": GPU, **ASKED, **changes})
     assert "\n" not in str(refused.value)
+
+
+def test_a_step_beyond_the_memory_says_so():
+    step = iomodel.train_step("llama-3.1-70b", "h100-sxm5", batch=1, seq_len=4096)
+    excess = (step.memory.total - 80 * 2**30) / 1e9
+    assert not step.fits
+    assert f"does not fit: {excess:,.2f} GB beyond the 85.90 GB of a device" in str(step)
+    assert "does not fit" not in str(iomodel.train_step(MODEL, GPU, **ASKED))

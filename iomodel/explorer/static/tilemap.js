@@ -76,7 +76,10 @@ class TileMap {
       element("span", {}, low),
       element("span", { class: "gradient", style: `background:linear-gradient(90deg,${[0, 0.25, 0.5, 0.75, 1].map(shade).join()})` }),
       element("span", {}, high),
-      element("span", { class: "key" }, `★ least   ${this.shipped ? "◆ shipped   " : ""}○ this call   hatched: does not fit`),
+      element("span", { class: "key" },
+        element("span", { class: "sign" }, "★"), " least   ",
+        ...(this.shipped ? [element("span", { class: "sign dark" }, "◆"), " shipped   "] : []),
+        "○ this call   hatched: does not fit"),
       element("p", { class: "note" }, this.scope),
     );
     this.say(null);
@@ -227,9 +230,10 @@ class TileMap {
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     pen.lineWidth = 3;
-    pen.strokeStyle = "#fff";
+    const [edge, fill] = sign === "★" ? ["#000", "#fff"] : ["#fff", "#000"];
+    pen.strokeStyle = edge;
     pen.strokeText(sign, x, y);
-    pen.fillStyle = "#000";
+    pen.fillStyle = fill;
     pen.fillText(sign, x, y);
     pen.textBaseline = "alphabetic";
   }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.display import Result, Table
+from iomodel.common.display import Result, Table, figure
 from iomodel.common.results import Record, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.memory import Fit
@@ -145,7 +145,7 @@ class Simulation(Result, Tabular):
         columns = ("", ">mean", ">p50", ">p90", ">p99", ">largest")
         rows = [
             ("output tokens/s", f"{self.tokens_per_second:,.0f}"),
-            ("requests/s", f"{self.requests_per_second:,.3g}"),
+            ("requests/s", figure(self.requests_per_second, 3)),
             ("utilisation", f"{100 * self.utilization:.1f} %"),
             ("largest batch, of at most", f"{self.largest_batch:,} of {self.batch:,}"),
             ("mean batch of decode steps", f"{self.mean_batch:,.1f}"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.display import Result, Table
+from iomodel.common.display import WARNING, Mark, Result, Table
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
@@ -109,13 +109,28 @@ class TrainingStep(Result, Tabular):
     def tables(self) -> list[Table | str]:
         """Return the tables of the terminal."""
         title = (
-            f"{self.model.title} on {self.devices} x {self.hardware.name}: {self.batch} sequences of {self.seq_len} "
-            f"tokens, MFU {self.mfu:.1%}"
+            f"{self.model.title} on {self.devices:,} x {self.hardware.name}: {self.batch:,} sequences of "
+            f"{self.seq_len:,} tokens, MFU {100 * self.mfu:.1f} %"
         )
         times = [(cause, f"{seconds:,.4f}") for cause, seconds in self.breakdown.items() if seconds]
         parts = {name: size for name, size in self.memory.to_dict().items() if name != "total"}
         sizes = [(name, f"{size / 1e9:,.2f}") for name, size in (*parts.items(), ("all", self.memory.total))]
         return [
             Table(title, ("cause", ">time [s]"), [*times, ("all", f"{self.seconds:,.4f}")]),
-            Table("Memory of the fullest device", ("part", ">GB"), sizes),
+            Table("Memory of the fullest device", ("part", ">GB"), sizes, self._excess()),
+        ]
+
+    def _excess(self) -> list[Mark]:
+        """Return a note where the memory does not hold the step."""
+        if self.fits is not False:
+            return []
+        hbm = self.hardware.memory.hbm
+        assert hbm is not None
+        assert hbm.capacity is not None
+        excess = (self.memory.total - float(hbm.capacity.value)) / 1e9
+        return [
+            Mark(
+                f"does not fit: {excess:,.2f} GB beyond the {float(hbm.capacity.value) / 1e9:,.2f} GB of a device",
+                WARNING,
+            )
         ]

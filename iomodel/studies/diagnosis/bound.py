@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iomodel.common.display import figure
 from iomodel.devices.quantity import Quantity
 from iomodel.studies.diagnosis.facts import BlockGrid
 from iomodel.timing.result import Estimate
@@ -43,16 +44,16 @@ def bound_of(timed: Estimate, seconds: float, blocks: BlockGrid) -> Diagnosed:
     nearest = max(reached, key=reached.__getitem__) if seconds < timed.seconds and reached else timed.bound
     kind = CLASSES.get(nearest, nearest)
     share = floors[nearest] / seconds
-    lines = [f"nearest floor: {kind} ({nearest}), {floors[nearest] * 1e6:,.4g} us, {share:.1%} of the time"]
+    lines = [f"nearest floor: {kind} ({nearest}), {figure(floors[nearest] * 1e6)} us, {share:.1%} of the time"]
     ratio = seconds / timed.seconds
     if ratio > FACTOR and share < 1 / FACTOR and (kind != "launch" or seconds > EAGER * len(timed.kernels)):
         kind = "latency/occupancy"
         lines.append(
-            f"{ratio:,.1f} times the model's {timed.seconds * 1e6:,.4g} us: no resource is busy half of the time, "
+            f"{ratio:,.1f} times the model's {figure(timed.seconds * 1e6)} us: no resource is busy half of the time, "
             "what is left is waiting"
         )
     elif ratio < 1:
-        lines.append(f"faster than the model's {timed.seconds * 1e6:,.4g} us")
+        lines.append(f"faster than the model's {figure(timed.seconds * 1e6)} us")
     return Diagnosed(kind, nearest, (*lines, *_beside(timed, seconds, blocks)))
 
 
@@ -73,6 +74,6 @@ def _beside(timed: Estimate, seconds: float, blocks: BlockGrid) -> list[str]:
         flying = timed.requested_bytes / seconds * float(latency.value) / min(units, blocks.blocks)
         lines.append(
             f"a busy SM has {flying:,.0f} B on their way at a time (Little's law, L2 latency "
-            f"{float(latency.value) * 1e9:,.4g} ns)"
+            f"{figure(float(latency.value) * 1e9)} ns)"
         )
     return lines

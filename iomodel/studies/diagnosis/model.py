@@ -8,6 +8,7 @@ from typing import Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.display import figure
 from iomodel.common.validation import as_mapping
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
@@ -139,14 +140,14 @@ def physical_floor(timed: Estimate) -> Floor:
     have = {path: float(q.value) for path, q in device.quantities.items() if isinstance(q, Quantity)}
     peaks = [have.get(f"compute.peak.{known.dtype}{more}", 0.0) for more in ("", "_matrix", "_fp16acc")]
     flops, size = timed.cost.useful_flops, timed.compulsory_bytes
-    floors = [Floor(flops / max(peaks), f"{flops:,} useful FLOP at {max(peaks) / 1e12:,.4g} TFLOP/s")]
+    floors = [Floor(flops / max(peaks), f"{flops:,} useful FLOP at {figure(max(peaks) / 1e12)} TFLOP/s")]
     cached = int(have.get("memory.l2.capacity", 0.0) + have.get("memory.llc.capacity", 0.0))
     l2 = _l2_bandwidth(have, known)
-    bus = f"{known.hbm_peak / 1e9:,.5g} GB/s"
+    bus = f"{figure(known.hbm_peak / 1e9, 5)} GB/s"
     if l2 is None:
         floors.append(Floor(size / known.hbm_peak, f"{size:,} compulsory B at {bus}"))
     else:  # everything passes the L2; only the excess over the caches comes from HBM
-        floors.append(Floor(size / l2, f"{size:,} compulsory B at the L2's {l2 / 1e9:,.5g} GB/s"))
+        floors.append(Floor(size / l2, f"{size:,} compulsory B at the L2's {figure(l2 / 1e9, 5)} GB/s"))
         beyond = max(0, size - cached)
         floors.append(Floor(beyond / known.hbm_peak, f"{beyond:,} compulsory B that no cache holds at {bus}"))
     return max(floors, key=lambda floor: floor.seconds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iomodel.common.display import Table, sizes_text
+from iomodel.common.display import LIMIT, Mark, Table, figure, sizes_text
 
 if TYPE_CHECKING:
     from iomodel.studies.diagnosis.diagnose import Diagnosis
@@ -24,7 +24,7 @@ def shown(diagnosis: Diagnosis) -> list[Table | str]:
     ]
     if diagnosis.remedies:
         helps = [
-            (remedy.name, remedy.change, f"{remedy.gain:,.2f}", f"{remedy.seconds * 1e6:,.4g} us")
+            (remedy.name, remedy.change, f"{remedy.gain:,.2f}", f"{figure(remedy.seconds * 1e6)} us")
             for remedy in diagnosis.remedies
         ]
         parts += ["", Table("Remedies", ("", "kernel", ">gain", ">time then"), helps)]
@@ -43,37 +43,37 @@ def _achieved(diagnosis: Diagnosis) -> list[Row]:
     if "vector_share" in f and f["vector_share"] != f["matrix_share"]:
         vector = [("  of the fp32 vector peak", f"{100 * f['vector_share']:,.2f}", "%")]
     return [
-        ("measured time", f"{diagnosis.seconds * 1e6:,.4g}", "us"),
-        ("floor of any kernel", f"{diagnosis.floor * 1e6:,.4g}", "us"),
-        ("model's time", f"{diagnosis.estimate.seconds * 1e6:,.4g}", "us"),
-        ("useful FLOPs", f"{f['useful_flops_per_second'] / 1e12:,.4g}", "TFLOP/s"),
+        ("measured time", figure(diagnosis.seconds * 1e6), "us"),
+        ("floor of any kernel", figure(diagnosis.floor * 1e6), "us"),
+        ("model's time", figure(diagnosis.estimate.seconds * 1e6), "us"),
+        ("useful FLOPs", figure(f["useful_flops_per_second"] / 1e12), "TFLOP/s"),
         (f"  of the {diagnosis.workload.dtype} peak", f"{100 * f['matrix_share']:,.2f}", "%"),
         *vector,
-        ("visited FLOPs", f"{f['visited_flops_per_second'] / 1e12:,.4g}", "TFLOP/s"),
-        ("requests", f"{f['requested_bandwidth'] / 1e9:,.5g}", "GB/s"),
+        ("visited FLOPs", figure(f["visited_flops_per_second"] / 1e12), "TFLOP/s"),
+        ("requests", figure(f["requested_bandwidth"] / 1e9, 5), "GB/s"),
         ("  of the HBM peak", f"{100 * f['requested_share']:,.2f}", "%"),
-        ("compulsory traffic", f"{f['compulsory_bandwidth'] / 1e9:,.5g}", "GB/s"),
+        ("compulsory traffic", figure(f["compulsory_bandwidth"] / 1e9, 5), "GB/s"),
         ("  of the HBM peak", f"{100 * f['compulsory_share']:,.2f}", "%"),
-        ("intensity by requests", f"{f['requested_intensity']:,.3g}", "FLOP/B"),
-        ("intensity by compulsory traffic", f"{f['compulsory_intensity']:,.3g}", "FLOP/B"),
-        ("ridge point", f"{f['ridge']:,.3g}", "FLOP/B"),
+        ("intensity by requests", figure(f["requested_intensity"], 3), "FLOP/B"),
+        ("intensity by compulsory traffic", figure(f["compulsory_intensity"], 3), "FLOP/B"),
+        ("ridge point", figure(f["ridge"], 3), "FLOP/B"),
     ]
 
 
 def _bound(diagnosis: Diagnosis) -> list[Row]:
     floors = [
-        (f"  floor: {name}", f"{value * 1e6:,.4g}", f"us, {value / diagnosis.seconds:.1%} of the time")
+        (f"  floor: {name}", figure(value * 1e6), f"us, {value / diagnosis.seconds:.1%} of the time")
         for name, value in diagnosis.floors.items()
         if value >= diagnosis.seconds / 1000
     ]
-    return [("bound by", diagnosis.bound, ""), *floors]
+    return [("bound by", Mark(diagnosis.bound, LIMIT), ""), *floors]
 
 
 def _moved(diagnosis: Diagnosis) -> list[Row]:
     spare = sum(tensor.spare_bytes for tensor in diagnosis.redundancy)
-    tensors = [(f"  {tensor.tensor} moves", f"{tensor.times:,.4g}", "times") for tensor in diagnosis.redundancy]
+    tensors = [(f"  {tensor.tensor} moves", figure(tensor.times), "times") for tensor in diagnosis.redundancy]
     return [
-        ("requests / compulsory traffic", f"{diagnosis.figures['redundancy']:,.4g}", "-"),
+        ("requests / compulsory traffic", figure(diagnosis.figures["redundancy"]), "-"),
         *tensors,
         ("bytes that need not move", f"{spare:,}", f"B of {diagnosis.cost.hbm_bytes:,} B"),
     ]

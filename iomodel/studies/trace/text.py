@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from iomodel.common.display import Table, sizes_text
+from iomodel.common.display import Table, figure, sizes_text
 from iomodel.studies.trace.events import Event
 from iomodel.studies.trace.rates import TraceRates
 
@@ -31,7 +31,7 @@ def share_of(size: int, whole: int | None) -> str:
 
 def timed(time: float, unit: str) -> str:
     """Format a time as whole clocks or as seconds."""
-    return f"{time:,.0f}" if unit == "clk" else f"{time:,.4g}"
+    return f"{time:,.0f}" if unit == "clk" else figure(time)
 
 
 def named(tiles: Mapping[str, int]) -> str:
