@@ -13,6 +13,7 @@ from iomodel.errors import InputError, shown
 _DIGITS = re.compile(r"[+-]?[0-9]{1,4000}")
 _BYTES = UnitKind("B", 1, LARGEST, whole=True)
 _SECONDS = UnitKind("s", 1e-12, 1e9, zero=True)
+_RATES = UnitKind("B/s", 1, 1e15)
 _LARGEST_FILE = 64 * 2**20
 """Largest file of lengths or blocks, far above useful sizes [B]."""
 
@@ -66,6 +67,18 @@ def duration(field: str, text: str) -> float:
     """
     try:
         return float(_SECONDS.number(text))
+    except ValueError as error:
+        raise InputError(f"{field}: {error}") from None
+
+
+def rate(field: str, text: str) -> float:
+    """Parse a bandwidth in bytes per second, or with a unit.
+
+    >>> rate("link", "50 GB/s")
+    50000000000.0
+    """
+    try:
+        return float(_RATES.number(text))
     except ValueError as error:
         raise InputError(f"{field}: {error}") from None
 

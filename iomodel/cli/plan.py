@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from iomodel.cli.numbers import duration, integer, real, size
+from iomodel.cli.numbers import duration, integer, rate, real, size
 from iomodel.cli.options import DEVICE, DTYPES, KV_DTYPES, Json
 from iomodel.cli.output import emit
 from iomodel.cli.required import require
@@ -69,7 +69,7 @@ PLAN = [
     option("expert_parallel", "Ranks of expert parallelism (1).", "Layout"),
     option("redundant_experts", "Further copies of experts, so that ranks divide them (0).", "Layout"),
     option("devices_per_node", "Devices of a node, with one of the above; a network joins nodes (all).", "Layout"),
-    option("network_bandwidth", "Bandwidth between nodes per device in B/s (50e9).", "Layout", "RATE"),
+    option("network_bandwidth", "Bandwidth between nodes per device, such as 25GB/s (50GB/s).", "Layout", "RATE"),
     option("batch", "Requests decoded together in a replica (all that fit).", "Request"),
     option("price", "Price per device and hour, such as 2.5.", "Price", "PRICE"),
     switch("sensitivity", "Show the effect of one more GB/s, GB, SM and TFLOP/s.", "Output"),
@@ -118,7 +118,7 @@ def plan(model: Model, *, json: Json = False, **arguments: Any) -> None:
     fields |= integers(arguments, ("count", "prompt", "output", "batch"))
     degrees: dict[str, Any] = integers(arguments, DEGREES)
     if arguments["network_bandwidth"] is not None:
-        degrees["network_bandwidth"] = real(arguments["network_bandwidth"])
+        degrees["network_bandwidth"] = rate("network_bandwidth", arguments["network_bandwidth"])
     if degrees:
         fields["layout"] = Layout(**degrees)
     if arguments["price"] is not None:

@@ -19,7 +19,7 @@ EXAMPLES = {
     "seq_len": "4096",
     "prefill": "h100-sxm5",
     "decode": "h200-sxm",
-    "link": "50e9",
+    "link": "50GB/s",
 }
 """A value of each option that some command requires."""
 

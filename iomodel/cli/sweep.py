@@ -86,7 +86,8 @@ def _plans(
     arguments: dict[str, Any], where: str, path: Path | None, processes: int | None, resume: bool, json: bool
 ) -> None:
     """Answer a sweep of plans, and write it."""
-    from iomodel.cli.sweep_plans import answered, check_out, summary, text, write
+    from iomodel.cli.sweep_plans import answered, check_out, summary, tables, write
+    from iomodel.common.display import group
 
     if path is not None:
         check_out(path, resume)
@@ -95,7 +96,7 @@ def _plans(
     if path is not None:
         write(result, path)
     report = summary(result, None if path is None else os.fspath(path))
-    emit(report if json else text(report), json)
+    emit(report if json else group(tables(report)), json)
 
 
 def _make_room(path: Path, store: Path, table: bool, resume: bool) -> None:

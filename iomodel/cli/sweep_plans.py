@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from iomodel.common.display import Table, figure
 from iomodel.common.output_files import in_one_step
 from iomodel.common.tabular import EXTRA
 from iomodel.errors import InputError, IOModelError, SpecError, UnknownNameError, shown
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 
 
 TABLES = (".parquet", ".csv")
+UNITS = {"1": "-"}
+"""Units of a data set that tables write otherwise."""
+REASONS = 3
+"""Most reasons that a summary prints."""
 
 
 def asked_plans(path: str) -> tuple[dict[str, Any], str] | None:
@@ -84,35 +90,45 @@ def write(result: Dataset, path: Path) -> None:
 def summary(result: Dataset, out: str | None) -> dict[str, Any]:
     """Summarise a sweep of plans: its size, and where each figure is least and largest."""
     points = result.refused.size
-    missing = int((result.refused != "").sum())
+    refused = Counter(str(reason) for reason in result.refused.to_numpy().flat if reason)
     return {
         "question": result.attrs["question"],
         "dimensions": {str(name): size for name, size in result.sizes.items()},
         "points": points,
-        "answered": points - missing,
+        "answered": points - refused.total(),
+        "refused": dict(refused.most_common()),
         "figures": {str(name): _extremes(result, str(name)) for name in result.data_vars if name != "refused"},
         "out": out,
     }
 
 
 def _extremes(result: Dataset, name: str) -> dict[str, Any]:
-    figure = result[name]
-    if bool(figure.isnull().all()):
-        return {"units": figure.attrs["units"]}
-    found: dict[str, Any] = {"units": figure.attrs["units"]}
-    for which, place in (("least", figure.argmin(...)), ("largest", figure.argmax(...))):
-        here = figure.isel(place)
-        found[which] = {"value": float(here), "at": {str(axis): here[axis].item() for axis in figure.dims}}
+    values = result[name]
+    if bool(values.isnull().all()):
+        return {"units": values.attrs["units"]}
+    found: dict[str, Any] = {"units": values.attrs["units"]}
+    for which, place in (("least", values.argmin(...)), ("largest", values.argmax(...))):
+        here = values.isel(place)
+        found[which] = {"value": float(here), "at": {str(axis): here[axis].item() for axis in values.dims}}
     return found
 
 
-def text(report: Mapping[str, Any]) -> str:
-    """Format a summary for the terminal."""
+def tables(report: Mapping[str, Any]) -> list[Table | str]:
+    """Return the summary as a table, and the reasons of the points that are not answered."""
     sizes = ", ".join(f"{name} {size}" for name, size in report["dimensions"].items()) or "one point"
-    lines = [f"{report['question']}: {report['answered']:,} of {report['points']:,} points answered ({sizes})"]
-    for name, figure in report["figures"].items():
-        for which in ("least", "largest"):
-            if which in figure:
-                where = ", ".join(f"{axis} {value}" for axis, value in figure[which]["at"].items())
-                lines.append(f"{name}: {which} {figure[which]['value']:,.6g} {figure['units']}  {where}".rstrip())
-    return "\n".join([*lines, *([f"written to {report['out']}"] if report["out"] else [])])
+    title = f"{report['question']}: {report['answered']:,} of {report['points']:,} points answered ({sizes})"
+    rows = [
+        (f"{which} {name}", figure(extreme["value"], 6), UNITS.get(values["units"], values["units"]), _at(extreme))
+        for name, values in report["figures"].items()
+        for which, extreme in values.items()
+        if which != "units"
+    ]
+    points = f"{report['points']:,} points"
+    reasons = [f"refused at {count:,} of {points}: {reason}" for reason, count in report["refused"].items()]
+    more = [f"refused for {len(reasons) - REASONS:,} more reasons"] * (len(reasons) > REASONS)
+    written = [f"written to {report['out']}"] * bool(report["out"])
+    return [Table(title, ("figure", ">value", "unit", "at"), rows, [*reasons[:REASONS], *more]), *written]
+
+
+def _at(extreme: Mapping[str, Any]) -> str:
+    return ", ".join(f"{axis} = {value}" for axis, value in extreme["at"].items())

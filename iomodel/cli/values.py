@@ -39,12 +39,24 @@ def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
     answers = None if algorithm is None else find_algorithm(algorithm).answers
     if answers in UNMASKED:
         return _unmasked(UNMASKED[answers], arguments)
+    if answers == "attention" and any(_typed(arguments, name) for name in ("q_len", "q_lens", "head_dim")):
+        _own_fields(str(algorithm), arguments)
+        return _call(arguments)
     own = {
         kind: sum(name not in Attention.model_fields and _typed(arguments, name) for name in kind.model_fields)
         for kind in UNMASKED.values()
     }
     nearest = max(own, key=own.__getitem__)
     return _unmasked(nearest, arguments) if own[nearest] else _call(arguments)
+
+
+def _own_fields(algorithm: str, arguments: Arguments) -> None:
+    """Raise InputError for a field of another workload, given with an algorithm of attention."""
+    own = {*Attention.model_fields, *VarlenAttention.model_fields}
+    for name in (name for kind in UNMASKED.values() for name in kind.model_fields):
+        if name not in own and _typed(arguments, name):
+            fields = ", ".join(Attention.model_fields)
+            raise InputError(f"{name}: given for {algorithm}, an algorithm of attention; allowed: {fields}")
 
 
 def _experts(arguments: Arguments) -> Experts:

@@ -269,6 +269,8 @@ def expressions(
     declaration = find_algorithm(algorithm)
     mask = known_mask(mask)
     known_direction(direction)
+    if declaration.answers != "attention" and mask != "full":
+        raise InputError(f"mask: {shown(mask)} given; allowed: full, because {declaration.name} has no mask")
     features = _features(declaration, direction, options)
     kind = FormulaKind(mask_kind(mask), direction, features, declaration.answers)
     check_kind(declaration, kind)

@@ -103,6 +103,14 @@ def test_bad_questions_are_refused_in_one_line(changes, message):
     assert "\n" not in str(refused.value)
 
 
+def test_the_summary_names_the_reasons_of_refused_points(tmp_path, capsys):
+    (tmp_path / "plans.yaml").write_text(FILE.replace("a100-sxm4-80gb", "a100"))
+    assert main(["sweep", str(tmp_path / "plans.yaml")]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "plan: 2 of 4 points answered" in out
+    assert "refused at 2 of 4 points: hardware: 'a100' is unknown; did you mean 'a100-pcie-80gb'" in out
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_the_command_writes_a_table(tmp_path, capsys, suffix):
     (tmp_path / "plans.yaml").write_text(FILE)
