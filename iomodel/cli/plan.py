@@ -67,6 +67,7 @@ PLAN = [
     option("tensor_parallel", "Ranks of tensor parallelism (the fewest that fit).", "Layout"),
     option("pipeline_parallel", "Stages of pipeline parallelism (1).", "Layout"),
     option("expert_parallel", "Ranks of expert parallelism (1).", "Layout"),
+    option("decode_context_parallel", "Ranks that divide the tokens of the cache (1).", "Layout"),
     option("redundant_experts", "Further copies of experts, so that ranks divide them (0).", "Layout"),
     option("devices_per_node", "Devices of a node, with one of the above; a network joins nodes (all).", "Layout"),
     option("network_bandwidth", "Bandwidth between nodes per device, such as 25GB/s (50GB/s).", "Layout", "RATE"),
@@ -98,7 +99,14 @@ EMIT = option(
     "ENGINE",
     ("vllm", "sglang", "trtllm"),
 )
-DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel", "redundant_experts", "devices_per_node")
+DEGREES = (
+    "tensor_parallel",
+    "pipeline_parallel",
+    "expert_parallel",
+    "decode_context_parallel",
+    "redundant_experts",
+    "devices_per_node",
+)
 
 
 @with_options(REQUEST, [DEVICE], PLAN, TYPES, MEMORY, CACHE, DRAFTS, ADAPTERS, [EMIT])

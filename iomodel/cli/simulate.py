@@ -27,6 +27,7 @@ ENGINE = [
     option("batch", "Most requests in the engine (all that fit).", "Engine"),
     option("host_seconds", "Host time of each step, such as 2ms (0).", "Engine", "TIME"),
     option("tensor_parallel", "Ranks of tensor parallelism (the fewest that fit).", "Engine"),
+    option("decode_context_parallel", "Ranks that divide the tokens of the cache (1).", "Engine"),
 ]
 
 
@@ -44,7 +45,7 @@ def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
     fields: dict[str, Any] = integers(
         arguments, ("prompt", "output", "concurrency", "requests", "seed", "token_budget", "batch")
     )
-    degrees = integers(arguments, ("tensor_parallel",))
+    degrees = integers(arguments, ("tensor_parallel", "decode_context_parallel"))
     if degrees:
         fields["layout"] = Layout(**degrees)
     if arguments["load"] is not None:

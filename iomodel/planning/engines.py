@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from iomodel.devices.device import Hardware
-from iomodel.errors import SpecError, UnknownNameError
+from iomodel.errors import InputError, SpecError, UnknownNameError
+from iomodel.models.registry import ModelSpec
+from iomodel.planning.step.layout import Layout
 
 GIB = 2**30
 LARGE = 70 * GIB
@@ -44,6 +46,8 @@ class Engine:
         Prompts and decode steps share a step.
     architectures : tuple of str
         First letters of the architectures that the engine runs on.
+    divides : "keys and values", "latents" or None
+        Caches whose tokens the engine divides among ranks in the server that also prefills.
     """
 
     name: str
@@ -54,11 +58,29 @@ class Engine:
     requests: int
     mixes: bool
     architectures: tuple[str, ...] = ("sm_", "gfx")
+    divides: Literal["keys and values", "latents"] | None = None
+
+    def check_cache(self, model: ModelSpec, layout: Layout) -> None:
+        """Raise InputError for a layout that divides the tokens of a cache where the engine does not.
+
+        vLLM divides latents, and keys and values (docs/serving/context_parallel_deployment.md); SGLang latents alone
+        (docs/advanced_features/dcp); TensorRT-LLM latents in servers that only decode (docs/source/features/helix.md).
+        """
+        ranks = layout.decode_context_parallel
+        if ranks == 1 or self.divides == "keys and values":
+            return
+        whole = any(layer.attention is not None and not layer.attention.latent for layer in model.counted)
+        if self.divides is None or whole:
+            able = ", ".join(engine.name for engine in ENGINES.values() if engine.divides and not whole) or "vllm"
+            raise InputError(
+                f"decode_context_parallel: {ranks} given for {model.title} with {self.name}; allowed: 1, or the engine "
+                f"{able}"
+            )
 
 
 ENGINES = {
-    "vllm": Engine("vllm", "all", 0.9, 16, 8192, 1024, True),
-    "sglang": Engine("sglang", "weights and cache", None, 1, 8192, 2048, False),
+    "vllm": Engine("vllm", "all", 0.9, 16, 8192, 1024, True, divides="keys and values"),
+    "sglang": Engine("sglang", "weights and cache", None, 1, 8192, 2048, False, divides="latents"),
     "tensorrt-llm": Engine("tensorrt-llm", "cache", 0.9, 32, 8192, 2048, True, ("sm_",)),
 }
 """Engines with the defaults of their releases of 2025: vLLM 0.11, SGLang 0.5, TensorRT-LLM 1.0."""

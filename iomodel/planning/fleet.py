@@ -74,8 +74,8 @@ def fleet(
     prices : mapping of str to float, optional
         Price of one device, by name [1/h].
     layouts : iterable of Layout, optional
-        Layouts of a replica. By default tensor parallelism of up to eight ranks, and pipelines of these for a model
-        that does not fit.
+        Layouts of a replica. By default tensor parallelism of up to eight ranks, with the cache divided among those
+        that would hold copies of a head or not, and pipelines of these for a model that does not fit.
     max_count : int
         Largest number of devices.
     objective : "devices" or "cost"
@@ -169,6 +169,8 @@ def as_layouts(layouts: object, service: Service) -> list[Layout]:
         if not isinstance(layout, Layout):
             raise InputError(f"layouts: {shown(layout)} given; allowed: a list of iomodel.Layout")
         layout.check(service.model)
+        if service.engine is not None:
+            service.engine.check_cache(service.model, layout)
         candidates.append(layout)
     if not candidates:
         raise InputError("layouts: an empty list given; allowed: at least one layout")

@@ -9,7 +9,7 @@ from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.memory import Fit, fit
 from iomodel.planning.service import Service
-from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.layout import Layout, cache_ranks
 from iomodel.planning.text import gigabytes, layout_text
 
 SERVER = 8
@@ -36,7 +36,8 @@ def _shared_by(model: ModelSpec, ranks: int) -> bool:
 def default_layouts(service: Service, device: Hardware, most: int) -> list[Layout]:
     """List tensor parallelism over 1, 2, 4 or 8 devices; if no request fits, add pipelines of more stages.
 
-    A model with experts is also tried with expert parallelism and data-parallel attention over eight devices.
+    A model with experts is also tried with expert parallelism and data-parallel attention over eight devices, and
+    ranks with copies of a head also with a cache that they divide.
     """
     ranks = degrees(service.model, (n for n in (1, 2, 4, SERVER) if n <= most))
     tried: list[Layout] = []
@@ -44,12 +45,43 @@ def default_layouts(service: Service, device: Hardware, most: int) -> list[Layou
         if stages > len(service.model.layers) or (tried and stages * max(ranks) > most):
             break
         some = ranks if stages == 1 else ranks[-1:]
-        tried += [Layout(tensor_parallel=n, pipeline_parallel=stages) for n in some]
+        wide = [Layout(tensor_parallel=n, pipeline_parallel=stages) for n in some]
+        tried += with_divided_caches(wide, service)
         if stages == 1 and most >= SERVER and _has_experts(service.model):
             tried.append(Layout(expert_parallel=SERVER))
         if any(_holds(service.laid_out(layout), device) for layout in tried):
             break
     return tried
+
+
+def with_divided_caches(layouts: Iterable[Layout], service: Service) -> list[Layout]:
+    """Add to each layout the same one with as many ranks for the tokens of a cache as would hold copies of a head.
+
+    >>> from iomodel.planning.service import as_service
+    >>> latents = as_service("deepseek-v3", 100, 10, Layout(), {}, 0.9, 0)
+    >>> [layout.decode_context_parallel for layout in with_divided_caches([Layout(tensor_parallel=8)], latents)]
+    [1, 8]
+    """
+    caches = {layer.attention for layer in service.model.counted if layer.attention is not None}
+    tried = []
+    for layout in layouts:
+        tried.append(layout)
+        common = set.intersection(*({*cache_ranks(each, layout.tensor_parallel)} for each in caches)) if caches else {1}
+        wider = layout.model_copy(update={"decode_context_parallel": max(common)})
+        if max(common) > 1 and _takes(service, wider):
+            tried.append(wider)
+    return tried
+
+
+def _takes(service: Service, layout: Layout) -> bool:
+    """Check that a model, and the engine and the prefix cache of a service, take a layout."""
+    try:
+        layout.check(service.model)
+        if service.engine is not None:
+            service.engine.check_cache(service.model, layout)
+    except InputError:
+        return False
+    return service.prefix_cache is None or not service.prefix_cache.cascade
 
 
 def every_layout(model: ModelSpec, most: int) -> list[Layout]:

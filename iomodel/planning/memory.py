@@ -15,6 +15,7 @@ from iomodel.models.layers import DecoderLayer
 from iomodel.planning.engine_memory import reserve, seen_capacity, step_limits
 from iomodel.planning.engines import Engine, check_architecture
 from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
+from iomodel.planning.step.divided_cache import held
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.weights import draft_weights, stage_layers, stage_weights
 from iomodel.workloads.dtypes import cache_bytes, index_dtype, known_kv_dtype, served
@@ -39,6 +40,8 @@ class Fit(Record):
         Data-parallel groups of ranks, each with separate requests [-].
     block : int
         Tokens of a block of the engine's cache [tokens].
+    cache_ranks : int
+        Ranks that divide the tokens of a cache, each of which holds every n-th token [-].
     overhead_low, overhead_high : int or None
         Interval of the overhead that an engine takes [B]; None if it was given.
     """
@@ -56,6 +59,7 @@ class Fit(Record):
     overhead_low: int | None = None
     overhead_high: int | None = None
     shared_bytes: int = 0
+    cache_ranks: int = 1
 
     @property
     def left(self) -> int:
@@ -74,8 +78,8 @@ class Fit(Record):
 
     @property
     def tokens(self) -> int:
-        """Tokens that the blocks hold [tokens]; windows, indexers and states aside."""
-        return self.blocks * self.block
+        """Tokens that the blocks of all ranks of a cache hold [tokens]; windows, indexers and states aside."""
+        return self.blocks * self.block * self.cache_ranks
 
     @property
     def missing(self) -> int:
@@ -115,7 +119,9 @@ def fit(service: Service, device: Hardware) -> Fit:
             total = capacity(device)
             usable = int(Fraction(repr(service.memory_utilization or UTILIZATION)) * total)
             overhead = OVERHEAD if service.overhead_bytes is None else service.overhead_bytes
-            stages.append(Fit(total, usable, weights, overhead, token, request, groups, shared_bytes=shared))
+            sizes = total, usable, weights, overhead, token, request
+            ranks = service.layout.decode_context_parallel
+            stages.append(Fit(*sizes, groups, shared_bytes=shared, cache_ranks=ranks))
         else:
             stages.append(_engine_fit(service.engine, service, device, layers, (token, request, weights), shared))
     filled = [stage for stage in stages if stage.request_bytes or stage.left < 0]
@@ -153,7 +159,8 @@ def _engine_fit(
     if service.overhead_bytes is not None:
         overhead, low, high = service.overhead_bytes, None, None
     total, groups = seen_capacity(device), layout.data_parallel
-    return Fit(total, kept.usable, weights, overhead, token, request, groups, engine.block, low, high, shared)
+    ranks = layout.decode_context_parallel
+    return Fit(total, kept.usable, weights, overhead, token, request, groups, engine.block, low, high, shared, ranks)
 
 
 def request_bytes(service: Service, counted: Mapping[DecoderLayer, int], tokens: int) -> int:
@@ -189,18 +196,20 @@ def loaded_bytes(service: Service, counted: Mapping[DecoderLayer, int], before: 
 def kv_bytes(layer: DecoderLayer, tokens: int, service: Service, paged: bool = True) -> int:
     """Compute the KV cache and the keys of the indexer of one layer on one rank [B].
 
-    Every rank holds at least one head, or the entire latent; keys of an indexer are on every rank.
+    Every rank holds at least one head, or the entire latent, of its share of the tokens; keys of an indexer are on
+    every rank.
     """
     attention, ranks = layer.attention, service.layout.tensor_parallel
     if attention is None:
         return 0
     engine = service.engine
     page = (service.types.get("page_size") or (engine.block if engine else None)) if paged else None
-    elements = attention.kv_elements(tokens, page)
-    rows = attention.kv_rows(tokens, page)
+    share = held(tokens, service.layout.decode_context_parallel)
+    elements = attention.kv_elements(share, page)
+    rows = attention.kv_rows(share, page)
     if not attention.latent:
-        held = -(-attention.kv_heads // ranks)
-        elements, rows = elements // attention.kv_heads * held, rows // attention.kv_heads * held
+        heads = -(-attention.kv_heads // ranks)
+        elements, rows = elements // attention.kv_heads * heads, rows // attention.kv_heads * heads
     kept = kv_dtype(service)
     return cache_bytes(elements, kept, rows) + cache_bytes(attention.index_elements(tokens, page), index_dtype(kept))
 

@@ -13,7 +13,7 @@ from iomodel.models.registry import ModelSpec
 from iomodel.planning.cheapest import cheapest_point
 from iomodel.planning.figures import figures
 from iomodel.planning.fleet import as_devices, as_layouts
-from iomodel.planning.layouts import every_layout
+from iomodel.planning.layouts import every_layout, with_divided_caches
 from iomodel.planning.memory import fit, most_requests
 from iomodel.planning.numbers import as_choice, as_prices, as_real, as_share
 from iomodel.planning.pareto_result import Pareto, ParetoPoint, divided
@@ -71,7 +71,8 @@ def pareto(
     prompt, output : int
         Tokens of a prompt, and of its output, at least 2.
     layouts : iterable of Layout, optional
-        Layouts of a replica; by default all with powers of two as degrees and at most `max_count` devices.
+        Layouts of a replica; by default all with powers of two as degrees and at most `max_count` devices, and where
+        ranks would hold copies of a head, those with a cache that they divide too.
     batches : iterable of int, optional
         Requests decoded together; by default the powers of two that fit, and all that fit.
     weight_dtypes, kv_dtypes : iterable of str, optional
@@ -130,7 +131,8 @@ def pareto(
     skipped: list[str] = []
     lacking: list[int] = []
     for device in devices:
-        given = every_layout(service.model, most) if layouts is None else as_layouts(layouts, service)
+        given = as_layouts(layouts, service) if layouts is not None else every_layout(service.model, most)
+        given = with_divided_caches(given, service) if layouts is None else given
         for asked in (each.laid_out(layout) for each in services for layout in given):
             try:
                 points = list(_points(asked, device, sizes, cost.get(id(device)), share))

@@ -159,19 +159,27 @@ def as_service(
     layout.check(spec)
     if layout.context_parallel > 1:
         raise InputError(
-            f"layout.context_parallel: {layout.context_parallel} given; allowed: 1, because decoding does not divide "
-            "contexts"
+            f"layout.context_parallel: {layout.context_parallel} given; allowed: 1, because plans do not divide "
+            "prompts; decode_context_parallel divides caches"
         )
     if prefix_cache is not None:
         if not isinstance(prefix_cache, PrefixCache):
             raise InputError(f"prefix_cache: {shown(prefix_cache)} given; allowed: an iomodel.PrefixCache")
         prefix_cache.check(lengths["prompt"])
+        if prefix_cache.cascade and layout.decode_context_parallel > 1:
+            raise InputError(
+                "prefix_cache.cascade: True given with decode_context_parallel = "
+                f"{layout.decode_context_parallel}; allowed: False, because engines do not combine both"
+            )
     if speculation is not None:
         if not isinstance(speculation, Speculation):
             raise InputError(f"speculation: {shown(speculation)} given; allowed: an iomodel.Speculation")
         speculation.model_of(spec)
     check_lora(lora, spec)
     check_cache(spec, types.get("kv_dtype"))
+    serving = as_engine(engine)
+    if serving is not None:
+        serving.check_cache(spec, layout)
     return Service(
         model=spec,
         **lengths,
@@ -179,7 +187,7 @@ def as_service(
         types=_checked(types),
         memory_utilization=None if memory_utilization is None else as_share("memory_utilization", memory_utilization),
         overhead_bytes=None if overhead_bytes is None else as_integer("overhead_bytes", overhead_bytes, least=0),
-        engine=as_engine(engine),
+        engine=serving,
         step_tokens=None if step_tokens is None else as_integer("step_tokens", step_tokens),
         prefix_cache=prefix_cache,
         speculation=speculation,

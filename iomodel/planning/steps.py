@@ -11,6 +11,7 @@ from typing import Any
 from iomodel.devices.device import Hardware
 from iomodel.planning.memory import loaded_bytes
 from iomodel.planning.service import Service
+from iomodel.planning.step.divided_cache import attended_seconds
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import Logits, StepTime, step
 from iomodel.planning.weights import stage_layers
@@ -106,9 +107,9 @@ class ReplicaSteps:
         return self._step(batch, queries, keys)
 
     def chunk_seconds(self, queries: int, keys: int, batch: int = 1) -> tuple[float, float]:
-        """Compute the time of a chunk and the part of its attention [s], with those of the model of the drafts."""
+        """Compute the time of a chunk and the part that depends on its keys [s], drafts included."""
         timed = [steps.chunk(queries, keys, batch) for steps in (self, self.draft) if steps is not None]
-        return sum(each.seconds for each in timed), sum(each.attention_seconds for each in timed)
+        return sum(each.seconds for each in timed), sum(attended_seconds(each) for each in timed)
 
     def output_seconds(self, rows: int) -> float:
         """Compute the time of the output layer and its norm, for one token of each of some sequences [s]."""

@@ -40,10 +40,15 @@ def _memory(plan: Plan) -> list[Row]:
         ("  overhead", gigabytes(fit.overhead)),
         *_shared(plan),
         ("  left for the KV cache", gigabytes(fit.left)),
-        ("KV cache per token, on one device", f"{fit.token_bytes:,} B"),
+        (_token(fit.cache_ranks), f"{fit.token_bytes:,} B"),
         ("KV cache per request, on one device", f"{fit.request_bytes:,} B"),
         ("requests that fit a replica", f"{fit.fits:,}"),
     ]
+
+
+def _token(ranks: int) -> str:
+    where = "one device" if ranks == 1 else f"one device of {ranks} that divide the tokens"
+    return f"KV cache per token, on {where}"
 
 
 def _shared(plan: Plan) -> list[Row]:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from iomodel.planning.step.layout import Layout
 
-SHORT = {"tensor_parallel": "TP", "pipeline_parallel": "PP", "expert_parallel": "EP", "context_parallel": "CP"}
+SHORT = {
+    "tensor_parallel": "TP",
+    "pipeline_parallel": "PP",
+    "expert_parallel": "EP",
+    "context_parallel": "CP",
+    "decode_context_parallel": "DCP",
+}
 
 
 def layout_text(layout: Layout) -> str:

@@ -53,6 +53,7 @@ RIGHT: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
             "pipeline_parallel": 1,
             "expert_parallel": 2,
             "context_parallel": 1,
+            "decode_context_parallel": 1,
             "redundant_experts": 2,
             "devices_per_node": 2,
             "network_bandwidth": 1e10,

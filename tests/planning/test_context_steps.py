@@ -75,7 +75,7 @@ def test_prompts_of_405b(tokens: int, published: float, error: float) -> None:
         ),
         (
             lambda: iomodel.plan("llama-3-8b", "h100-sxm5", prompt=8, output=2, layout=Layout(context_parallel=2)),
-            "layout.context_parallel: 2 given; allowed: 1, because decoding does not divide contexts",
+            "layout.context_parallel: 2 given; allowed: 1, because plans do not divide prompts",
         ),
         (
             lambda: iomodel.train_step(

@@ -219,7 +219,8 @@ def test_layouts_are_tried_until_the_model_fits():
     assert default_layouts(service(), device, 8) == [Layout(tensor_parallel=n) for n in (1, 2, 4, 8)]
     assert default_layouts(service(), device, 3) == [Layout(), Layout(tensor_parallel=2)]
     large = default_layouts(service("deepseek-v3"), device, 64)
-    assert large[-1] == Layout(tensor_parallel=8, pipeline_parallel=2)
+    last = Layout(tensor_parallel=8, pipeline_parallel=2)
+    assert large[-2:] == [last, last.model_copy(update={"decode_context_parallel": 8})]
     assert Layout(expert_parallel=8) in large
     assert fit(service("deepseek-v3", layout=large[-1]), device).fits
 

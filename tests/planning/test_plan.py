@@ -315,6 +315,7 @@ def test_an_answer_is_frozen_and_plain():
         "pipeline_parallel": 1,
         "expert_parallel": 1,
         "context_parallel": 1,
+        "decode_context_parallel": 1,
         "redundant_experts": 0,
     }
     assert plain["layout"] == {**degrees, "devices_per_node": None, "network_bandwidth": None}

@@ -22,7 +22,7 @@ REFUSED = {
     "--cpu-offload-gb": "weights on the host",
     "--speculative-config": "speculation; give it to iomodel.plan",
     "--speculative-algorithm": "speculation; give it to iomodel.plan",
-    "--decode-context-parallel-size": "context parallelism",
+    "--prefill-context-parallel-size": "context parallelism of prompts",
     "--attention-context-parallel-size": "context parallelism",
     "--disaggregation-mode": "disaggregated prefill",
 }
@@ -128,16 +128,16 @@ def _options(engine: OptionNames, words: list[str]) -> tuple[dict[str, str | Non
 
 def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
     own = engine.options
-    tensor, stages, data = (
-        _integer(own[name], options) if own[name] in options else 1 for name in ("tensor", "pipeline", "data")
-    )
+    names = "tensor", "pipeline", "data", "context"
+    tensor, stages, data, cached = (_integer(own[name], options) if own[name] in options else 1 for name in names)
+    degrees = {"pipeline_parallel": stages, "decode_context_parallel": cached}
     if engine is VLLM:
         experts = tensor * data if own["experts"] in options else 1
         if data > 1 and experts == 1:
             raise InputError(
                 f"command: {own['data']} {data} given without {own['experts']}; allowed: replicas, as count of a plan"
             )
-        return Layout(tensor_parallel=tensor, pipeline_parallel=stages, expert_parallel=experts)
+        return Layout(tensor_parallel=tensor, expert_parallel=experts, **degrees)
     experts = _integer(own["experts"], options) if own["experts"] in options else 1
     if data > 1:
         if own["data attention"] not in options or tensor % data or experts != tensor:
@@ -146,7 +146,7 @@ def _layout(engine: OptionNames, options: Mapping[str, str | None]) -> Layout:
                 f"all {tensor} ranks, or replicas, as count of a plan"
             )
         tensor //= data
-    return Layout(tensor_parallel=tensor, pipeline_parallel=stages, expert_parallel=experts)
+    return Layout(tensor_parallel=tensor, expert_parallel=experts, **degrees)
 
 
 def _model(name: str) -> str:

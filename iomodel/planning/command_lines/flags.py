@@ -13,7 +13,7 @@ from iomodel.errors import InputError, shown
 from iomodel.models.registry import model as find_model
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.command_lines.names import ENGINES, OptionNames
-from iomodel.planning.engines import command_name, engines_on
+from iomodel.planning.engines import as_engine, command_name, engines_on
 from iomodel.planning.numbers import as_choice
 from iomodel.planning.result import Plan
 from iomodel.planning.speculation import FREE, OWN
@@ -144,6 +144,11 @@ def _layout(plan: Plan, names: OptionNames) -> Iterator[Flag]:
         yield options["data"], str(layout.data_parallel)
         if "data attention" in options:
             yield options["data attention"], None
+    if layout.decode_context_parallel > 1:
+        as_engine(names.name).check_cache(plan.prefill.model, layout)  # type: ignore[union-attr]
+        yield options["context"], str(layout.decode_context_parallel)
+        if names.name == "vllm":  # one exchange in place of a gather and a reduce-scatter
+            yield "--dcp-comm-backend", "a2a"
     if layout.redundant_experts:
         raise InputError(f"layout.redundant_experts: {layout.redundant_experts} given; allowed with {names.name}: 0")
     if layout.expert_parallel > 1:

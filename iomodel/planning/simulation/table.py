@@ -15,6 +15,7 @@ import numpy as np
 
 from iomodel.errors import InputError
 from iomodel.planning.fleet_batches import BatchTimes
+from iomodel.planning.step.divided_cache import attended_seconds
 from iomodel.planning.steps import ReplicaSteps, sampled
 
 PER_OCTAVE = 4
@@ -116,7 +117,7 @@ def step_table(
 
 def _beside(steps: ReplicaSteps, batch: int, context: int) -> float:
     """Compute what the decode step of a batch adds to the products that it shares with prompts [s]."""
-    return steps.decode(batch, context).attention_seconds + steps.draft_step_seconds(batch, context)
+    return attended_seconds(steps.decode(batch, context)) + steps.draft_step_seconds(batch, context)
 
 
 def _by_batch(compute: Callable[[int], float], batch: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -38,6 +39,9 @@ class Layout(Model):
     context_parallel : int
         Ranks that divide the tokens of a prompt [-], each with all layers: for a prefill of a model whose layers are
         full attention (:func:`iomodel.context_parallel`). Plans and training take 1.
+    decode_context_parallel : int
+        Ranks of tensor_parallel that divide the tokens of a cache [-], in place of copies of the same head: a divisor
+        of tensor_parallel, and at most its ranks for each key/value head.
     redundant_experts : int
         Further copies of experts, at most as many as experts [-]: experts and copies divide evenly among the ranks, and
         tokens among the copies of an expert (DeepSeek-V3, arXiv:2412.19437, section 3.4).
@@ -51,8 +55,9 @@ class Layout(Model):
     Raises
     ------
     InputError
-        A number is not positive, neither of expert_parallel and tensor_parallel divides the other, copies of experts
-        are given without ranks, the ranks of a stage do not divide among nodes, or a network is given without nodes.
+        A number is not positive, neither of expert_parallel and tensor_parallel divides the other, the ranks of a cache
+        do not divide those of tensor_parallel, copies of experts are given without ranks, the ranks of a stage do not
+        divide among nodes, or a network is given without nodes.
 
     Examples
     --------
@@ -70,6 +75,7 @@ class Layout(Model):
     pipeline_parallel: Count = 1
     expert_parallel: Count = 1
     context_parallel: Count = 1
+    decode_context_parallel: Count = 1
     redundant_experts: Distance = 0
     devices_per_node: Count | None = None
     network_bandwidth: Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)] | None = None
@@ -87,6 +93,12 @@ class Layout(Model):
             raise InputError(
                 f"context_parallel: {self.context_parallel} given with expert_parallel = {experts}; allowed: 1, or "
                 f"expert_parallel up to tensor_parallel = {tensor}"
+            )
+        cached = self.decode_context_parallel
+        if tensor % cached:
+            raise InputError(
+                f"decode_context_parallel: {cached} given with tensor_parallel = {tensor}; allowed: a divisor of it, "
+                f"such as {gcd(cached, tensor)}"
             )
         if node is None and self.network_bandwidth is not None:
             raise InputError(
@@ -159,6 +171,8 @@ class Layout(Model):
         for layer in dict.fromkeys(model.layers):
             if layer.attention is not None:
                 _check_attention(layer.attention, self.tensor_parallel)
+                if self.decode_context_parallel > 1:
+                    _check_cache(layer.attention, self, model.title)
             if layer.recurrent is not None:
                 _check_recurrent(layer.recurrent, self.tensor_parallel)
             if layer.mlp is not None:
@@ -187,6 +201,39 @@ def _check_attention(attention: AttentionLayer, ranks: int) -> None:
             f"tensor_parallel: {ranks} given; allowed: a number that heads = {attention.heads} and kv_heads = "
             f"{attention.kv_heads} divide among, such as {near[-1]}"
         )
+
+
+def cache_ranks(attention: AttentionLayer, tensor_parallel: int) -> list[int]:
+    """List the numbers of ranks that may divide the tokens of a cache: as many as would hold the same head, or fewer.
+
+    The query heads of a key/value head divide among them (vllm/config/model.py); a latent counts as one head of all.
+
+    >>> cache_ranks(AttentionLayer(heads=64, kv_heads=4, head_dim=128), 8)
+    [1, 2]
+    """
+    kv_heads = 1 if attention.latent else attention.kv_heads
+    copies = tensor_parallel // kv_heads
+    group = attention.heads // kv_heads
+    return [n for n in range(1, copies + 1) if not (tensor_parallel % n or group % n)] or [1]
+
+
+def _check_cache(attention: AttentionLayer, layout: Layout, title: str) -> None:
+    """Raise InputError unless the tokens of a layer's cache divide among ranks that would hold the same head."""
+    ranks, tensor = layout.decode_context_parallel, layout.tensor_parallel
+    whole = attention.window is None and attention.chunk is None and attention.indexer is None
+    if not whole or attention.tied_kv or attention.compression is not None:
+        raise InputError(
+            f"decode_context_parallel: {ranks} given; allowed: 1, for {title}: some layers see a window, a chunk or "
+            "selected keys"
+        )
+    able = cache_ranks(attention, tensor)
+    if ranks in able:
+        return
+    kv_heads = 1 if attention.latent else attention.kv_heads
+    text = f"decode_context_parallel: {ranks} given with tensor_parallel = {tensor} and kv_heads = {kv_heads}"
+    wider = ranks * kv_heads
+    more = f", or tensor_parallel = {wider}" if not attention.heads % wider else ""
+    raise InputError(f"{text}; allowed: {max(n for n in able if n < ranks)}{more}")
 
 
 def _check_recurrent(recurrent: RecurrentLayer, ranks: int) -> None:

@@ -139,6 +139,13 @@ def all_to_all(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NOD
     return _fastest(device, -(-(ranks - 1) * size // ranks) - between, 1, between, int(nodes > 1), layout)
 
 
+def all_gather(device: Hardware, ranks: int, size: int, layout: Layout = ONE_NODE) -> Span:
+    """Time a ring in which every rank gets the `size` bytes of each other rank: half of an all-reduce."""
+    nodes = layout.nodes(ranks)
+    between = (nodes - 1) * size
+    return _fastest(device, (ranks - 1) * size - between, ranks - 1, between, nodes - 1, layout)
+
+
 def passed_on(device: Hardware, inside: int, between: int, layout: Layout) -> Span:
     """Time an exchange in which rows cross the network once for each node, whose links pass them on (DeepEP).
 

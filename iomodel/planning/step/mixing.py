@@ -8,6 +8,7 @@ from typing import Any
 from iomodel.errors import InfeasibleError
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.layers import DecoderLayer
+from iomodel.planning.step.divided_cache import divided_latents, divided_parts, gathered_latents, is_chunk
 from iomodel.planning.step.layout import LinearLayer, attention_linears
 from iomodel.planning.step.lora import ADAPTED
 from iomodel.planning.step.setting import Part, StepSetting
@@ -47,6 +48,8 @@ def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSett
         yield from selected_parts(attention, at, heads)
     elif attention.latent:
         yield from _latent(attention, at, linears["kv_b"], heads)
+    elif _divided(at):
+        yield from divided_parts(attention, at, heads)
     elif at.layout.context_parallel > 1:
         from iomodel.planning.step.context import context_parts  # imports sympy, which other layouts do without
 
@@ -147,8 +150,25 @@ def _seconds(parts: Sequence[Part]) -> float:
     return sum(span.seconds for _, _, span in parts)
 
 
+def _divided(at: StepSetting) -> bool:
+    """Check that attention sees cached tokens that are divided among ranks."""
+    return at.layout.decode_context_parallel > 1 and at.q_len < at.kv_len
+
+
 def _latent(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads: int) -> list[Part]:
-    """Choose the faster form of MLA; a prefill falls back to the expanded form if the absorbed one does not fit."""
+    """Choose the faster form of MLA; a prefill falls back to the expanded form if the absorbed one does not fit.
+
+    A decode step on a divided cache attends to the latents of its rank.
+    """
+    if _divided(at):
+        if not is_chunk(at):
+            return list(_absorbed(layer, at, heads))
+        return [gathered_latents(layer, at), *_undivided(layer, at, kv_b, heads)]
+    return _undivided(layer, at, kv_b, heads)
+
+
+def _undivided(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads: int) -> list[Part]:
+    """Choose the faster form of MLA on latents that are all on a rank."""
     expanded = _expanded(layer, at, kv_b)
     if not at.absorbs:
         return list(expanded)
@@ -182,7 +202,10 @@ def _absorbed(layer: AttentionLayer, at: StepSetting, heads: int) -> Iterator[Pa
     yield at.product(
         "kv_b of keys, absorbed", at.linear(at.tokens, layer.head_dim - layer.rope_dim, latent, groups=heads)
     )
-    call = layer.call(at.batch, at.q_len, at.kv_len, at.dtype, at.kv_dtype, at.page_size, absorbed=True)  # type: ignore[arg-type]
-    name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
-    yield f"attention ({name}, absorbed)", "attention", span
+    if _divided(at) and not is_chunk(at):
+        yield from divided_latents(layer, at, heads)
+    else:
+        call = layer.call(at.batch, at.q_len, at.kv_len, at.dtype, at.kv_dtype, at.page_size, absorbed=True)  # type: ignore[arg-type]
+        name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
+        yield f"attention ({name}, absorbed)", "attention", span
     yield at.product("kv_b of values, absorbed", at.linear(at.tokens, latent, layer.value_dim, groups=heads))

@@ -134,6 +134,11 @@ def step(
             f"context_parallel: {divided} given with q_len = {queries} and kv_len = {keys}; allowed: 1, or a prefill "
             "of all keys, of as many tokens as ranks or more, without shared_keys"
         )
+    if shared_prefix and shared.decode_context_parallel > 1:
+        raise InputError(
+            f"shared_keys: {shared_prefix} given with decode_context_parallel = {shared.decode_context_parallel}; "
+            "allowed: 0, because engines do not combine both"
+        )
     routed = check_routing(spec, routing, sequences * queries)
     at = StepSetting(
         clock=layer_clock(device, parameters),
