@@ -127,6 +127,27 @@ def test_the_first_picture_moves_within_a_second_of_the_page(opened: Any) -> Non
     assert tab.locator(".half .counter").all_inner_texts() == [f"{total:,} B moved; done" for total in costs]
 
 
+def test_a_frame_of_a_time_before_the_start_moves_nothing_back(opened: Any) -> None:
+    """Browsers give a frame the time at which its drawing was due, which may be before the page asked for it."""
+    share = opened().tab.evaluate(
+        """() => {
+          const { scene } = window.iomodel, ask = window.requestAnimationFrame;
+          let frame = null;
+          scene.pause();
+          scene.share = 0;
+          window.requestAnimationFrame = (tick) => { frame = tick; return 1; };
+          scene.start();
+          frame(performance.now() - 500);
+          const share = scene.share;
+          frame(performance.now());
+          window.requestAnimationFrame = ask;
+          scene.pause();
+          return [share, scene.share > 0];
+        }"""
+    )
+    assert share == [0, True]
+
+
 def test_reduced_motion_moves_nothing(opened: Any) -> None:
     tab = opened(reduced_motion="reduce").tab
     before = tab.evaluate("window.iomodel.scene.share")

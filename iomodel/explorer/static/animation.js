@@ -77,8 +77,9 @@ class Animation {
     this.paced = true;
     this.play.textContent = "Pause";
     this.play.setAttribute("aria-pressed", "true");
-    let before = performance.now(), owed = 0;
+    let before = null, owed = 0; // a frame may bear a time before this call
     const tick = (now) => {
+      before ??= now;
       owed += ((now - before) / 1000) * SPEEDS[this.speed.value];
       before = now;
       const due = Math.min(2000, Math.floor(owed));

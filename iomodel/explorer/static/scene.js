@@ -273,9 +273,10 @@ class Scene {
     cancelAnimationFrame(this.frame);
     this.running = true;
     this.play.textContent = "Pause";
-    let before = performance.now();
+    let before = null; // a frame may bear a time before this call
     const tick = (now) => {
       if (!this.running || this.hidden) return;
+      before ??= now;
       const seconds = Math.min(0.1, (now - before) / 1000) * Number(this.pace.value);
       before = now;
       if (this.share < 1) this.share = Math.min(1, this.share + seconds / LOOP);
