@@ -274,7 +274,16 @@ def test_an_install_has_the_specs_inside_the_package(tmp_path, monkeypatch):
     assert hardware("t4") == DEVICES["t4"]
 
 
-@pytest.mark.parametrize(("name", "links", "each"), [("mi250x", 8, 50e9), ("mi300x", 7, 64e9), ("mi325x", 7, 64e9), ("mi350x", 7, 76.8e9), ("mi355x", 7, 76.8e9)])  # fmt: skip
+INSTINCT_LINKS = [
+    ("mi250x", 8, 50e9),
+    ("mi300x", 7, 64e9),
+    ("mi325x", 7, 64e9),
+    ("mi350x", 7, 76.8e9),
+    ("mi355x", 7, 76.8e9),
+]
+
+
+@pytest.mark.parametrize(("name", "links", "each"), INSTINCT_LINKS)
 def test_links_of_instinct_modules(name, links, each):
     """One direction of every link of a module, and both of all."""
     joined = hardware(name).interconnect
