@@ -1,6 +1,6 @@
 """Estimates against costs, least time against least traffic, arrays of times against loops: ratios in one run.
 
-    python benchmarks/estimate.py [--repeats 15] [--points 1000000]
+    python benchmarks/estimate.py [--repeats 15] [--points 1000000] [--checked 300] [--arrays]
 
 A cost counts; an estimate folds the nests once more and times every way to run the tile. What is not the time is
 computed when it is read: the column "every field" reads the cost, the breakdown, the bounds of what crosses the bus and
@@ -37,7 +37,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--points", type=int, default=1_000_000)
+    parser.add_argument("--checked", type=int, default=300, help="points of each row compared with `estimate`")
+    parser.add_argument("--arrays", action="store_true", help="print the table of arrays alone")
     given = parser.parse_args()
+    if given.arrays:
+        Console(width=120).print(arrays(given.points, given.checked))
+        return
     repeats = given.repeats
     table = Table(
         "call", "estimate [us]", "/ cost", "every field [us]", "new length [us]", "least time [ms]", "/ least traffic"
@@ -76,7 +81,7 @@ def main() -> None:
         shown = f"{fastest * 1e3:,.1f} ({whole * 1e3:,.1f} with certificate)"
         table.add_row(f"solve {name}, as shipped", *4 * ("",), shown, f"{fastest / cost:,.0f} costs")
     Console().print(table)
-    Console().print(arrays(given.points))
+    Console(width=120).print(arrays(given.points, given.checked))
 
 
 def read(found: iomodel.Estimate) -> list[object]:
@@ -84,27 +89,52 @@ def read(found: iomodel.Estimate) -> list[object]:
     return [getattr(found, field.name) for field in fields(found)]
 
 
-def arrays(points: int) -> Table:
+def arrays(points: int, checked: int) -> Table:
     """Rates of times at arrays of calls, beside a loop of estimates and beside the counts of the same array."""
-    table = Table("estimate_array", "points/s", "/ a loop of estimate", "/ cost_array, one quantity")
+    table = Table("estimate_array", "points", "points/s", "/ a loop of estimate", "/ cost_array, one quantity", "equal")
     draw = np.random.default_rng(0)
     lengths, batches = draw.integers(1, 32_769, points), draw.integers(1, 65, points)
-    for mask in ("full", "causal"):
-        call = {"q_len": lengths, "batch": batches, "heads": 16, "head_dim": 128, "mask": mask}
-        tiles = {"block_q": 128, "block_kv": 64}
-        launch = {"warps": 4, "stages": 1}
+    call = {"q_len": lengths, "batch": batches, "heads": 16, "head_dim": 128}
+    tiles = {"block_q": 128, "block_kv": 64}
+    launch = {**tiles, "warps": 4, "stages": 1}
+    documents = iomodel.Documents([100, 3000, 5000, 92])
+    sizes = {"block_q": draw.choice([64, 128], points), "block_kv": draw.choice([32, 64], points)}
+    layers = {"rows": lengths, "in_features": draw.choice([4096, 8192], points), "out_features": 4096}
+    decode = {**call, "q_len": 1, "kv_len": lengths, "heads": 32, "kv_heads": 8}
+    a100, h100 = "a100-sxm4-80gb", "h100-sxm5"
+    rows = [
+        ("full", "flash2", a100, 1, {**call, **launch, "mask": "full"}),
+        ("causal", "flash2", a100, 1, {**call, **launch, "mask": "causal"}),
+        ("causal, launch searched", "flash2", a100, 4, {**call, **tiles, "mask": "causal"}),
+        ("causal, both directions", "flash2", a100, 8, {**call, **tiles, "mask": "causal", "direction": "both"}),
+        ("documents", "flash2", a100, 8, {**call, **sizes, "q_len": 8192, "mask": documents}),
+        ("causal, no tiles", "flash2", a100, 4, {**call, "mask": "causal"}),
+        ("grouped causal, no tiles", "flash3", h100, 8, {**call, "kv_heads": 4, "mask": "causal"}),
+        ("decoding, no tiles", "split_kv", h100, 100, decode),
+        ("linear layers", "gemm", h100, 2, {**layers, "block_m": 128, "block_n": 128, "block_k": 64}),
+        ("linear layers, no tiles", "gemm", h100, 20, layers),
+    ]
+    for label, name, device, fewer, asked in rows:
+        size = points // fewer
+        arguments = {key: value[:size] if isinstance(value, np.ndarray) else value for key, value in asked.items()}
+        iomodel.estimate_array(name, device, **{k: v[:2] if isinstance(v, np.ndarray) else v for k, v in asked.items()})
         start = time.process_time()
-        found = iomodel.estimate_array("flash2", "a100-sxm4-80gb", **call, **tiles, **launch)
-        rate = points / (time.process_time() - start)
+        found = iomodel.estimate_array(name, device, **arguments)
+        rate = size / (time.process_time() - start)
+        counts = iomodel.cost_array(name, **found.costs.arguments)
         start = time.process_time()
-        assert iomodel.cost_array("flash2", **call, **tiles).hbm_bytes.shape == (points,)
-        counted = points / (time.process_time() - start)
+        assert counts.hbm_bytes.shape == (size,)
+        counted = size / (time.process_time() - start)
+        number = min(checked, size)
         some = [found.at(place) for place in range(3)]  # warm
         start = time.process_time()
-        some = [found.at(place).seconds for place in range(300)]
-        looped = 300 / (time.process_time() - start)
-        assert np.allclose(some, found.seconds[:300], rtol=1e-9)
-        table.add_row(mask, f"{rate:,.0f}", f"{rate / looped:,.0f}", f"{rate / counted:,.2f}")
+        some = [found.at(place).seconds for place in range(number)]
+        looped = number / (time.process_time() - start)
+        equal = np.isclose(some, found.seconds[:number], rtol=1e-9).sum()
+        table.add_row(
+            label, f"{size:,}", f"{rate:,.0f}", f"{rate / looped:,.0f}", f"{rate / counted:,.2f}",
+            f"{equal:,} of {number:,}",
+        )  # fmt: skip
     return table
 
 

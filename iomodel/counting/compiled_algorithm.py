@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from iomodel.counting.enumerated import counted
+from iomodel.counting.enumerated import MaskedRows, counted
 from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.counting.kinds import FormulaKind, check_kind
 from iomodel.counting.quantities import ALLOCATIONS, PEAKS, SUMS
@@ -63,14 +63,15 @@ class Formulas:
 
     def _counted(self, workload: Shape, point: tuple[int, ...]) -> Iterator[int]:
         assert isinstance(workload, Attention)  # only a mask has counts without a formula
+        rows = MaskedRows(workload.q_len, workload.kv_len, workload.page_size or 1, workload.mask)
         for quantity, outer, sizes in self.nodes:
             u, v, group = sizes.scalars(*point)
-            yield counted(quantity, outer, u, v, group, workload)
+            yield counted(quantity, outer, u, v, group, rows)
 
     def over(
         self, workload: Any, options: Sequence[Any], sizes: Sequence[Any], constants: bool = False
     ) -> tuple[Any, ...]:
-        """Return the integers at arrays of options and sizes, of one call, or of many under a mask without data.
+        """Return the integers at arrays of options and sizes, of one call or of many.
 
         With `constants`, a formula that no array enters may remain a number.
         """
@@ -78,11 +79,17 @@ class Formulas:
         if not self.nodes:
             return self.compiled.arrays(*point, constants=constants)
         counts = []
+        rows = (workload.q_len, workload.kv_len, 1 if workload.page_size is None else workload.page_size)
         for quantity, outer, cut in self.nodes:
-            columns = np.broadcast_arrays(*cut.arrays(*point))
+            columns = np.broadcast_arrays(*cut.arrays(*point), *rows)
             points = list(zip(*(column.ravel().tolist() for column in columns), strict=True))
-            known = {(u, v, group): counted(quantity, outer, u, v, group, workload) for u, v, group in set(points)}
-            counts.append(np.array([known[point] for point in points]).reshape(columns[0].shape))
+            known = {
+                (u, v, group, q, kv, page): counted(
+                    quantity, outer, u, v, group, MaskedRows(q, kv, page, workload.mask)
+                )
+                for u, v, group, q, kv, page in set(points)
+            }
+            counts.append(np.array([known[at] for at in points]).reshape(columns[0].shape))
         return self.compiled.arrays(*point, *counts, constants=constants)
 
     def arrays(self, workload: Any, options: Sequence[int], sizes: Sequence[Any]) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -303,9 +303,34 @@ def cost_array(
         other = {"q_len": q_len, "head_dim": head_dim, "kv_len": kv_len, "kv_heads": kv_heads, "value_dim": value_dim}
         other |= {"batch": batch, "heads": heads, "mask": mask, "direction": direction}
         return _of_layers(algorithm, engine, {"dtype": dtype, **not_default(other), **more})
-    taken = {name: more.pop(name) for name in list(more) if name in Attention.model_fields or name in SIDES}
     fields = {"q_len": q_len, "kv_len": kv_len, "head_dim": head_dim, "value_dim": value_dim, "batch": batch}
-    fields |= {"heads": heads, "kv_heads": kv_heads, "dtype": dtype, "mask": mask, "direction": direction, **taken}
+    fields |= {"heads": heads, "kv_heads": kv_heads, "dtype": dtype, "mask": mask, "direction": direction}
+    called, sizes, numbers, scalars = attention_calls(algorithm, {**fields, **more})
+    bound = BoundCall.bind(algorithm, called.first, scalars, tiled=bool(sizes))
+    tiles = with_followers(bound.algorithm.name, bound.tiles, sizes)
+    options = FrozenDict({**bound.options, **numbers})
+    points = Points(bound.compiled, called, tiles, options, engine)
+    return CostArray(name_of(algorithm), called, FrozenDict(tiles), options, points)
+
+
+ATTENTION = {"batch": 1, "heads": 1, "dtype": "bf16", "mask": "full", "direction": "forward"}
+ATTENTION |= dict.fromkeys(("q_len", "kv_len", "head_dim", "value_dim", "kv_heads"))
+"""Defaults of the fields of attention in :func:`cost_array`."""
+
+
+class AttentionCalls(NamedTuple):
+    """Attention calls with their tiles, their numeric options, and options of one of them."""
+
+    called: Calls
+    sizes: dict[str, Any]
+    numbers: dict[str, Any]
+    scalars: dict[str, Any]
+
+
+def attention_calls(algorithm: AlgorithmLike, arguments: Mapping[str, Any]) -> AttentionCalls:
+    """Check the arguments of :func:`cost_array` for an algorithm of attention."""
+    more = dict(arguments)
+    fields = {name: more.pop(name) for name in arguments if name in Attention.model_fields or name in SIDES}
     tiles_and_launch = {name: more.pop(name) for name in list(more) if name in TILE_NAMES | LAUNCH_NAMES}
     sizes = {name: as_integers(name, size, late=True) for name, size in tiles_and_launch.items()}
     sizes = {name: size for name, size in sizes.items() if name not in LAUNCH_NAMES}
@@ -314,11 +339,7 @@ def cost_array(
     scalars = {**more, **{name: _some(value) for name, value in numbers.items()}}
     _check_names(algorithm, called.first, scalars)
     _check_numbers(algorithm, called, {**numbers, **sizes})
-    bound = BoundCall.bind(algorithm, called.first, scalars, tiled=bool(sizes))
-    tiles = with_followers(bound.algorithm.name, bound.tiles, sizes)
-    options = FrozenDict({**bound.options, **numbers})
-    points = Points(bound.compiled, called, tiles, options, engine)
-    return CostArray(name_of(algorithm), called, FrozenDict(tiles), options, points)
+    return AttentionCalls(called, sizes, numbers, scalars)
 
 
 def _of_layers(algorithm: AlgorithmLike, engine: str, arguments: Mapping[str, Any]) -> CostArray:

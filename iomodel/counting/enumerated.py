@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from iomodel.common.floor_sum import floor_sum
 from iomodel.counting.mask_kind import PAGES
 from iomodel.errors import InputError
-from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Mask
 from iomodel.workloads.masks.spans import band_of
 from iomodel.workloads.window import Window
@@ -19,15 +18,23 @@ MOST_TILES = 10**7
 """Most query tiles of an enumeration, which then takes some seconds."""
 
 
-def counted(quantity: str, outer: str, u: int, v: int, group: int, workload: Attention) -> int:
+class MaskedRows(NamedTuple):
+    """The lengths, the page size and the mask of a call."""
+
+    q_len: int
+    kv_len: int
+    page_size: int
+    mask: Any
+
+
+def counted(quantity: str, outer: str, u: int, v: int, group: int, workload: MaskedRows) -> int:
     """Return one count of the visits of tiles of u rows of the `outer` axis to tiles of v rows of the other axis."""
     for (left, padded), name in PAGES.items():
         if quantity == name:
-            page, known = workload.page_size or 1, workload.mask
+            page, known = workload.page_size, workload.mask
             shown = known if left or not isinstance(known, Window) else known.model_copy(update={"left": None})
             return _pages(u, v, group, workload.q_len, workload.kv_len, page, shown, padded)
-    mask: Any = workload.mask
-    return int(getattr(mask.tiles(outer, u, v, workload.q_len, workload.kv_len, group), quantity))
+    return int(getattr(workload.mask.tiles(outer, u, v, workload.q_len, workload.kv_len, group), quantity))
 
 
 @lru_cache(maxsize=4096)

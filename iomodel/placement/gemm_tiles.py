@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from iomodel.algorithms import algorithm
+from iomodel.common.elementwise import anywhere, ceil_div, larger, pick, smaller
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.workloads.call import ELEMENT_SIZE
@@ -92,7 +94,7 @@ class Room:
         return {name: amount for name, amount in excess.items() if amount > 0}
 
 
-def room(device: Hardware, layer: Linear, sizes: Mapping[str, int], stages: int | None = None) -> Room:
+def room(device: Hardware, layer: Any, sizes: Mapping[str, int], stages: int | None = None) -> Room:
     """Count the resources of a block of a tile, with as many stages as fit if their number is not given."""
     block_m, block_n, block_k = (sizes[name] for name in ("block_m", "block_n", "block_k"))
     weights = 2 if layer.gated else 1
@@ -148,17 +150,28 @@ def candidates(
     device: Hardware, layers: Sequence[Linear], units: int | None, splits: int | None = None
 ) -> Iterator[Tile]:
     """Yield tiles that fit: heights near the number of rows, common widths, split sums if there are few blocks."""
+    return (tile for tile, competes in competing(device, layers, units, splits) if competes)
+
+
+def competing(
+    device: Hardware, layers: Sequence[Any], units: int | None, splits: Any = None
+) -> Iterator[tuple[Tile, Any]]:
+    """Yield the common tiles that fit, each with a mask of the points where it competes.
+
+    The numbers of the layers may be arrays, over whose points a block of scales is narrower than the rows, or none is.
+    """
     first = layers[0]
-    most_rows = max(layer.rows for layer in layers)
+    most_rows = larger(*(layer.rows for layer in layers))
     slices = max(16, SLICE // ELEMENT_SIZE[first.dtype])
-    if first.scale_block is not None and first.scale_block < first.in_features:
+    if first.scale_block is not None and anywhere(first.scale_block < first.in_features):
         slices = next(size for size in range(min(slices, first.scale_block), 0, -1) if not first.scale_block % size)
     large = LARGE if device.sram_per_block > 1 << 20 else ()
-    enough = next((size for size in (*ROWS, *large) if size >= most_rows), 1 << 30)
+    enough: Any = 1 << 30
+    for size in reversed((*ROWS, *large)):
+        enough = pick(most_rows <= size, size, enough)
     for block_m in (*ROWS, *large):
-        if block_m > enough:
-            break
-        if 4 * block_m < min(enough, 128):
+        near = (block_m <= enough) & (4 * block_m >= smaller(enough, 128))
+        if not anywhere(near):
             continue
         for block_n in (*COLUMNS, *large):
             sizes = {"block_m": block_m, "block_n": block_n, "block_k": slices}
@@ -166,16 +179,20 @@ def candidates(
             if not found.blocks:
                 continue
             tiles = sum(
-                layer.groups * -(-layer.rows // block_m) * -(-layer.out_features // block_n) for layer in layers
+                layer.groups * ceil_div(layer.rows, block_m) * ceil_div(layer.out_features, block_n) for layer in layers
             )
-            for parts in _splits(first, slices, tiles, units) if splits is None else (splits,):
+            options = _splits(first, slices, tiles, units) if splits is None else ((splits, True),)
+            for parts, few in options:
                 warps = warps_of(block_m, block_n)
-                yield Tile(block_m, block_n, slices, parts, found.blocks, warps, found.stages)
+                yield Tile(block_m, block_n, slices, parts, found.blocks, warps, found.stages), near & few
 
 
-def _splits(layer: Linear, slices: int, tiles: int, units: int | None) -> Iterator[int]:
+def _splits(layer: Any, slices: int, tiles: Any, units: int | None) -> Iterator[tuple[int, Any]]:
+    """Yield the numbers of parts of a sum, each with a mask of the points where so many may pay."""
     unit = slices if layer.scale_block is None else max(slices, layer.scale_block)
-    most = -(-layer.in_features // unit)
+    most = ceil_div(layer.in_features, unit)
     for splits in algorithm("gemm").implementations[0].searched["splits"]:
-        if splits == 1 or (units is not None and splits <= most and tiles * splits <= 2 * units):
-            yield splits
+        if splits == 1:
+            yield splits, True
+        elif units is not None:
+            yield splits, (splits <= most) & (tiles * splits <= 2 * units)

@@ -160,6 +160,13 @@ def implementation_for(
     return next(iter(implementations_for(algorithm, workload, hardware, requested)), TEXTBOOK)
 
 
+def check_layer_kernels(algorithm: AlgorithmLike, layer: Linear, hardware: Hardware, requested: object) -> None:
+    """Raise InputError for an implementation that gives no time of a linear layer."""
+    if requested is not None and not implementations_for(algorithm, layer, hardware, requested):
+        allowed = ", ".join(list_implementations(algorithm, hardware, layer)[:-1]) or "none"
+        raise InputError(f"implementation: 'textbook' given; allowed: {allowed}, for a time of a linear layer")
+
+
 def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) -> str:
     """State the reason for which the textbook's machine stands in for a device."""
     declaration, longest = find_algorithm(algorithm), workload.longest

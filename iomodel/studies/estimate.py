@@ -25,7 +25,7 @@ from iomodel.nests.alphabet import (
     LAUNCH_NAMES,
 )
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.implementations import implementation_for, implementations_for, list_implementations
+from iomodel.placement.implementations import check_layer_kernels, implementation_for
 from iomodel.solving.default_tiles import best_choice, fastest_tiles
 from iomodel.timing.clock import Clock, clock_for
 from iomodel.timing.kernel_time import KernelTime
@@ -122,10 +122,8 @@ def estimate(
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
     known = rates(device, as_workload(workload).dtype)
     if not isinstance(workload, Call):
-        if isinstance(workload, Linear) and implementation is not None:
-            if not implementations_for(algorithm, workload, device, implementation):
-                allowed = ", ".join(list_implementations(algorithm, device, workload)[:-1]) or "none"
-                raise InputError(f"implementation: 'textbook' given; allowed: {allowed}, for a time of a linear layer")
+        if isinstance(workload, Linear):
+            check_layer_kernels(algorithm, workload, device, implementation)
         elif implementation is not None:
             raise InputError(
                 f"implementation: {shown(implementation)} given; allowed: none, with a {workload.operation} workload"

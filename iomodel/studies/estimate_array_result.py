@@ -43,7 +43,8 @@ class EstimateArray(Result, Tabular):
     streamed_bytes : array of float
         DRAM traffic behind the time [B].
     chosen : mapping of str to array
-        Warps and stages of the fastest launch, and the options that the kernels choose per call.
+        Warps and stages of the fastest launch, the options that the kernels choose per call, and the tiles that are not
+        given.
     """
 
     algorithm: str

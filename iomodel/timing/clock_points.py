@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from iomodel.common.elementwise import anywhere, larger
 from iomodel.placement.placement import Launch, Placement
 from iomodel.timing.balance import GridRows
 from iomodel.timing.clock import Clock
@@ -20,20 +21,49 @@ class PointCalls:
 
     numbers: Mapping[str, Any]
     element_size: int
+    mask: Any = None
 
     @property
     def point(self) -> tuple[Any, ...]:
         """Values of the symbols of a workload."""
         return tuple(self.numbers.values())
 
+    @property
+    def q_len(self) -> Any:
+        """Queries [rows]."""
+        return self.numbers["q_len"]
+
+    @property
+    def kv_len(self) -> Any:
+        """Keys [rows]."""
+        return self.numbers["kv_len"]
+
+    @property
+    def page_size(self) -> Any:
+        """Keys of a page [rows]."""
+        return self.numbers["page_size"]
+
+    @property
+    def rows(self) -> GridRows | None:
+        """The numbers and the mask of the grids; None for calls without a mask."""
+        if self.mask is None:
+            return None
+        group, batch, heads = (self.numbers[name] for name in ("group", "batch", "heads"))
+        return GridRows(self.q_len, self.kv_len, group, self.mask, batch, heads)
+
     def widened(self, widths: tuple[int, int]) -> PointCalls:
-        """Return the calls with rows as wide as compiled."""
+        """Return the calls with rows as wide as compiled; calls without a mask have no such rows."""
+        if self.mask is None:
+            return self
         return replace(self, numbers={**self.numbers, "head_dim": widths[0], "value_dim": widths[1]})
 
 
 @dataclass
 class Fastest:
-    """The fastest launch found so far at every point: its time [s], infinite where none fits, and its columns."""
+    """The fastest launch found so far at every point: its time [s], infinite where none fits, and its columns.
+
+    The time is that of the kernels; `kernels` among the columns is their number, `host` the host time per launch [s].
+    """
 
     seconds: Any
     columns: dict[str, Any]
@@ -66,11 +96,11 @@ class Fastest:
 
 
 def fastest_at(
-    clock: Clock, calls: PointCalls, rows: GridRows, options: Mapping[str, Any], tiles: Mapping[str, Any],
-    given: Mapping[str, Any], size: int,
+    clock: Clock, calls: PointCalls, options: Mapping[str, Any], tiles: Mapping[str, Any], given: Mapping[str, Any],
+    size: int,
 ) -> Fastest:  # fmt: skip
     """Time the points in every launch configuration with the given warps and stages, and keep the fastest."""
-    found = Fastest.none(size)
+    found, rows = Fastest.none(size), calls.rows
     if not clock.placements:
         widths = clock.widths
         work = clock.demands.over(calls, calls.widened(widths), options, tiles)
@@ -110,7 +140,7 @@ def _fits(placement: Placement, launch: Launch, query: Any, key: Any) -> tuple[A
 
 
 def _columns(
-    clock: Clock, work: Any, rows: GridRows, launched: Launched, blocks: Any, size: int
+    clock: Clock, work: Any, rows: GridRows | None, launched: Launched, blocks: Any, size: int
 ) -> tuple[Any, dict[str, Any]]:
     """Time the kernels of all points in one launch configuration, with the time of each resource [s]."""
     total: Any = 0.0
@@ -126,6 +156,19 @@ def _columns(
         for name, value in parts.items():
             own = value if whole else value * runs
             columns[name] = columns[name] + own if name in columns else own
-    host = clock.parameters.host_launch * kernels
-    columns["launch"] = np.where(host > total, np.maximum(host, total), columns.get("launch", 0.0))
-    return np.broadcast_to(np.maximum(total, host), size), columns
+    columns |= {"kernels": kernels, "host": clock.parameters.host_launch}
+    return np.broadcast_to(total, size), columns
+
+
+def in_sequence(passes: Sequence[Fastest]) -> Fastest:
+    """Join the passes of the same calls; the host takes a time to launch each kernel."""
+    names = dict.fromkeys(name for each in passes for name in each.columns)
+    columns = {name: sum(each.column(name) for each in passes) for name in names}
+    seconds = sum(each.seconds for each in passes)
+    launches = columns.pop("kernels", 0) * larger(*(each.column("host") for each in passes))
+    columns.pop("host", None)
+    waits = launches > seconds
+    if anywhere(waits):
+        seconds = np.where(waits, launches, seconds)
+        columns["launch"] = np.where(waits, launches, columns["launch"])
+    return Fastest(seconds, columns)

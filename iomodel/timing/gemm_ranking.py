@@ -61,18 +61,18 @@ def rank(
     call = _Point(tuple(rows if symbol == "rows" else value for symbol, value in first.numbers.items()))
     work = demands(algorithm("gemm"), kind_of(first), (), PIPELINED).over(call, call, sizes, sizes, constants=True)
     per_sm = np.array([tile.blocks_per_sm for _, tile in points])
-    layouts = [layout(device, tile, layer) for layer, tile in points]
-    launched = Launched(layouts[0], per_sm, layouts=_masked(layouts))
+    layouts = [layout(device, tile.warps, layer) for layer, tile in points]
+    launched = Launched(layouts[0], per_sm, layouts=masked_layouts(layouts))
     times = []
     for demand in work:
-        moved = _in_waves(demand, first, rows, tiles, per_sm, known)
+        moved = in_waves(demand, first, rows, tiles, per_sm, known)
         took = elapsed(moved, None, False, free, PIPELINED, launched, parameters).seconds
         times.append(np.broadcast_to(took * (demand.requested_bytes > 0), rows.shape))
     others: Any = sum(times[1:], np.zeros(rows.shape))
     return times[0].tolist(), others.tolist()
 
 
-def _masked(layouts: Sequence[WarpLayout]) -> tuple[tuple[Any, WarpLayout], ...]:
+def masked_layouts(layouts: Sequence[WarpLayout]) -> tuple[tuple[Any, WarpLayout], ...]:
     """Return each layout with the mask of its points; none if all points have the first one."""
     distinct = list(dict.fromkeys(layouts))
     if len(distinct) == 1:
@@ -80,7 +80,7 @@ def _masked(layouts: Sequence[WarpLayout]) -> tuple[tuple[Any, WarpLayout], ...]
     return tuple((np.array([each is layout for each in layouts]), layout) for layout in distinct)
 
 
-def _in_waves(demand: KernelWork, layer: Linear, rows: Any, tiles: _Tiles, per_sm: Any, known: Rates) -> KernelWork:
+def in_waves(demand: KernelWork, layer: Any, rows: Any, tiles: Any, per_sm: Any, known: Rates) -> KernelWork:
     """Add the DRAM traffic of a wave of blocks to a kernel with products."""
     if not demand.products or known.last_cache is None or known.units is None:
         return demand

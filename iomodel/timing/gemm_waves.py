@@ -14,10 +14,10 @@ from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
 
-def layout(device: Hardware, tile: Tile, layer: Linear) -> WarpLayout:
+def layout(device: Hardware, warps: int, layer: Linear) -> WarpLayout:
     """Lay the warps of a block over its tile; matrix units with accumulators read operands directly."""
     together = device.compute.mma.warpgroup_rows is not None
-    return _layout(tile.warps, together, device.memory.accumulator.per_sm is not None, ELEMENT_SIZE[layer.dtype])
+    return _layout(warps, together, device.memory.accumulator.per_sm is not None, ELEMENT_SIZE[layer.dtype])
 
 
 @lru_cache(maxsize=256)
@@ -43,8 +43,8 @@ def wave_trips(layer: Linear, tile: Tile, at_once: int, capacity: int) -> tuple[
     return trips_over(layer, layer.rows, tile, at_once, capacity)
 
 
-def trips_over(layer: Linear, layer_rows: Any, tile: Any, at_once: Any, capacity: int) -> tuple[Any, Any]:
-    """Count the passes as :func:`wave_trips`; the rows, the sizes of the tile and the blocks at once may be arrays."""
+def trips_over(layer: Any, layer_rows: Any, tile: Any, at_once: Any, capacity: int) -> tuple[Any, Any]:
+    """Count the passes as :func:`wave_trips`; the layer, the tile and the blocks at once may be arrays."""
     rows, columns = ceil_div(layer_rows, tile.block_m), ceil_div(layer.out_features, tile.block_n)
     slots = larger(1, floor_div(at_once, tile.splits))
     weights = 2 if layer.gated else 1

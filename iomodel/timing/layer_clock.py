@@ -6,12 +6,13 @@ the device, as for attention.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
 from iomodel.algorithms import AlgorithmLike, algorithm
+from iomodel.common.elementwise import ceil_div, larger, pick
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural
@@ -120,7 +121,7 @@ class LayerClock:
         `splits` is tried in several sizes where it is not given.
         """
         first = layers[0]
-        known, free = self._rates(first, products)
+        known, free = self.rates_of(first, products)
         if tiles is not None:
             competing = list(fitting(self.device, first, {**tiles, "splits": splits or 1}))
         elif len(layers) == 1 and splits is None and name == "gemm" and first.rows <= MOST_ROWS:
@@ -149,19 +150,19 @@ class LayerClock:
         self, layer: Linear, splits: int | None = None, name: AlgorithmLike = "gemm"
     ) -> list[tuple[float, Tile]]:
         """Time every common tile of a layer that fits [s], the fastest first; the first is that of :meth:`fastest`."""
-        known, free = self._rates(layer, None)
+        known, free = self.rates_of(layer)
         tiles = list(candidates(self.device, (layer,), known.units, splits))
         if tiles and splits is None and name == "gemm" and layer.rows <= MOST_ROWS:
             first, others = rank(self.device, [(layer, tile) for tile in tiles], known, free, self.parameters)
             times = [
-                max(time, self._floor((layer,), tile, known, None)) + rest
+                max(time, self.floor(layer, tile, known)) + rest
                 for tile, time, rest in zip(tiles, first, others, strict=True)
             ]
         else:
             times = [self._seconds((layer,), tile, name, None) for tile in tiles]
         return sorted(zip(times, tiles, strict=True), key=lambda timed: timed[0])
 
-    def _rates(self, layer: Linear, products: str | None) -> tuple[Rates, Rates]:
+    def rates_of(self, layer: Linear, products: str | None = None) -> tuple[Rates, Rates]:
         """Return the rates of the device, and those without the limits of a benchmark."""
         known = rates(self.device, layer.dtype if products is None else products)
         share = known.warp_matrix / known.matrix if known.matrix else 1.0
@@ -170,12 +171,12 @@ class LayerClock:
     def _work(
         self, layers: tuple[Linear, ...], tile: Tile, name: AlgorithmLike, known: Rates
     ) -> tuple[list[KernelWork], Launched]:
-        launched = Launched(layout(self.device, tile, layers[0]), tile.blocks_per_sm)
+        launched = Launched(layout(self.device, tile.warps, layers[0]), tile.blocks_per_sm)
         return list(self._demands(name, layers, tile, known)), launched
 
     def _seconds(self, layers: tuple[Linear, ...], tile: Tile, name: AlgorithmLike, products: str | None) -> float:
         """Time a tile [s]."""
-        known, free = self._rates(layers[0], products)
+        known, free = self.rates_of(layers[0], products)
         work, launched = self._work(layers, tile, name, known)
         times = [elapsed(demand, None, False, free, PIPELINED, launched, self.parameters).seconds for demand in work]
         return float(max(times[0], self._floor(layers, tile, known, products)) + sum(times[1:]))
@@ -199,33 +200,41 @@ class LayerClock:
             tiles = best[layer][1]
         return tiles
 
-    def _floor(self, layers: tuple[Linear, ...], tile: Tile, known: Rates, products: str | None) -> float:
-        """Compute the least time of the first kernel [s]."""
-        return max(self._least(layers, tile, known), self._conversion(layers, tile, known, products))
+    def floor(self, layer: Any, tile: Any, known: Rates) -> Any:
+        """Compute the least time of the first kernel of one layer, or of the layers of arrays [s]."""
+        return self._floor((layer,), tile, known, None)
 
-    def _least(self, layers: tuple[Linear, ...], tile: Tile, known: Rates) -> float:
+    def launch(self, known: Rates) -> float:
+        """Return the time between the starts of consecutive kernels [s]."""
+        return self.parameters.kernel_launch if known.launch is None else known.launch
+
+    def _floor(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
+        """Compute the least time of the first kernel [s]; the numbers of the layers and of the tile may be arrays."""
+        return larger(self._least(layers, tile, known), self._conversion(layers, tile, known, products))
+
+    def _least(self, layers: Sequence[Any], tile: Any, known: Rates) -> Any:
         """Compute the least time of the products of a tile [s].
 
         The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
         """
         shares = REACHED.get(self.device.architecture or "", NARROW)
-        reached = known.matrix if known.matrix < known.peak else shares.get(known.dtype, 1.0) * known.peak
+        reached: Any = known.matrix if known.matrix < known.peak else shares.get(known.dtype, 1.0) * known.peak
         if known.dtype in self.shares:
             reached = self.shares[known.dtype] * known.peak
-        if layers[0].groups > 1:
-            reached = min(reached, GROUPED.get(known.dtype, 1.0) * known.peak)
+        grouped = min(reached, GROUPED.get(known.dtype, 1.0) * known.peak)
+        reached = pick(layers[0].groups > 1, grouped, reached)
         flops = sum(layer.flops for layer in layers)
         if known.units is None or known.matrix < known.peak or known.dtype in self.shares:
             return flops / reached
-        last = 2 * tile.block_m * tile.block_n * -(-layers[0].in_features // tile.splits) * known.units
+        last = 2 * tile.block_m * tile.block_n * ceil_div(layers[0].in_features, tile.splits) * known.units
         return (flops + LAST_WAVE * last) / reached
 
-    def _conversion(self, layers: tuple[Linear, ...], tile: Tile, known: Rates, products: str | None) -> float:
+    def _conversion(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Time the conversion of weights narrower than the products, which every row of tiles repeats [s]."""
         first = layers[0]
         if known.fp32 is None or products == "fp4" or WEIGHT_QUARTERS[first.weight_dtype] >= 32 * first.element_size:
             return 0.0
-        weights = sum(layer.parameters * -(-layer.rows // tile.block_m) for layer in layers)
+        weights = sum(layer.parameters * ceil_div(layer.rows, tile.block_m) for layer in layers)
         return weights * self.parameters.convert_ops / known.fp32
 
     def _demands(

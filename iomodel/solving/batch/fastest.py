@@ -23,7 +23,7 @@ from iomodel.solving.tile_table import TileTable, tile_tables
 from iomodel.timing.balance import GridRows, needs_list
 from iomodel.timing.clock_points import PointCalls
 from iomodel.timing.kernel_work import KernelWork
-from iomodel.timing.parameters import DEFAULT
+from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention
 
 POINTS = 1 << 14
@@ -74,6 +74,7 @@ class FastestSearch:
     options: Mapping[str, Any]
     min_block_kv: int
     size: int
+    parameters: Parameters = DEFAULT
 
     def found(self) -> Best:
         """Search the calls, those with rows of the same widths and with tiles filled alike together."""
@@ -105,7 +106,7 @@ class FastestSearch:
             obstacle = f"no implementation of {name_of(self.algorithm)}"
             raise InputError(f"objective: 'time' given with {obstacle}; allowed: with an implementation")
         given = {name: self._first(value) for name, value in self.options.items()}
-        return TileSearch(self.algorithm, call, self.device, kernels, self.min_block_kv, 1, given, DEFAULT)
+        return TileSearch(self.algorithm, call, self.device, kernels, self.min_block_kv, 1, given, self.parameters)
 
     @staticmethod
     def _first(value: Any) -> Any:
@@ -215,7 +216,7 @@ class Points:
         tile = self.tiles.alike[self.places]
         starts = np.append(True, (tile[1:] != tile[:-1]) | (self.calls[1:] != self.calls[:-1]))
         each = self.where(starts)
-        counted = PointCalls({name: each._point[name] for name in first.numbers}, first.element_size)
+        counted = PointCalls({name: each._point[name] for name in first.numbers}, first.element_size, first.mask)
         return clock.demands.over(
             counted, counted.widened(widths), each._options, each._sizes, places=np.cumsum(starts) - 1
         )

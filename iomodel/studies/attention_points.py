@@ -1,0 +1,164 @@
+"""Times of attention calls at arrays of shapes, tiles and options, in one direction or both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from iomodel.counting.arrays.calls import Calls
+from iomodel.counting.arrays.integers import common_shape
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.cost_array import ATTENTION, CostArray, attention_calls, cost_array
+from iomodel.counting.options import only_taken
+from iomodel.devices.device import Hardware
+from iomodel.errors import InputError
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
+from iomodel.nests.implementation import Implementation
+from iomodel.studies.pass_points import Columns, PassPoints, filled, part_of
+from iomodel.timing.clock_points import Fastest, in_sequence
+from iomodel.timing.parameters import Parameters
+
+
+@dataclass(frozen=True)
+class AttentionPoints:
+    """The points of one question as flat columns, with a timer of each pass.
+
+    `tiles` are the names of the tiles that each point chooses, `options` those options that are given.
+    """
+
+    algorithm: Algorithm
+    called: Calls
+    arguments: Mapping[str, Any]
+    counted: CostArray | None
+    shape: tuple[int, ...]
+    passes: Mapping[str, PassPoints]
+    tiles: tuple[str, ...]
+    numbers: Columns
+    options: Columns
+
+    @classmethod
+    def of(
+        cls, algorithm: Algorithm, device: Hardware, implementation: str | Implementation | None,
+        parameters: Parameters, arguments: Mapping[str, Any], launch: Mapping[str, Any],
+    ) -> AttentionPoints:  # fmt: skip
+        """Check the arguments and lay them out."""
+        counted, own = None, launch or TILE_NAMES & arguments.keys()
+        asked = None if own else attention_calls(algorithm, {**ATTENTION, **arguments})
+        free = () if asked is None else BoundCall.bind(algorithm, asked.called.first, asked.scalars, tiled=False).tiles
+        if asked is None or not free:
+            counted = cost_array(algorithm, **arguments)
+            called, complete, sizes = counted.calls, counted.options, counted.tiles
+        else:
+            complete = {**BoundCall.bind(algorithm, asked.called.first, asked.scalars).options, **asked.numbers}
+            called, sizes = asked.called, {}
+        assert isinstance(called, Calls)
+        for name in ("dtype", "kv_dtype", *called.widths):
+            if isinstance(called.fields.get(name, called.widths.get(name)), np.ndarray):
+                raise InputError(f"{name}: an array given; allowed: one for all points, in an array of times")
+        if counted is not None:
+            counted.hbm_bytes  # noqa: B018 - checks the ranges of long arrays
+        shape = common_shape({"calls, tiles and options": np.empty(called.shape, dtype=bool), **launch})
+        both = called.first.direction == "both"
+        names = ("forward", "backward") if both else (called.first.direction,)
+        passes = {
+            name: PassPoints(algorithm, device, implementation, parameters, _in_direction(called, name))
+            for name in names
+        }
+        point = {**called.point, **{name: called.number(name) for name in called.numeric}}
+        given = complete if both and not free else {name: complete[name] for name in complete.keys() & arguments.keys()}
+        return cls(
+            algorithm, called, arguments, counted, shape, passes, tuple(free),
+            {name: flat(value, shape) for name, value in {**point, **sizes, **launch}.items()},
+            {name: flat(value, shape) for name, value in given.items()},
+        )  # fmt: skip
+
+    @cached_property
+    def chosen(self) -> set[str]:
+        """Names of the columns that are chosen for each point."""
+        taken = {**self.algorithm.takes(self.called.first.direction), **self.algorithm.common}
+        launch = () if len(self.passes) > 1 else LAUNCH_NAMES
+        return {*launch, *taken, *self.tiles}
+
+    def fastest(self, part: slice) -> Fastest:
+        """Time a block of points."""
+        size = part.stop - part.start
+        numbers = {name: part_of(value, part) for name, value in self.numbers.items()}
+        options = {name: part_of(value, part) for name, value in self.options.items()}
+        if not self.tiles:
+            return in_sequence(self._timed(numbers, options, size, False))
+        columns, found, options = self._defaults(numbers, options, size)
+        if not found.any():
+            return Fastest.none(size)
+        passes = self._timed({**numbers, **filled(columns, found)}, options, size, True)
+        timed = in_sequence(passes)
+        timed.columns |= columns
+        timed.columns |= {name: value for name, value in options.items() if name not in self.options}
+        return Fastest(np.where(found, timed.seconds, np.inf), timed.columns)
+
+    def _timed(self, numbers: Columns, options: Columns, size: int, searched: bool) -> list[Fastest]:
+        """Time each pass at its tiles."""
+        if len(self.passes) == 1:
+            return [timer.fastest(numbers, options, size, searched) for timer in self.passes.values()]
+        found = []
+        for direction, timer in self.passes.items():
+            own = only_taken(self.algorithm, direction, options)
+            sizes = dict(numbers)
+            if direction == "forward":
+                own |= self.algorithm.saved
+            else:
+                sizes |= {name: numbers[f"bwd_{name}"] for name in numbers if f"bwd_{name}" in numbers}
+            each = timer.fastest(sizes, own, size, True)
+            found.append(Fastest(each.seconds, {n: v for n, v in each.columns.items() if n not in LAUNCH_NAMES}))
+        return found
+
+    def _defaults(self, numbers: Columns, options: Columns, size: int) -> tuple[Columns, Any, Columns]:
+        """Choose the tiles, the launch and the options of each point, those of the forward pass first."""
+        if len(self.passes) == 1:
+            ((_, timer),) = self.passes.items()
+            chosen, found = timer.defaults(numbers, options, size)
+            return (*_tiles_first(chosen, found, options),)
+        tiles: Columns = {}
+        every = np.full(size, True)
+        for direction, timer in self.passes.items():
+            chosen, found = timer.defaults(numbers, only_taken(self.algorithm, direction, options), size)
+            plain, found, options = _tiles_first(chosen, found, options)
+            every &= found
+            for name, values in plain.items():
+                backward = direction == "backward" and f"bwd_{name}" in self.tiles
+                if name not in LAUNCH_NAMES:
+                    tiles[f"bwd_{name}" if backward else name] = values
+        return tiles, every, options
+
+    def costs(self, tiles: Mapping[str, Any], found: Any) -> CostArray:
+        """Count the points at the tiles that they choose."""
+        if self.counted is not None:
+            return self.counted
+        feasible = found.reshape(self.shape)
+        sizes = {name: np.where(feasible, values, max(1, int(values.max(initial=1)))) for name, values in tiles.items()}
+        return cost_array(self.algorithm, **{**self.arguments, **dict.fromkeys(self.tiles, 1), **sizes})
+
+
+def _tiles_first(chosen: Columns, found: Any, options: Columns) -> tuple[Columns, Any, Columns]:
+    """Part the tiles and the launch from the options that are chosen with them."""
+    sizes = {name: value for name, value in chosen.items() if name in TILE_NAMES | LAUNCH_NAMES}
+    more = {name: value for name, value in filled(chosen, found).items() if name not in sizes}
+    return sizes, found, {**options, **more}
+
+
+def _in_direction(called: Calls, direction: str) -> Calls:
+    if called.first.direction == direction:
+        return called
+    first = called.first.model_copy(update={"direction": direction})
+    return replace(called, fields={**called.fields, "direction": direction}, first=first)
+
+
+def flat(value: Any, shape: tuple[int, ...]) -> Any:
+    """Lay an array out over all points; a single number stays one."""
+    if not isinstance(value, np.ndarray):
+        return value
+    return value.item() if value.size == 1 else np.broadcast_to(value, shape).ravel()

@@ -1,0 +1,221 @@
+"""Times of one pass of an algorithm at the points of many calls, and the default tiles of each point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from iomodel.common.elementwise import anywhere
+from iomodel.counting.arrays.calls import Calls
+from iomodel.counting.bound_call import BoundCall
+from iomodel.counting.options import NUMBERS
+from iomodel.counting.requirements import met
+from iomodel.counting.tiles import with_followers
+from iomodel.devices.device import Hardware
+from iomodel.devices.rates import rates
+from iomodel.errors import InputError, IOModelError
+from iomodel.nests.algorithm import Algorithm
+from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
+from iomodel.nests.implementation import Implementation
+from iomodel.placement.implementations import implementation_for
+from iomodel.placement.shipped_tile import ROWS, shipped_tile
+from iomodel.solving.batch.fastest import FastestSearch
+from iomodel.solving.candidates import choices, underfilled
+from iomodel.solving.default_tiles import fastest_tiles
+from iomodel.timing.clock import Clock, clock_for
+from iomodel.timing.clock_points import Fastest, PointCalls, fastest_at
+from iomodel.timing.parameters import Parameters
+from iomodel.workloads.attention import Attention
+from iomodel.workloads.masks.tabulated import Tabulated
+
+Columns = dict[str, Any]
+
+
+class Way(NamedTuple):
+    """A choice of the searched options, its clock, and the tile that the implementation ships for it."""
+
+    searched: Mapping[str, Any]
+    clock: Clock
+    shipped: Mapping[str, int] | None
+
+
+@dataclass(frozen=True)
+class PassPoints:
+    """A timer of one pass at many points; numbers and options are flat columns or single values."""
+
+    algorithm: Algorithm
+    device: Hardware
+    implementation: str | Implementation | None
+    parameters: Parameters
+    called: Calls
+    clocks: dict[Any, list[Way]] = field(default_factory=dict, compare=False, repr=False)
+
+    def fastest(self, numbers: Columns, options: Columns, size: int, searched: bool = False) -> Fastest:
+        """Time the points at their tiles, each at its fastest launch and, unless `searched`, options not given."""
+        return self._over_kinds(numbers, options, size, "given" if searched else "searched")
+
+    def defaults(self, numbers: Columns, options: Columns, size: int) -> tuple[Columns, Any]:
+        """Choose the tiles, the launch and the options of :func:`iomodel.estimate` without tiles at each point.
+
+        The second value is the mask of the points where some tile fits.
+        """
+        best = self._over_kinds(numbers, options, size, "shipped")
+        columns = {name: np.array(values) for name, values in best.columns.items() if name in self._chosen_names}
+        found = np.isfinite(best.seconds)
+        for choose in (self._by_search, self._one_by_one):
+            rest = np.flatnonzero(~found)
+            if not len(rest):
+                break
+            here, own = ({name: part_of(value, rest) for name, value in each.items()} for each in (numbers, options))
+            chosen = choose(here, own, len(rest))
+            feasible = np.isfinite(chosen.seconds)
+            for name, values in chosen.columns.items():
+                columns.setdefault(name, np.zeros(size))[rest[feasible]] = values[feasible]
+            found[rest[feasible]] = True
+        return {name: values.astype(np.int64) for name, values in columns.items()}, found
+
+    @property
+    def _chosen_names(self) -> set[str]:
+        return {*TILE_NAMES, *LAUNCH_NAMES, *self.algorithm.takes(self.called.first.direction), *self.algorithm.common}
+
+    def _by_search(self, numbers: Columns, options: Columns, size: int) -> Fastest:
+        """Search for the fastest tiles of the kernels on the device."""
+        if isinstance(self.called.first.mask, Tabulated):
+            return Fastest.none(size)
+        search = FastestSearch(
+            self.algorithm, self.device, self.implementation, self.called, numbers, options, 1, size, self.parameters
+        )
+        try:
+            columns = search.found().columns
+        except InputError:  # no kernel on the device
+            return Fastest.none(size)
+        return Fastest(
+            columns["seconds"], {name: values for name, values in columns.items() if name in self._chosen_names}
+        )
+
+    def _one_by_one(self, numbers: Columns, options: Columns, size: int) -> Fastest:
+        """Choose the tiles of each distinct call by itself."""
+        varying = {name: value for name, value in {**numbers, **options}.items() if isinstance(value, np.ndarray)}
+        if not varying:
+            varying = {"q_len": np.full(size, numbers["q_len"])}
+        points, places = np.unique(np.stack([*varying.values()]), axis=1, return_inverse=True)
+        chosen: list[tuple[float, Columns]] = []
+        for point in points.T.tolist():
+            known = {**numbers, **options, **{name: int(value) for name, value in zip(varying, point, strict=True)}}
+            given = {name: known[name] if name in NUMBERS else type(value)(known[name]) for name, value in
+                     ((name, np.ravel(value)[0].item()) for name, value in options.items())}  # fmt: skip
+            try:
+                tiles, own = fastest_tiles(
+                    self.algorithm, self._call(known), self.device, self.parameters, self.implementation, given
+                )
+            except IOModelError:
+                chosen.append((np.inf, {}))
+                continue
+            chosen.append((0.0, {**tiles, **{name: own[name] for name in own.keys() - given.keys()}}))
+        names = dict.fromkeys(name for _, columns in chosen for name in columns)
+        columns = {name: np.array([at.get(name, 0) for _, at in chosen])[places.ravel()] for name in names}
+        return Fastest(np.array([seconds for seconds, _ in chosen])[places.ravel()], columns)
+
+    def _over_kinds(self, numbers: Columns, options: Columns, size: int, choice: str) -> Fastest:
+        """Time points split into those whose rows have the same widths and whose tables have the same words."""
+        packs = underfilled(numbers["q_len"], numbers["group"]) & (numbers["group"] != 1)
+        words = [value for name, value in options.items() if name not in NUMBERS and isinstance(value, np.ndarray)]
+        kinds = [numbers["head_dim"], numbers["value_dim"], packs, *words]
+        if choice == "shipped":
+            rows = numbers["q_len"] * numbers["group"]
+            kinds += [sum(np.asarray(rows <= most, dtype=np.int64) for most in ROWS), options.get("splits", 1) > 1]
+        if not any(isinstance(kind, np.ndarray) and kind.ndim for kind in kinds):
+            return self._alike(tuple(map(int, kinds)), numbers, options, size, choice)
+        stacked = np.stack([np.broadcast_to(kind, size).astype(np.int64) for kind in kinds])
+        if (stacked == stacked[:, :1]).all():
+            return self._alike(tuple(stacked[:, 0].tolist()), numbers, options, size, choice)
+        fastest = Fastest.none(size)
+        known, places = np.unique(stacked, axis=1, return_inverse=True)
+        for number, kind in enumerate(known.T.tolist()):
+            where = np.flatnonzero(places.ravel() == number)
+            inputs, own = ({name: part_of(value, where) for name, value in each.items()} for each in (numbers, options))
+            fastest.place(where, self._alike(tuple(kind), inputs, own, len(where), choice))
+        return fastest
+
+    def _alike(self, kind: tuple[int, ...], numbers: Columns, options: Columns, size: int, choice: str) -> Fastest:
+        """Time points of one kind."""
+        fastest, first = Fastest.none(size), self.called.first
+        point = {name: numbers[name] for name in first.numbers}
+        calls = PointCalls(point, first.element_size, first.mask)
+        features = {name: name in first.features for name in self.algorithm.features}
+        for searched, clock, shipped in self._ways(kind, numbers, options, choice):
+            if choice == "shipped" and shipped is None:
+                continue
+            sizes = numbers if shipped is None else shipped
+            tiles = {name: sizes[name] for name in clock.demands.tiles}
+            launch = {name: sizes[name] for name in LAUNCH_NAMES & sizes.keys()}
+            chosen = {**clock.options, **options, **searched}
+            values = {**point, **chosen, **{name: sizes[name] for name in TILE_NAMES & sizes.keys()}}
+            where = np.broadcast_to(met(self.algorithm, {**features, "mask": first.mask, **values}), size)
+            if not where.any():
+                continue
+            each = fastest_at(clock, calls, chosen, tiles, launch, size)
+            columns = {**each.columns, **searched, **({} if shipped is None else tiles)}
+            fastest.offer(where & np.isfinite(each.seconds), each.seconds, columns)
+        return fastest
+
+    def _ways(self, kind: tuple[int, ...], numbers: Columns, options: Columns, choice: str) -> list[Way]:
+        """Return each choice of the searched options that are not given, with its clock."""
+        key = (choice, kind, *options)
+        if key not in self.clocks:
+            self.clocks[key] = [*self._found(numbers, options, choice)]
+        return self.clocks[key]
+
+    def _found(self, numbers: Columns, options: Columns, choice: str) -> Iterator[Way]:
+        call = self._call(numbers)
+        kernels = implementation_for(self.algorithm, call, self.device, self.implementation)
+        first = {name: np.ravel(value)[0].item() if isinstance(value, np.ndarray) else value
+                 for name, value in options.items()}  # fmt: skip
+        first |= {name: bool(first[name]) for name, value in options.items()
+                  if isinstance(value, np.ndarray) and name not in NUMBERS}  # fmt: skip
+        known = rates(self.device, call.dtype)
+        tiled = choice == "shipped" or bool(TILE_NAMES & numbers.keys())
+        free = [{}] if choice == "given" else choices(kernels, call, self.algorithm.takes(call.direction), first)
+        for searched in free:
+            chosen = {**first, **searched}
+            shipped = None
+            try:
+                if choice == "shipped":
+                    shipped = shipped_tile(kernels, call, self.device, chosen)
+                    if shipped is None:
+                        continue
+                words = {name: value for name, value in chosen.items() if name in first or name not in NUMBERS}
+                bound = BoundCall.bind(self.algorithm, call, words, tiled=tiled)
+                if shipped is not None:
+                    named = {name: shipped[name] for name in bound.tiles if name in shipped}
+                    launch = {name: shipped[name] for name in LAUNCH_NAMES & shipped.keys()}
+                    shipped = {**with_followers(self.algorithm.name, bound.tiles, named), **launch}
+            except IOModelError:
+                if choice != "shipped":
+                    raise
+                continue
+            clock = clock_for(
+                self.algorithm, call, self.device, bound.options, self.parameters, known, self.implementation
+            )
+            yield Way(searched, clock, shipped)
+
+    def _call(self, numbers: Columns) -> Attention:
+        """Return the first of some calls."""
+        fields = {name: int(np.ravel(numbers[name])[0]) for name in self.called.numeric}
+        return Attention(**{**self.called.fields, **fields})
+
+
+def part_of(value: Any, where: Any) -> Any:
+    """Return the values of a column at some places."""
+    return value[where] if isinstance(value, np.ndarray) else value
+
+
+def filled(columns: Columns, found: Any) -> Columns:
+    """Fill the tiles of points where none fits with those of another point."""
+    if not anywhere(~found) or not found.any():
+        return columns
+    first = int(found.argmax())
+    return {name: np.where(found, values, values[first]) for name, values in columns.items()}
