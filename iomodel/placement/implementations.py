@@ -167,6 +167,17 @@ def check_layer_kernels(algorithm: AlgorithmLike, layer: Linear, hardware: Hardw
         raise InputError(f"implementation: 'textbook' given; allowed: {allowed}, for a time of a linear layer")
 
 
+def lacks_kernels(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) -> bool:
+    """Check that an algorithm declares kernels of attention, and none of them runs a pass of a call on a device."""
+    declaration, longest = find_algorithm(algorithm), workload.longest
+    if not declaration.implementations or not isinstance(longest, Attention):
+        return False
+    passes = DIRECTIONS if longest.direction == "both" else (longest.direction,)
+    return not all(
+        _running(hardware, declaration, longest.model_copy(update={"direction": direction})) for direction in passes
+    )
+
+
 def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) -> str:
     """State the reason for which the textbook's machine stands in for a device."""
     declaration, longest = find_algorithm(algorithm), workload.longest

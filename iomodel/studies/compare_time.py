@@ -12,6 +12,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError
+from iomodel.placement.implementations import lacks_kernels, no_kernel
 from iomodel.studies.approximations import approximations, bests, footnotes, marked
 from iomodel.studies.estimate import estimate
 from iomodel.timing.result import Estimate
@@ -34,6 +35,9 @@ class TimeComparison(Result, Tabular):
         The algorithms that do not fit, with the reason.
     approximates : mapping of str to str
         The listed approximate algorithms, each with the operation that it computes in place of attention.
+    without_kernels : mapping of str to str
+        The listed algorithms whose kernels do not run the call on the device, with the reason. Their times are those of
+        the textbook's machine; they come after all that run, and are the `best` only where none runs.
     """
 
     workload: Annotated[Any, Workload]
@@ -41,10 +45,11 @@ class TimeComparison(Result, Tabular):
     estimates: tuple[Estimate, ...]
     infeasible: Mapping[str, str]
     approximates: Mapping[str, str] = field(default_factory=FrozenDict)
+    without_kernels: Mapping[str, str] = field(default_factory=FrozenDict)
 
     @property
     def best(self) -> Estimate:
-        """The fastest exact algorithm."""
+        """The fastest exact algorithm that runs on the device."""
         return next(candidate for candidate in self.estimates if candidate.algorithm not in self.approximates)
 
     @property
@@ -74,6 +79,7 @@ class TimeComparison(Result, Tabular):
                 "flops_per_second": candidate.flops_per_second,
                 "mfu": candidate.mfu,
                 "bound": candidate.bound,
+                "runs": candidate.algorithm not in self.without_kernels,
                 "least_dram_bytes": candidate.dram_bytes[0],
                 "most_dram_bytes": candidate.dram_bytes[1],
             }
@@ -87,7 +93,7 @@ class TimeComparison(Result, Tabular):
                    ">DRAM traffic [MB]", "left out")  # fmt: skip
         rows = [
             (
-                marked(candidate.algorithm, self.approximates),
+                self._marked(candidate.algorithm),
                 sizes_text(candidate.tiles),
                 f"{candidate.seconds * 1e6:,.1f}",
                 f"{self.relative(candidate):,.2f}",
@@ -105,10 +111,21 @@ class TimeComparison(Result, Tabular):
                 f"algorithms on {self.hardware.name}, by time",
                 columns,
                 rows,
-                footnotes(self.approximates),
+                [*footnotes(self.approximates), *self._absent()],
                 extra=("relative to best", "MFU [%]", "DRAM traffic [MB]", "left out", "TFLOP/s"),
             )
         ]
+
+    def _marked(self, name: str) -> str:
+        own = marked(name, self.approximates)
+        return f"* {own}" if name in self.without_kernels else own
+
+    def _absent(self) -> list[str]:
+        """Name the algorithms without a kernel for the device."""
+        if not self.without_kernels:
+            return []
+        names = ", ".join(self.without_kernels)
+        return [f"* no kernel on file runs this call on {self.hardware.name}, timed as one memory per block: {names}"]
 
 
 def by_time(
@@ -117,7 +134,7 @@ def by_time(
     device: Hardware,
     implementation: str | None = None,
 ) -> TimeComparison:
-    """Estimate each algorithm under its options; InfeasibleError if no exact algorithm fits."""
+    """Estimate each algorithm under its options, those that run first; InfeasibleError if no exact algorithm fits."""
     estimates, infeasible = [], {}
     least: list[InfeasibleError] = []
     for name, options in algorithms.items():
@@ -130,5 +147,10 @@ def by_time(
     inexact = approximations(algorithms)
     if all(candidate.algorithm in inexact for candidate in estimates):
         raise min(least, key=lambda error: error.least)
-    estimates.sort(key=lambda candidate: candidate.seconds)
-    return TimeComparison(workload, device, tuple(estimates), FrozenDict(infeasible), inexact)
+    absent = {
+        candidate.algorithm: no_kernel(candidate.algorithm, workload, device)
+        for candidate in estimates
+        if implementation is None and lacks_kernels(candidate.algorithm, workload, device)
+    }
+    estimates.sort(key=lambda candidate: (candidate.algorithm in absent, candidate.seconds))
+    return TimeComparison(workload, device, tuple(estimates), FrozenDict(infeasible), inexact, FrozenDict(absent))
