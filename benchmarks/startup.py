@@ -22,12 +22,20 @@ from rich.console import Console
 from rich.table import Table
 
 LIBRARIES = "import numpy, pydantic, typer, rich.table"
+CALLED = (
+    "iomodel.cost('flash2', iomodel.Attention(q_len=8192, head_dim=128, mask='causal'), "
+    "{'block_q': 128, 'block_kv': 64})"
+)
 IMPORTS = {
     "nothing": "pass",
     "numpy, pydantic": "import numpy, pydantic",
     "iomodel": "import iomodel",
     "iomodel, then Attention and cost": "import iomodel; iomodel.Attention, iomodel.cost",
     "iomodel, then cost_array": "import iomodel; iomodel.cost_array",
+    "iomodel, then a call of cost": f"import iomodel; {CALLED}",
+    "iomodel, then a call of cost without stored formulas": (
+        f"import iomodel; from iomodel.counting import store; store._table = lambda module: {{}}; {CALLED}"
+    ),
     "sympy": "import sympy",
 }
 CALL = ["--q-len", "8192", "--head-dim", "128", "--heads", "32", "--kv-heads", "8", "--dtype", "bf16"]
