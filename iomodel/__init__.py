@@ -1,6 +1,6 @@
 """Exact HBM traffic, fastest tiles, lower bounds and times of attention kernels, layers and served models.
 
-Every public name is imported when it is first asked for: `import iomodel` by itself loads none of the libraries.
+A public name is imported on its first use: `import iomodel` alone loads no other library.
 """
 
 from __future__ import annotations

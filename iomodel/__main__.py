@@ -10,9 +10,9 @@ import sys
 def main() -> int:
     """Run one command and return its exit code.
 
-    A command is one short process: the garbage collector would walk all that the libraries made while they are loaded,
-    and again at the exit, for a third of its time. Commands that make many objects still have it. Pydantic would search
-    every installed package for plugins.
+    A command is one short process: the garbage collector would take a third of its time to walk the objects of the
+    libraries, at import and again at exit. Commands that make many objects still have it. Pydantic would search every
+    installed package for plugins.
     """
     gc.set_threshold(200_000)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

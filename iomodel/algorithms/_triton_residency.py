@@ -29,7 +29,7 @@ def _streamed(copies: Expr) -> Reused:
 
 
 def _registers(accumulators: Rational, scores: Rational, accesses: Rational) -> tuple[tuple[Fragment, ...], ...]:
-    """Weigh what a thread holds: accumulators, scores, and the registers of the addresses of its loads."""
+    """Count the registers of a thread: accumulators, scores, and addresses of its loads."""
     loads = (Fragment(tile, "io", accesses / 4) for tile in (K, V))
     return ((Fragment(O, share=accumulators), Fragment(S, share=scores), *loads),)
 

@@ -49,7 +49,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.", ric
 def letters(known: Iterable[Entry]) -> list[Entry]:
     """Select the letters of the package and of the algorithms of this command line.
 
-    A process may declare others, which no word of a command stands for.
+    A process may declare others, which no option of a command names.
     """
     announced = {entry for name in {*list_algorithms()} - {*discovered()} for entry in algorithm(name).symbols}
     return [entry for entry in known if entry in SHIPPED or entry in announced]

@@ -245,7 +245,7 @@ def emit_plan(result: Any, engine: str | None, as_json: bool) -> None:
 
 
 def integers(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, int]:
-    """Parse the options that hold integers, without those not given."""
+    """Parse the given options that hold integers."""
     return {name: integer(name, arguments[name]) for name in names if arguments.get(name) is not None}
 
 

@@ -32,7 +32,7 @@ BELONGS_TO_CALLS = tuple(dict.fromkeys(["mask", "align", *(name for names in BEL
 def workload(arguments: Arguments, algorithm: str | None = None) -> Workload:
     """Build the call of an algorithm; omitted fields take the library's defaults.
 
-    It is a linear layer, an MLP or a recurrence for an algorithm of these, and where fields of its own are given.
+    The algorithm, or fields that only one kind of workload has, select a linear layer, an MLP or a recurrence.
     """
     if _typed(arguments, "loads"):
         return _experts(arguments)

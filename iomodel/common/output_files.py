@@ -53,7 +53,7 @@ def writable(
 def in_one_step(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a hidden file to write, which replaces the target when it is complete.
 
-    If writing fails, what was there stays, and nothing else is left. A device is written as it is.
+    If writing fails, an existing file stays and no partial file remains. A device is written as it is.
     """
     if target.exists() and not target.is_file():
         yield target

@@ -82,7 +82,7 @@ class Record(PlainData):
     later: ClassVar[Mapping[str, str]] = FrozenDict(Expr="sympy", Symbol="sympy")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields, and what follows from them, as plain data, ready for JSON."""
+        """Return the fields and the derived figures as plain data, ready for JSON."""
         kind: Any = type(self)
         data: dict[str, Any] = {}
         for name, hint in _hints(kind).items():
@@ -95,7 +95,7 @@ class Record(PlainData):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild the value from its plain data; what follows from the fields is derived again.
+        """Rebuild the value from its plain data; derived figures are computed again.
 
         Raises
         ------
@@ -120,7 +120,7 @@ def check_keys(data: Mapping[str, Any], allowed: Any) -> None:
 
 
 def named(name: str, value: NamedData) -> dict[str, Any]:
-    """Return the label of named data under a key, and the data where the label alone would not find them."""
+    """Return the label of named data under a key, and the data themselves where no shipped data have that label."""
     same = type(value).shipped(value.label) == value
     return {name: value.label, **({} if same else {f"{name}_data": value.to_dict()})}
 

@@ -14,7 +14,7 @@ HEIGHT, BAR, LABEL, LETTER = 20, 360, 180, 6.6
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar: the sizes of its parts by name, and the limit that the frame of the bar stands for, if there is one."""
+    """A bar: the size of each part by name, and the limit that its frame shows, if any."""
 
     label: str
     parts: Mapping[str, float]

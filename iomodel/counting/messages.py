@@ -105,7 +105,7 @@ SIDES = ("sent", "received", "messages", "buffers")
 
 
 def messages(method: str, mask: str = "full", sharding: Sharding | None = None) -> Messages:
-    """Return what one of the ranks that divide a sequence sends and receives, as sympy expressions.
+    """Return the messages that one of the ranks of a divided sequence sends and receives, as sympy expressions.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 r"""Continuous optima of tiles and leading terms of their traffic, as formulas in N, d and M.
 
 One head, floors and ceilings dropped, footprint and traffic in elements, for long sequences and d^2 << M << N d.
-Kernels that share no tile are optimised apart, and what they move is added up. Three shapes occur:
+Kernels that share no tile are optimised separately, and their traffic is summed. Three shapes occur:
 
 *No tiles*: the traffic is its own answer.
 

@@ -40,7 +40,7 @@ def polynomial(expr: Expr) -> Polynomial:
     """Expand a formula to the coefficients of its monomials, with each positive symbol, and each
     ceiling of a positive formula, written as 1 plus the rest.
 
-    What is no sum, product or power stays whole, as one generator.
+    Any other expression than a sum, product or power is one generator.
     """
     if expr.is_Rational:
         return {frozenset(): expr.p if expr.q == 1 else Fraction(expr.p, expr.q)}

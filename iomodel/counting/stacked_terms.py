@@ -1,4 +1,4 @@
-"""Printed formulas whose terms stand one under another."""
+"""Printed formulas with one term per line."""
 
 from __future__ import annotations
 

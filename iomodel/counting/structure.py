@@ -73,7 +73,7 @@ class Part:
     serpentine: bool = False
 
     def only(self, *roles: Role) -> Nest:
-        """Return the nest with no moves but those of the given roles (:func:`role`)."""
+        """Return the nest with the moves of the given roles alone (:func:`role`)."""
 
         def strip(body: Sequence[Statement], path: Path) -> tuple[Statement, ...]:
             kept: list[Statement] = []

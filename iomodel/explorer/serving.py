@@ -90,7 +90,7 @@ def serving(grid: ServingGrid) -> dict[str, Any]:
 
 
 def _plan(grid: ServingGrid, model: str, name: str, gpus: int, prompt: int) -> dict[str, Any]:
-    """Compute the plans of one replica at the batches that fit; or the reason for which there is none."""
+    """Compute the plans of one replica at the batches that fit, or state why none fits."""
     types = with_precision(None, dict.fromkeys(TYPES))
     device = find_hardware(name)
     try:

@@ -59,7 +59,7 @@ def _shell(text: str) -> str:
 
 @dataclass(frozen=True)
 class ModuleList:
-    """A list of modules, each of which stands for what is inside it too.
+    """A list of modules, each of which includes its submodules.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Layers with a state of fixed size instead of a cache: what they have in common."""
+"""Common fields of layers with a state of fixed size instead of a cache."""
 
 from __future__ import annotations
 

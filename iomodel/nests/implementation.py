@@ -113,7 +113,7 @@ class Implementation(Record):
 
     @classmethod
     def of(cls, *residencies: Residency, execution: Execution | None = None) -> Implementation:
-        """Return an implementation of one's own kernel, with the same layouts in either direction.
+        """Return an implementation of a caller's kernel, with the same layouts in either direction.
 
         >>> import iomodel
         >>> Implementation.of(iomodel.implementation("flash2", "flash-attention-2").residency["forward"][0]).name

@@ -1,4 +1,4 @@
-"""Language for attention whose sequence is divided among ranks: what a rank sends, and what it attends to.
+"""Language for attention whose sequence is divided among ranks: messages and attended keys of a rank.
 
 The grammar::
 

@@ -142,7 +142,7 @@ def _check_cut(kernel: Kernel, cut: Cut, around: Path) -> None:
 
 
 def _check_serpentine(kernel: Kernel, loop: Loop, around: Path) -> None:
-    """Reject a serpentine loop whose tile at the turn does not stay on chip, or has no count."""
+    """Reject a serpentine loop whose tile at the turn leaves the chip, or has no count."""
     place = f"{kernel.title}: a serpentine loop over {loop.axis.name}"
     if not loop.masked:
         raise DeclarationError(f"{place} is not masked")
@@ -181,7 +181,7 @@ def _guards(block: Kernel | Loop | Cut | Guard) -> bool:
 
 
 def _bounded(block: Kernel | Loop | Cut | Guard) -> TypeGuard[Loop | Live | Idle]:
-    """Return True for what a mask bounds: a masked loop or a guard, but of queries and keys."""
+    """Return True for a masked loop or a guard of queries or keys, which a mask bounds."""
     if isinstance(block, Loop):
         return block.masked and block.axis in (query, key)
     return isinstance(block, Live | Idle) and block.axis in (query, key)

@@ -162,7 +162,7 @@ def nearest(
 ) -> tuple[Check, Placement, Launch]:
     """Check a tile in every layout and return the one that exceeds least: of equals, the one that ships the tile.
 
-    A kernel may lay a tile out in several ways, of which its source takes one per call; the shared memory that the
+    A kernel may have several layouts for a tile, and its source uses one per call; the shared memory that the
     table `row` of the call states tells which.
     """
     outcomes = [(checked(*launch, algorithm, call, sizes), *launch) for launch in launches]

@@ -17,7 +17,7 @@ from iomodel.workloads.linear import Linear
 def check_layer(
     algorithm: AlgorithmLike, layer: Linear, device: Hardware, tiles: Mapping[str, int], sizes: Mapping[str, int]
 ) -> Check:
-    """Check a tile with the warps and stages given, by default those that libraries take for the tile."""
+    """Check a tile with the given warps and stages, by default those of the vendors' libraries for the tile."""
     launch = {name: as_integer(name, tiles[name]) for name in tiles if name in LAUNCH_NAMES}
     found = room(device, layer, sizes, launch.get("stages"))
     resources = resources_of(found)

@@ -51,7 +51,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Room:
-    """What a block of a tile takes of an SM.
+    """Resources of an SM that a thread block of a tile takes.
 
     Attributes
     ----------

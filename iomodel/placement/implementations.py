@@ -179,7 +179,7 @@ def lacks_kernels(algorithm: AlgorithmLike, workload: Workload, hardware: Hardwa
 
 
 def no_kernel(algorithm: AlgorithmLike, workload: Workload, hardware: Hardware) -> str:
-    """State the reason for which the textbook's machine stands in for a device."""
+    """State why the textbook's machine replaces the kernels of a device."""
     declaration, longest = find_algorithm(algorithm), workload.longest
     reason = f"{declaration} declares no kernel"
     if declaration.implementations and isinstance(longest, Linear):

@@ -132,7 +132,7 @@ def check_triton(
 
 
 def checked_kernel(declared: TritonKernel, arch: int, warps: int, stages: int) -> TritonCheck:
-    """Check a declared kernel of one's own, as :func:`check_triton` does."""
+    """Check a kernel that the caller declares, as :func:`check_triton` does."""
     shared, columns = shared_bytes(declared, arch, warps, stages), tmem_columns(declared, arch, warps, stages)
     limit, compiles = SHARED_LIMITS[arch], declared.least_sum >= LEAST_SUM
     return TritonCheck(

@@ -76,7 +76,7 @@ def _resident(line: Timeline, schedule: Schedule, tile: Tile) -> int | None:
 
 
 def _ahead(line: Timeline, schedule: Schedule) -> list[int]:
-    """Open what a pipelined loop holds: barriers of products, copies of tiles, barriers of copies."""
+    """Allocate the buffers of a pipelined loop: barriers of products, copies of tiles, barriers of copies."""
     held = []
     if schedule.unit == "tcgen05" and schedule.ahead:
         for product in schedule.kernel.products:

@@ -1,7 +1,7 @@
 """Registers of a Triton kernel per thread, by a rule fitted to its compiler, and a three-valued answer about spills.
 
 The tiles that a thread holds are exact; the registers that the assembler adds for addresses, statistics and masks are
-not. Two fits of one form therefore stand for it: an estimate of the registers, and a score whose sign tells spills. The
+not. Two fits of one form replace it: an estimate of the registers, and a score whose sign predicts spills. The
 answer is "unsure" where the score is small.
 """
 

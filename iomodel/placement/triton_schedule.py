@@ -26,7 +26,7 @@ def instruction(kernel: TritonKernel, arch: int, warps: int) -> str:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A kernel with its launch: the sizes of what it puts into shared memory."""
+    """A kernel with its launch: the sizes of its buffers in shared memory."""
 
     kernel: TritonKernel
     arch: int

@@ -1,4 +1,4 @@
-"""Targets of the Triton oracle: the architectures and versions whose compiles it is held against, with their limits."""
+"""Targets of the Triton oracle: the architectures and versions of the compiles that test it, with their limits."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 class BatchTimes:
     """Time of a decode step at any batch; non-decreasing in the batch, and at most proportional to it.
 
-    At powers of two the time is the computed one, clamped to what an engine can avoid: a batch is never faster than a
-    smaller one (which could be padded to it), and never slower than twice its half (it could run in two steps). The
-    load that a replica takes therefore grows with its batch, and a batch can be found by bisection.
+    At powers of two the time is the computed one, clamped to the range that an engine can reach: a batch is never
+    faster than a smaller one (which could be padded to it), and never slower than twice its half (it could run in two
+    steps). The load that a replica takes therefore grows with its batch, and a batch can be found by bisection.
 
     >>> times = BatchTimes(lambda batch: 1.0 + batch)
     >>> times(3), times(64)

@@ -132,7 +132,7 @@ def fit(service: Service, device: Hardware) -> Fit:
 
 
 def most_requests(service: Service, device: Hardware) -> int:
-    """Compute the requests that a replica takes: those that fit, and at most the engine's own number in each group."""
+    """Compute the requests that a replica takes: as many as fit, up to the engine's limit in each group."""
     fits = fit(service, device).fits
     if service.engine is None:
         return fits

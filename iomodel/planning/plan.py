@@ -172,7 +172,9 @@ def _batches(service: Service, device: Hardware, full: Figures) -> tuple[Figures
 
 
 def _throughput_bound(service: Service, device: Hardware, full: Figures, bounds: tuple[str, str], memory: Fit) -> str:
-    """Name the resource that limits throughput: memory if a larger batch pays, else that of the longer phase."""
+    """Name the resource that limits throughput: memory if a larger batch pays, otherwise the limit of the longer
+    phase.
+    """
     if full.batch == memory.fits:
         doubled = figures(service, device, 2 * full.batch)
         if doubled.tokens_per_second > PAYS * full.tokens_per_second:

@@ -148,7 +148,7 @@ class Plan(Result, Tabular):
         return self.price_per_hour * self.count / 3600 / rate * 1e6
 
     def sketch(self) -> str:
-        """Draw the memory of the fullest device, and what a token waits for."""
+        """Draw the memory of the fullest device, and the resources that a token waits for."""
         memory = self.memory
         parts = {"weights": memory.weights, "overhead": memory.overhead, "shared prefix": memory.shared_bytes}
         parts["caches of the batch"] = self.batch * memory.request_bytes // memory.groups

@@ -34,8 +34,8 @@ def breakdown(results: Estimated | Sequence[Estimated]) -> Figure:
     """Draw the total time as a sum, and the seconds of every resource as bars, one panel per estimate.
 
     Resources work at the same time, so their bars do not sum to the total. The bar of the total does: it has the time
-    of the slowest resource of each kernel, the time of others that does not overlap with it, and steps, tails and
-    launches as far as they show, and what the host takes beyond.
+    of the slowest resource of each kernel, the time of others that does not overlap with it, the visible part of steps,
+    tails and launches, and the rest of the host's time.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ def _launched(
     launch: Mapping[str, int],
     options: Mapping[str, Any],
 ) -> tuple[Solution, Implementation]:
-    """Find the tiles of least traffic with the given warps and stages, and their kernel alone."""
+    """Find the tiles of least traffic with the given warps and stages, and the kernel of these tiles."""
     fixed: dict[str, Any] = {name: (as_integer(name, size),) for name, size in launch.items()}
     solutions, failure = [], None
     for layout in layouts_for(find_algorithm(algorithm), call, device, kernels):

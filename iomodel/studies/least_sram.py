@@ -116,8 +116,8 @@ def crossover(
     """Find the self-attention length from which one algorithm moves fewer HBM bytes than another, at given tiles.
 
     The result is the `lasting` point of :func:`crossovers`. Every length from 1 to `up_to` is counted exactly. Each
-    algorithm takes its own among the tiles and options; an algorithm without any of the tiles (standard attention)
-    makes its ideal passes.
+    algorithm takes those of the tiles and options that it has; an algorithm without any of the tiles (standard
+    attention) makes its ideal passes.
 
     Parameters
     ----------

@@ -31,8 +31,8 @@ def kernel_calls(
 ) -> st.SearchStrategy[KernelCall]:
     """Draw lengths and compile-time arguments for :func:`iomodel.triton.count`.
 
-    Half of the lengths that a tile cuts are at a multiple of the tile, or one beside it: there a kernel that forgets a
-    mask, or a tile, counts otherwise.
+    Half of the lengths that a tile cuts are at a multiple of the tile, or one beside it: a kernel that forgets a mask
+    or a tile has other counts there.
 
     Parameters
     ----------

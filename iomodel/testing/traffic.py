@@ -24,7 +24,7 @@ _EXAMPLE = "{'reads': {'K': 512}, 'writes': {'O': 64}}"
 
 @runtime_checkable
 class CountedKernel(Protocol):
-    """Counts of a kernel whose tensors have element sizes of their own, as those of `iomodel.triton.count`."""
+    """Counts of a kernel with an element size per tensor, such as those of `iomodel.triton.count`."""
 
     @property
     def reads(self) -> Mapping[str, int]:

@@ -38,7 +38,7 @@ def other_tiles(reference: Cost) -> Iterator[tuple[str, Cost]]:
 def pairs(
     reference: Cost, singles: Sequence[tuple[str, Cost]], wrong: Sequence[Any], moved: Moved
 ) -> Iterator[tuple[str, Cost]]:
-    """Yield the cost of every two of the changes at once, those that change all wrong counts between them.
+    """Yield the cost of every pair of changes that together change all wrong counts.
 
     `singles` are the changes made alone, and `moved` gives the counts of a cost.
     """

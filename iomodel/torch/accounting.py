@@ -49,7 +49,7 @@ aten/src/ATen/native/cuda/thread_constants.h)."""
 
 @dataclass(frozen=True)
 class Accounting:
-    """The choices that turn calls into traffic: device, tiles, algorithm of attention, rules of one's own."""
+    """The choices that turn calls into traffic: device, tiles, algorithm of attention, and the caller's rules."""
 
     hardware: Hardware | None = None
     tiles: Mapping[str, int] = FrozenDict()
@@ -165,7 +165,7 @@ class Accounting:
         )
 
     def _sizes(self, name: str, workload: Workload, options: Mapping[str, Any]) -> dict[str, int]:
-        """Return the given tiles that an algorithm takes; those not given cover the whole length of their axis."""
+        """Return the given tiles that an algorithm takes; a missing tile covers the whole length of its axis."""
         tiled = any(tile in self.tiles for tile in BoundCall.bind(name, workload, options).tiles)
         bound = BoundCall.bind(name, workload, options, tiled=tiled)
         numbers = workload.longest.numbers

@@ -154,7 +154,7 @@ def write_calls(calls: Iterable[OperatorCall], path: str | os.PathLike[str]) -> 
 
 
 def _compact(call: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what is derived or empty."""
+    """Leave out derived and empty fields."""
     call["inputs"] = {name: _stored(tensor) for name, tensor in call["inputs"].items()}
     call["outputs"] = [_stored(tensor) for tensor in call["outputs"]]
     return {name: value for name, value in call.items() if value or name in ("inputs", "outputs")}

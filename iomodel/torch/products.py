@@ -13,7 +13,7 @@ from iomodel.workloads.linear import Linear
 
 
 class Product(NamedTuple):
-    """A matrix product: groups of rows x terms by terms x columns, with what is added to the result."""
+    """A matrix product: groups of rows x terms by terms x columns, with the tensor that is added to the result."""
 
     groups: int
     rows: int

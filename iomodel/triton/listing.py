@@ -175,7 +175,7 @@ def flex_options(
     """List the `top` kernel options of FlexAttention of least predicted time, for the pass of the call.
 
     Each is a value of `kernel_options` of `torch.nn.attention.flex_attention.flex_attention`; those of both passes can
-    be merged. Tiles divide the 128 rows of a default block mask. The backward pass is one launch, whose programs take
+    be merged. Tiles divide the 128 rows of a default block mask. The backward pass is one launch; its programs take
     BLOCK_N1 keys by BLOCK_M1 queries, or BLOCK_M2 queries by BLOCK_N2 keys.
 
     >>> import iomodel

@@ -88,7 +88,7 @@ def blocks(hardware: Hardware, outcome: TritonCheck, warps: int) -> int:
 def _spilling(work: Iterable[KernelWork], clock: Clock, launched: Launched, warps: int, outcome: TritonCheck) -> float:
     """Time the registers beyond the limit, each stored and loaded once in an iteration [s].
 
-    They lie in the L1, which is what the blocks leave of the shared memory of an SM, and for the rest in the L2. The
+    They lie in the L1, the part of an SM's shared memory that the blocks do not use, and beyond it in the L2. The
     time is not hidden behind products. Where spills are unsure, the estimate of the registers decides.
     """
     near_rate, far_rate = clock.rates.shared, clock.rates.l2 or clock.rates.hbm

@@ -73,7 +73,7 @@ def cache_bytes(elements: int, kv_dtype: str, rows: int = 0) -> int:
 
 
 def index_dtype(kv_dtype: str) -> str:
-    """Return the type of the keys of indexers beside a cache: they stay in fp8 where the cache is narrower."""
+    """Return the type of the indexers' keys beside a cache: fp8 where the cache is narrower."""
     return "fp8" if KV_QUARTERS[kv_dtype] < KV_QUARTERS["fp8"] else kv_dtype
 
 

@@ -113,7 +113,7 @@ class Compiled:
 
 
 class StoredFormulas(Compiled):
-    """Compiled formulas whose scalar function is shipped source, and whose expressions are rebuilt when asked for.
+    """Compiled formulas with a shipped scalar function; their expressions are rebuilt on first use.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class Facts:
 
 
 class CalibrationDevice(Protocol):
-    """A device that runs experiments; the tests provide one whose calls take a known time."""
+    """A device that runs experiments; the tests provide a device whose calls take a known time."""
 
     @property
     def facts(self) -> Facts:

@@ -1,4 +1,4 @@
-"""Answers of the server's tools: the plain form of what the public functions return."""
+"""Answers of the server's tools: the plain form of public results."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def bound(workload: Data, sram_bytes: int, units: int = 1) -> Data:
         workload: Fields of the call, such as {"q_len": 8192, "head_dim": 128, "heads": 32, "kv_heads": 8,
             "mask": "causal", "dtype": "bf16"}, or {"rows": 8192, "in_features": 4096, "out_features": 4096} of a matrix
             product.
-        sram_bytes: On-chip memory of one processor, registers included [B]; best_tile has that of a device's SM, and
-            the bound there, in its certificate.
+        sram_bytes: On-chip memory of one processor, registers included [B]; the certificate of best_tile has the
+            memory of a device's SM, and the bound for it.
         units: Processors that share the work.
     """
     from iomodel.counting.bounds import lower_bounds

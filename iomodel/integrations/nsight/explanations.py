@@ -100,7 +100,7 @@ def _requests(counters: KernelCounters, level: AuditedLevel, estimate: Estimate)
 def _below(
     estimate: Estimate, counters: KernelCounters, levels: Mapping[str, AuditedLevel], written: int | None
 ) -> Iterator[str]:
-    """Explain missing DRAM traffic by what stays in the L2."""
+    """Explain missing DRAM traffic by data that stay in the L2."""
     writes = counters.dram_written
     capacity = estimate.rates.l2_capacity or 0
     if written is not None and writes is not None and writes < written:

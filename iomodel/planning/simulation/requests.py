@@ -46,7 +46,7 @@ class Requests:
 def as_requests(
     prompt: object, output: object, trace: object, concurrency: object, load: object, requests: object, seed: object
 ) -> Requests:
-    """Validate the arguments for arrivals and lengths, and draw what is random.
+    """Validate the arguments for arrivals and lengths, and draw random ones.
 
     Raises
     ------

@@ -99,7 +99,7 @@ def run(
 
 
 def percentiles(times: Any) -> Percentiles:
-    """Summarise times, of which there may be none [s]."""
+    """Summarise times; the list may be empty [s]."""
     if not len(times):
         return Percentiles(0.0, 0.0, 0.0, 0.0, 0.0)
     p50, p90, p99 = np.percentile(times, [50, 90, 99])

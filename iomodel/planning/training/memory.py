@@ -70,7 +70,7 @@ class Weights(NamedTuple):
 def layer_activations(
     layer: DecoderLayer, hidden: int, tokens: int, layout: Layout, full: bool, kernels: str = "fused"
 ) -> int:
-    """Compute what the forward pass of a layer keeps on one rank, in bf16 [B].
+    """Compute the activations that the forward pass of a layer keeps on one rank, in bf16 [B].
 
     Inputs of norms, projections, attention and activations, as Korthikanti et al. 2022 (arXiv:2205.05198, section 4.1)
     count with sequence parallelism, without dropout masks; attention keeps no scores but a log-sum-exp in fp32 for each

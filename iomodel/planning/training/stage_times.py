@@ -116,7 +116,7 @@ def stage_times(
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective of data parallelism in equal units, of which one has no pass beside it [s]."""
+    """A collective of data parallelism in equal units, one of which overlaps with no pass [s]."""
 
     whole: float
     unit: float
@@ -137,7 +137,7 @@ class Collective:
         return cls(units * unit, unit)
 
     def then(self, other: Collective) -> Collective:
-        """Return both, one after the other, of which the last unit has no pass beside it."""
+        """Return both in sequence; the last unit overlaps with no pass."""
         return Collective(self.whole + other.whole, other.unit)
 
 

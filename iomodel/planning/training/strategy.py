@@ -1,4 +1,4 @@
-"""Strategy of a training step: what is divided, recomputed, fused and overlapped."""
+"""Strategy of a training step: sharding, recomputation, fusion and overlap."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ def _balanced(spec: ModelSpec, layout: Layout, tokens: int) -> list[int] | None:
 def _forward_clock(
     device: Hardware, parameters: Parameters, algorithm: str | None, implementation: str | None
 ) -> AttentionClock:
-    """Return the timer of the fastest algorithm, or of the one asked for."""
+    """Return the timer of the requested algorithm, by default of the fastest."""
     if implementation is None:
         return attention_clock(device, parameters, algorithm)
     if algorithm is None:

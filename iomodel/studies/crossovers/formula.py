@@ -207,7 +207,7 @@ def _root(
 
 @lru_cache(maxsize=256)
 def _roots(difference: Expr, x: Symbol, power: int) -> tuple[Expr, ...]:
-    """Return the roots of a difference in x^(1/power); studies of the same algorithms ask for the same."""
+    """Return the roots of a difference in x^(1/power), cached for studies of the same algorithms."""
     try:
         poly = Poly(fraction(together(expand(difference.subs(x, _t**power))))[0], _t)
     except PolynomialError:

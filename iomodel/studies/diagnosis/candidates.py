@@ -98,7 +98,7 @@ def _solved(measured: Change, device: Hardware) -> Iterator[Candidate]:
 
 
 def best_tiles(change: Change, device: Hardware) -> Iterator[tuple[dict[str, int] | None, str]]:
-    """Yield tiles worth trying for an algorithm; None stands for the default tiles of the estimate."""
+    """Yield tiles worth trying for an algorithm; None means the default tiles of the estimate."""
     yield None, "least time"
     call = as_attention(change.workload)
     placed = bool(clock_of(replace(change, tiles={"block_q": 1}), device).placements)

@@ -127,7 +127,7 @@ class BlockGrid(Record):
 
 
 def grid(timed: Estimate, blocks: int | None) -> BlockGrid:
-    """Return the grid as launched if given, else the grid of the algorithm."""
+    """Return the launched grid if given, otherwise the grid of the algorithm."""
     longest = max(timed.kernels, key=lambda launch: launch.seconds)
     units = timed.rates.units
     if blocks is None:

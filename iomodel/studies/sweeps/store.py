@@ -176,7 +176,7 @@ def finish(plan: SweepPlan, path: Path, block: Block) -> bool:
 
 
 def clear(path: Path, began: float) -> None:
-    """Remove what killed runs and workers have left half written, once all chunks are there.
+    """Remove the incomplete files of killed runs and workers, once the store is complete.
 
     A file of before the run began [s since the epoch] is nobody's; a younger one may be that of another run on the same
     store, and is removed if it stays as it is for a while.

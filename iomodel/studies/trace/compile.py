@@ -96,7 +96,7 @@ def _repetitions(cut: Cut, number: Numbers) -> list[tuple[Piece, int]]:
 
 
 def _shared_out(cut: Cut, number: Numbers) -> list[Axis]:
-    """Return the axes whose rows the pieces of a cut share out: the rows of all pieces add up to those of the call.
+    """Return the axes whose rows a cut divides among its pieces: the rows of all pieces sum to those of the call.
 
     They also do so in a second call, for equal numbers alone may be a coincidence.
     """

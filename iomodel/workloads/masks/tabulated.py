@@ -121,7 +121,9 @@ class Tabulated(Model):
 
 
 class TileRuns(NamedTuple):
-    """Runs of consecutive tiles whose first rows share a segment and whose last rows do; the last tile is a run."""
+    """Runs of consecutive tiles whose first rows share one segment and whose last rows share another; the last tile is
+    a run.
+    """
 
     first: NDArray[Any]
     """First tile of each run [-]."""
