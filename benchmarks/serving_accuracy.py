@@ -2,7 +2,7 @@
 
     python benchmarks/serving_accuracy.py [--rows KIND [--held-out]]
 
-The rows are those of tests/measured/serving.csv (in sight) and serving_held_out.csv, as benchmarks/serving_split.py
+The rows are those of tests/measured/serving.csv (calibration) and serving_held_out.csv, as benchmarks/serving_split.py
 divided them. A row that the library refuses counts as an error of 100 %. A naive estimate stands beside the model: the
 bytes of weights and cache over the bandwidth, or the FLOPs over 60 % of the peak, whichever takes longer. The spread
 between engines is the median difference between two engines on one set-up: no model of "the engine" can do better.
@@ -309,7 +309,7 @@ def report(kinds: Iterable[str] = KINDS) -> list[str]:
     """Build the table by kind, held-out rows first, and the spread between engines."""
     head = "| figure | rows | number | refused | median error | 90th percentile | median sign | naive: median | 90th |"
     table = [head, "| --- | --- | " + "---: | " * 6 + "---: |"]
-    both = {"held out": judged("serving_held_out.csv", kinds), "in sight": judged("serving.csv", kinds)}
+    both = {"held out": judged("serving_held_out.csv", kinds), "calibration": judged("serving.csv", kinds)}
     for kind in kinds:
         for name, results in both.items():
             table += lines(name, [result for result in results if result.row["kind"] == kind])
@@ -323,7 +323,7 @@ def report(kinds: Iterable[str] = KINDS) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", choices=KINDS, help="print every row in sight of a kind")
+    parser.add_argument("--rows", choices=KINDS, help="print every calibration row of a kind")
     parser.add_argument("--held-out", action="store_true", help="with --rows: the held-out rows")
     options = parser.parse_args()
     if options.rows is None:

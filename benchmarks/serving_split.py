@@ -1,4 +1,4 @@
-"""Divide the published serving figures into rows in sight and held-out rows, whole curves at a time.
+"""Divide the published serving figures into calibration rows and held-out rows, whole curves at a time.
 
     python benchmarks/serving_split.py FIGURES.json
 

@@ -34,7 +34,7 @@ TITLES = {
     "kv tokens": "tokens of cache that fit",
 }
 """Kinds of figures as README.md names them."""
-FILES = {"held out": "serving_held_out.csv", "in sight": "serving.csv"}
+FILES = {"held out": "serving_held_out.csv", "calibration": "serving.csv"}
 QUICK = ("throughput", "fp4", "moe", "engine ttft", "kv tokens")
 EVERY = [(kind, name) for kind in QUICK for name in FILES]
 """Lines of the table of which every row is predicted here; of the others, one row in twelve."""
@@ -89,12 +89,12 @@ def test_held_out_medians_reach_their_targets(kind):
 
 def test_the_rows_were_divided_by_the_names_of_their_curves():
     """The first half of the curves of each kind by their hash is held out, so the choice can be repeated."""
-    sight, out = (rows(name) for name in ("serving.csv", "serving_held_out.csv"))
+    calibration, out = (rows(name) for name in ("serving.csv", "serving_held_out.csv"))
     curves = {row["curve"] for row in out}
-    assert not curves & {row["curve"] for row in sight}
+    assert not curves & {row["curve"] for row in calibration}
     judging = {row["curve"] for row in out if not row["excluded"]}
-    assert held_out(sight + out) == judging | (held_out(sight + out) & curves)
-    fp4 = sorted({row["curve"] for row in sight + out if row["kind"] == "fp4"}, key=digest)
+    assert held_out(calibration + out) == judging | (held_out(calibration + out) & curves)
+    fp4 = sorted({row["curve"] for row in calibration + out if row["kind"] == "fp4"}, key=digest)
     assert fp4[0] in curves
     assert fp4[1] not in curves
 

@@ -73,7 +73,7 @@ def test_a_constant_of_the_other_device_is_as_wrong_as_the_page_says():
     assert f"would be {100 * off[0]:.0f} and {100 * off[1]:.0f} % off" in PAGE
 
 
-def test_the_overheads_are_those_of_the_rows_in_sight():
+def test_the_overheads_are_those_of_the_calibration_rows():
     """That of the A100 leaves no median error, that of the H100 none of the ratio to the A100 with the same scripts."""
     errors_of = {}
     for row in rows():
