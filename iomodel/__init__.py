@@ -83,9 +83,9 @@ if TYPE_CHECKING:
     from iomodel.solving.staircase import staircase as staircase
     from iomodel.solving.tile_times import TileTimes as TileTimes
     from iomodel.solving.tile_times import tile_times as tile_times
-    from iomodel.studies.compare import Comparison as Comparison
     from iomodel.studies.compare import compare as compare
     from iomodel.studies.compare_time import TimeComparison as TimeComparison
+    from iomodel.studies.comparison import Comparison as Comparison
     from iomodel.studies.crossovers.crossovers import crossovers as crossovers
     from iomodel.studies.crossovers.result import Crossover as Crossover
     from iomodel.studies.crossovers.result import Crossovers as Crossovers
@@ -218,11 +218,9 @@ _PUBLIC = {
         "TileTimes",
         "tile_times",
     ),
-    "studies.compare": (
-        "Comparison",
-        "compare",
-    ),
+    "studies.compare": ("compare",),
     "studies.compare_time": ("TimeComparison",),
+    "studies.comparison": ("Comparison",),
     "studies.crossovers.crossovers": ("crossovers",),
     "studies.crossovers.result": (
         "Crossover",

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, overload
+from typing import Any, Literal, overload
 
 from iomodel.algorithms import AlgorithmLike, list_algorithms, name_of
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.display import Result, Table, sizes_text
-from iomodel.common.frozen_dict import FrozenDict
-from iomodel.common.results import Record
-from iomodel.common.tabular import Tabular
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.kinds import check_kind, kind_of
 from iomodel.counting.options import check_options, known_options, only_taken
@@ -20,120 +15,14 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import has_rates
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK
-from iomodel.placement.budget import Budget, budget_of
-from iomodel.solving.solution import Solution
+from iomodel.placement.budget import budget_of
 from iomodel.solving.solve import solve
-from iomodel.studies.approximations import approximations, bests, footnotes, marked
+from iomodel.studies.approximations import approximations
 from iomodel.studies.compare_time import TimeComparison, by_time
+from iomodel.studies.comparison import Comparison, DoesNotFit
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.workload import Shape, Workload, as_workload
-
-
-@dataclass(frozen=True)
-class DoesNotFit(Record):
-    """An algorithm without a fitting tile, with its smallest feasible budget, in the unit of the budget."""
-
-    enclosing = ("unit",)
-
-    algorithm: str
-    least: int
-
-
-@dataclass(frozen=True)
-class Comparison(Result, Tabular):
-    """The solved algorithms in order of HBM traffic, and the algorithms that do not fit.
-
-    An approximate algorithm is listed on request, but is never the `best`: it computes another function, and the model
-    would need another training.
-
-    Attributes
-    ----------
-    workload : Attention, VarlenAttention or Linear
-        The call.
-    budget : Budget
-        The memory that the tiles of every algorithm must fit.
-    solutions : tuple of Solution
-        The solution of each algorithm that fits, least traffic [B] first.
-    infeasible : tuple of DoesNotFit
-        The algorithms that do not fit, smallest feasible budget first.
-    approximates : mapping of str to str
-        The listed approximate algorithms, each with the operation that it computes in place of attention.
-    """
-
-    workload: Annotated[Any, Workload]
-    budget: Budget
-    solutions: tuple[Solution, ...]
-    infeasible: tuple[DoesNotFit, ...]
-    approximates: Mapping[str, str] = field(default_factory=FrozenDict)
-
-    @property
-    def best(self) -> Solution:
-        """The exact algorithm with the least traffic."""
-        return next(solution for solution in self.solutions if solution.algorithm not in self.approximates)
-
-    @property
-    def best_approximate(self) -> Solution | None:
-        """The approximate algorithm with the least traffic, if any is listed."""
-        return next((solution for solution in self.solutions if solution.algorithm in self.approximates), None)
-
-    def relative(self, solution: Solution) -> float:
-        """Return the traffic over that of the best [-]; below 1 for an approximate algorithm that moves less."""
-        return solution.cost.hbm_bytes / self.best.cost.hbm_bytes
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data, ready for JSON."""
-        data = super().to_dict()
-        for solution, entry in zip(self.solutions, data["solutions"], strict=True):
-            entry["relative"] = self.relative(solution)
-        for entry in data["infeasible"]:
-            entry["unit"] = self.budget.unit
-        return {**data, **bests(self)}
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return a mapping per algorithm: tiles, quantities and ratio to the best; the least budget where none fits."""
-        solved = [
-            {
-                "algorithm": solution.algorithm,
-                **solution.tiles,
-                **solution.cost.quantities,
-                "footprint": solution.footprint,
-                "relative": self.relative(solution),
-            }
-            for solution in self.solutions
-        ]
-        return [*solved, *({"algorithm": unfit.algorithm, "least_budget": unfit.least} for unfit in self.infeasible)]
-
-    def tables(self) -> list[Table | str]:
-        """Return the table of the terminal."""
-        unit = self.budget.unit
-        columns = ("algorithm", "tiles", ">HBM traffic [B]", ">relative to best", ">FLOPs", ">intensity [FLOP/B]",
-                   f">SRAM used of {self.budget.amount:,} [{unit}]")  # fmt: skip
-        rows = [
-            (
-                marked(solution.algorithm, self.approximates),
-                sizes_text(solution.tiles),
-                f"{solution.cost.hbm_bytes:,}",
-                f"{self.relative(solution):,.3f}",
-                f"{solution.cost.flops:,}",
-                f"{solution.cost.intensity:,.1f}",
-                f"{solution.footprint:,}",
-            )
-            for solution in self.solutions
-        ]
-        unfit = [
-            (marked(u.algorithm, self.approximates), "none fits", "", "", "", "", f"needs {u.least:,}")
-            for u in self.infeasible
-        ]
-        return [
-            Table(
-                f"algorithms on {self.budget.label or self.budget}",
-                columns,
-                [*rows, *unfit],
-                footnotes(self.approximates),
-                extra=("relative to best", columns[-1].removeprefix(">"), "intensity [FLOP/B]", "FLOPs"),
-            )
-        ]
 
 
 def answering(
