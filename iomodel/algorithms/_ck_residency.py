@@ -87,7 +87,8 @@ BACKWARD = (
 HEADS_IN_TURN = replace(
     PIPELINED,
     cite=f"{PIPELINED.cite}; github.com/ROCm/composable_kernel: include/ck_tile/ops/fmha/kernel/fmha_fwd_kernel.hpp, "
-    "GridSize, has the heads as its first dimension",
+    "GridSize, has the heads as its first dimension; GetTileIndex starts the last query tiles of a mask first",
+    order="descending",
     fastest="heads",
 )
 CK = Implementation(

@@ -163,11 +163,14 @@ TO_256 = replace(
 )
 BACKWARD = (TO_64, TO_96, TO_128, TO_192, TO_256)
 
-SORTED = replace(
+IN_SECTIONS = replace(
     PIPELINED,
     cite="arXiv:2407.08608, sections 3.1 and 3.2; github.com/Dao-AILab/flash-attention, hopper: tile_scheduler.hpp, "
-    "which starts the longest tiles of a mask first; the kernels of the paper start them in the order of the grid",
-    order="longest first",
+    "DynamicPersistentTileScheduler, which starts the last query tiles first, of as many heads in turn as have K and V "
+    "in 32 MiB; the kernels of the paper start them in the order of the grid",
+    order="descending",
+    fastest="heads of a section",
+    section_bytes=32 << 20,
 )
 ADDED_BESIDE = Execution(
     cite="arXiv:2407.08608, Appendix B.1; github.com/Dao-AILab/flash-attention, hopper: "
@@ -175,3 +178,10 @@ ADDED_BESIDE = Execution(
     phases=(("matrix", "shared memory"), ("exp", "softmax"), ("gradient",), ("random",)),
 )
 """Loads and additions overlap with products; the exposed part of the softmax and its entire gradient do not."""
+ADDED_IN_SECTIONS = replace(
+    ADDED_BESIDE,
+    cite=f"{ADDED_BESIDE.cite}; tile_scheduler.hpp, SingleTileBwdLPTScheduler: key tiles of as many heads in turn as "
+    "have Q, dO and dQ in 40 MiB",
+    fastest="heads of a section",
+    section_bytes=40 << 20,
+)

@@ -103,11 +103,19 @@ FORWARD = (
     PAIR_256,
 )
 
+IN_SECTIONS = replace(
+    PIPELINED,
+    cite=f"{PIPELINED.cite}; github.com/Dao-AILab/flash-attention, flash_attn/cute/tile_scheduler.py, "
+    "SingleTileLPTScheduler: the last query tiles first, of as many heads in turn as have K and V in 50 MiB",
+    order="descending",
+    fastest="heads of a section",
+    section_bytes=50 << 20,
+)
 FLASH_ATTENTION_4 = Implementation(
     "flash-attention-4",
     "FlashAttention-4 (CuTe, Blackwell)",
     _CITE,
     residency={"forward": FORWARD, "backward": BACKWARD},
-    execution={"forward": replace(PIPELINED, order="longest first"), "backward": BESIDE},
+    execution={"forward": IN_SECTIONS, "backward": BESIDE},
     tiles=shipped_tiles("flash-attention-4", "flash2"),
 )

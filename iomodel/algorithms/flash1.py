@@ -80,7 +80,7 @@ FORWARD = Residency(
     overhead=24,
     split="columns",
     head_dims=(16, 32, 64, 128),
-    capability=("7.5",),
+    capability=("8.0",),
 )
 K_IN_SHARED = replace(
     FORWARD,
@@ -106,7 +106,7 @@ V_IN_REGISTERS = Residency(
     warps=(8,),
     split="columns",
     head_dims=(16, 32, 64),
-    capability=("7.5",),
+    capability=("8.0",),
 )
 BOTH_IN_SHARED = replace(
     V_IN_REGISTERS,
@@ -124,6 +124,16 @@ WIDE = replace(
     head_dims=(128,),
     sizes=((16,), (128,)),
 )
+TURING = tuple(
+    replace(
+        layout,
+        title=f"{layout.title}; Turing, in fp16 alone",
+        cite=f"{layout.cite}; csrc/flash_attn/fmha_api.cpp takes bf16 on devices of 8.0 and later",
+        dtypes=("fp16",),
+        capability=("7.5", "7.5"),
+    )
+    for layout in (FORWARD, K_IN_SHARED, V_IN_REGISTERS)
+)
 EXECUTION = replace(BARRIERS, serial=(key,))
 """The kernels of 2022: one block for each head."""
 BY_QUERY = replace(
@@ -136,7 +146,10 @@ FLASH_ATTENTION_1 = Implementation(
     "flash-attention-1",
     "FlashAttention of 2022 (CUDA): one thread block per head",
     "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn",
-    residency={"forward": (FORWARD, K_IN_SHARED), "backward": (BOTH_IN_SHARED, V_IN_REGISTERS, WIDE)},
+    residency={
+        "forward": (FORWARD, K_IN_SHARED, *TURING[:2]),
+        "backward": (BOTH_IN_SHARED, V_IN_REGISTERS, WIDE, *TURING[2:]),
+    },
     tiles=shipped_tiles("flash-attention-1", "flash1"),
 )
 FLASH_ATTENTION_1_2023 = replace(

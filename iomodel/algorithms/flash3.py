@@ -10,7 +10,14 @@ from dataclasses import replace
 
 from sympy import Integer, ceiling
 
-from iomodel.algorithms._flash3_residency import ADDED_BESIDE, BACKWARD, FORWARD, FORWARD_2024, SORTED
+from iomodel.algorithms._flash3_residency import (
+    ADDED_BESIDE,
+    ADDED_IN_SECTIONS,
+    BACKWARD,
+    FORWARD,
+    FORWARD_2024,
+    IN_SECTIONS,
+)
 from iomodel.algorithms._gradients import adds, stores, summed, zeroed_sums
 from iomodel.algorithms._tiles import shipped_tiles
 from iomodel.nests.algorithm import Algorithm, Published
@@ -144,7 +151,7 @@ ALGORITHM = Algorithm(
     options={"lse": True},
     saved={"lse": True},
     classes=frozenset({"exact", "exact-backward", "row-atomic", "fixed-split"}),
-    execution={"forward": SORTED, "backward": ADDED_BESIDE},
+    execution={"forward": IN_SECTIONS, "backward": ADDED_IN_SECTIONS},
     implementations=(FLASH_ATTENTION_3, FLASH_ATTENTION_3_2024),
     published=(
         Published(

@@ -38,6 +38,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.kernel_work": ("SCORES", "MatrixWork", "TensorTraffic", "KernelWork"),
     "timing.edge_visits": ("_LEVELS", "EdgeVisits"),
     "workloads.masks.spans": ("band_of",),
+    "timing.start_order": ("Lengths", "list_scheduled", "__left", "__rising", "__falling", "dealt_in_turn"),
     "timing.balance": (
         "GridRows", "_MOST_TILES", "Spread", "Grid", "equal", "merged", "spread", "visits", "needs_list",
         "__enumerated", "__sample",
@@ -54,7 +55,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.shared_memory": ("WarpLayout", "shared_bytes", "__operands"),
     "timing.kernel_time": (
         "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "described", "elapsed",
-        "__single_bytes", "__in_phase", "__traffic", "amounts",
+        "_MOST_DOUBLINGS", "__single_bytes", "__in_phase", "__traffic", "__section", "amounts",
         "__Phases", "__on_sms", "__may_decide", "__busiest", "__least", "__latency", "__full_block", "EachGrid",
         "__grid", "__grid_of", "__each_grid",
     ),

@@ -21,13 +21,17 @@ Resource = Literal[
 addresses of single elements; atomic additions; requests to the L2; DRAM."""
 
 
-Order = Literal["grid", "longest first"]
-"""Order in which blocks start: as the grid counts, outer tiles ascending and head after head; or by their length."""
+Order = Literal["grid", "descending", "longest first", "persistent"]
+"""Order in which blocks start, each on the first free slot of an SM: outer tiles ascending, as the grid counts, or
+descending; or all blocks by their length. Persistent blocks, one for each slot, take the tiles of the grid in turn:
+slot i of P the tiles i, i + P, i + 2 P, ..."""
 
 
-Fastest = Literal["tiles", "heads", "heads of a slice"]
-"""Index of a grid that counts fastest: the outer tiles, so that the blocks of a head are consecutive, or the heads. On
-an L2 of private slices the heads may be renumbered, so that each slice has consecutive ones."""
+Fastest = Literal["tiles", "heads", "heads of a slice", "heads of a section"]
+"""Index of a grid that counts fastest: the outer tiles, so that the blocks of a head are consecutive, or the heads of a
+call of the batch. On an L2 of private slices the heads may be renumbered, so that each slice has consecutive ones. The
+heads of a section are those whose streamed tensors fit `section_bytes`, a power of two of them; sections follow each
+other."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,12 @@ class Execution(Record):
     spread : tuple of Axis
         Axes whose loop runs over different blocks although buffers are declared outside it: partitions of an axis, and
         any other axis in kernels where the body around its loop only loads.
-    order : {"grid", "longest first"}
-        Order in which blocks start, each on the first free slot of an SM.
-    fastest : {"tiles", "heads", "heads of a slice"}
+    order : {"grid", "descending", "longest first", "persistent"}
+        Order in which blocks start.
+    fastest : {"tiles", "heads", "heads of a slice", "heads of a section"}
         Index of the grid that counts fastest.
+    section_bytes : int, optional
+        Most bytes of the streamed tensors of a section, if the heads of a section count fastest [B].
     in_flight : int, optional
         Bytes that a block has requested and not yet received while it streams [B]; by default the streamed tiles that
         its stages hold.
@@ -67,6 +73,7 @@ class Execution(Record):
     spread: tuple[Axis, ...] = ()
     order: Order = "grid"
     fastest: Fastest = "tiles"
+    section_bytes: int | None = None
     in_flight: int | None = None
     waiting: int = 0
     address_clocks: float = 0.0
@@ -88,6 +95,11 @@ class Execution(Record):
         for name, words in (("order", get_args(Order)), ("fastest", get_args(Fastest))):
             if getattr(self, name) not in words:
                 raise InputError(f"{name}: {shown(getattr(self, name))} given; allowed: {', '.join(words)}")
+        if (self.section_bytes is None) == (self.fastest == "heads of a section"):
+            allowed = "a positive number of bytes with the heads of a section, else None"
+            raise InputError(f"section_bytes: {shown(self.section_bytes)} given; allowed: {allowed}")
+        if self.section_bytes is not None and (type(self.section_bytes) is not int or self.section_bytes < 1):
+            raise InputError(f"section_bytes: {shown(self.section_bytes)} given; allowed: a positive number of bytes")
         if self.in_flight is not None and (type(self.in_flight) is not int or self.in_flight < 1):
             raise InputError(f"in_flight: {shown(self.in_flight)} given; allowed: a positive number of bytes, or None")
         if type(self.waiting) is not int or self.waiting < 0:

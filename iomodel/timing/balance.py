@@ -7,7 +7,7 @@ between two bounds that take a number of steps independent of the number of bloc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -18,6 +18,7 @@ from iomodel.common.band import Band
 from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.nests.execution import Order
 from iomodel.timing.edge_visits import EdgeVisits
+from iomodel.timing.start_order import Lengths, dealt_in_turn, list_scheduled
 from iomodel.workloads.masks.spans import band_of
 from iomodel.workloads.window import Window
 
@@ -109,10 +110,10 @@ class Spread:
         visits, before = self.columns
         return np.floor((before * copies - 1) / units) + 1, visits
 
-    def at_share(self, share: Any) -> Any:
-        """Count the visits that this share of the outer tiles reach or exceed."""
+    def ranked(self, rank: Any) -> Any:
+        """Count the visits of the outer tile with so many longer ones before it."""
         visits, before = self.columns
-        return visits[np.minimum(np.searchsorted(before, share * before[-1], side="left"), len(visits) - 1)]
+        return visits[np.minimum(np.searchsorted(before, rank, side="right"), len(visits) - 1)]
 
 
 Visits = Spread | EdgeVisits
@@ -135,6 +136,7 @@ class Grid:
     def busiest(
         self,
         order: Order = "grid",
+        section: Any = 1,
         *,
         visit: Any = 1.0,
         block: Any = 0.0,
@@ -145,8 +147,10 @@ class Grid:
 
         Parameters
         ----------
-        order : {"grid", "longest first"}
+        order : {"grid", "descending", "longest first", "persistent"}
             Order in which blocks start.
+        section : int
+            Copies whose blocks of a tile start together [-]; 1 if the copies start one after the other.
         visit, block : float
             Time of a visit, and of a block in addition to its visits, on an SM of their own [s].
         shares : sequence of float
@@ -158,7 +162,7 @@ class Grid:
         >>> Grid(Spread(((8, 2), (4, 2))), 1, 3).busiest("longest first")
         8.0
         >>> Grid(Spread(((4, 1), (3, 1), (2, 1), (1, 1)), (1, 4)), 1, 2).busiest()  # 1 + 3 and 2 + 4
-        6.333333333333333
+        6.0
         """
         tiles, most = self.tiles, len(shares) if most is None else most
         alike = len(tiles.runs) == 1 if isinstance(tiles, Spread) else tiles.ends[0] == tiles.ends[1]
@@ -182,12 +186,12 @@ class Grid:
             forced = ((taken + block) * deep).max(axis=0)
             work = (tiles.total * visit * shares[many - 1] + tiles.blocks * block) * self.copies / self.units
             low = larger(work, forced)
-            if order == "grid":
+            if order != "longest first":
                 waits = tiles.blocks * self.copies > self.units * many
                 if anywhere(waits):
-                    low = pick(waits, self._in_order(many, visit, block, shares, low), low)
+                    low = pick(waits, larger(low, self._in_order(order, section, many, visit, block, shares)), low)
             end = pick((many == 1) | (many <= at_most), smaller(end, low), end)
-        if self.parts and order == "grid":
+        if self.parts and order != "longest first":
             end = smaller(end, self._in_turn(visit, block, shares, most, end))
         if same is not None:
             end = pick(alike, same, end)
@@ -208,41 +212,15 @@ class Grid:
         """Numbers of blocks that some SM has, and the visits that each of these has at least [-]."""
         return self.tiles.levels(self.copies, self.units)
 
-    def _in_order(self, many: int, visit: Any, block: Any, shares: Sequence[Any], low: Any) -> Any:
-        """Estimate the end of blocks that start in the order of the grid, so many at once on an SM [s].
-
-        `low` is the end at the best order.
-        """
+    def _in_order(self, order: Order, section: Any, many: int, visit: Any, block: Any, shares: Sequence[Any]) -> Any:
+        """Estimate the end of blocks that start in a declared order, so many at once on an SM [s]."""
+        share = visit * shares[many - 1]
+        if order == "persistent":
+            return dealt_in_turn(self.tiles, self.copies, self.units * many, many * share, many * block)
         # A block that starts last has its SM to itself once its neighbours have ended, on average half way.
-        slow = visit * (shares[0] + many * shares[many - 1]) / 2
-        high = low
-        for start, visits in self._queued(visit * shares[many - 1], block):
-            high = larger(high, start + visits * slow + block * (1 + many) / 2)
-        return (low + 2 * high) / 3  # as for lengths spread evenly from 0, of which an SM has many
-
-    @cached_property
-    def _last(self) -> list[tuple[Any, Any, Any]]:
-        """Visits of the blocks that may end last, the share of the first wave that has ended, and its longest block."""
-        tiles = self.tiles
-        first, last = tiles.ends or (tiles.longest, tiles.longest)
-        blocks, found = tiles.blocks * self.copies, []
-        for visits, place in ((last, blocks), (first, blocks - tiles.blocks + 1)):
-            waits = (place - self.units) / self.units
-            found.append((visits, waits, tiles.at_share(1 - smaller(larger(waits, 0), 1))))
-        return found
-
-    def _queued(self, visit: Any, block: Any) -> Iterator[tuple[Any, Any]]:
-        """List the latest start [s] and the visits of the blocks that may end last, in the order of the grid.
-
-        A block starts by the time at which all SMs together have done the work before it (Graham 1969, SIAM J. Appl.
-        Math. 17:416), and by the time at which as many blocks of the first wave have ended as wait before it.
-        """
-        tiles, copies = self.tiles, self.copies
-        work = (tiles.total * visit + tiles.blocks * block) * copies
-        for number, (visits, waits, ended) in enumerate(self._last):
-            done = work * (copies - 1) / copies if number else work - visits * visit - block
-            start = pick(waits < 1, smaller(done / self.units, ended * visit + block), done / self.units)
-            yield pick(waits <= 0, 0.0, start), visits
+        slow, late = visit * (shares[0] + many * shares[many - 1]) / 2, block * (1 + many) / 2
+        lengths = Lengths(share, block, many * share, many * block, slow, late)
+        return list_scheduled(self.tiles, self.copies, self.units, many, section, order == "descending", lengths)
 
 
 def equal(deep: Any, lengths: Sequence[Any], most: Any) -> Any:

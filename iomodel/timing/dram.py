@@ -115,7 +115,7 @@ def _grid(
     sets, among, run = heads, 1, 1
     instances = min(moved.instances for moved in again)
     own = heads // instances
-    if fastest != "tiles" and parts == 1 and instances > workload.batch:
+    if fastest in ("heads", "heads of a slice") and parts == 1 and instances > workload.batch:
         sets, sharers = heads // max(1, own), sharers * max(1, own)
         among, run = max(1, instances // workload.batch), max(1, own)
     elif workload.batch == 1 and own > 1:  # only then are heads that share keys consecutive

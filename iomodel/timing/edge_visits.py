@@ -146,7 +146,3 @@ class EdgeVisits:
         few = np.arange(1.0, LEVELS + 1).reshape(-1, *(1,) * np.ndim(deepest))
         deep = np.concatenate([smaller(few, deepest), [full], [deepest]])
         return deep, self.ranked(floor((deep - 1) * units / copies))
-
-    def at_share(self, share: Any) -> Any:
-        """Count the visits that this share of the outer tiles reach or exceed."""
-        return self.ranked(larger(ceil(share * self.blocks) - 1, 0))

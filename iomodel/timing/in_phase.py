@@ -41,6 +41,12 @@ class Turns(NamedTuple):
         """Return the sets of a grid whose heads count fastest; None if the blocks of a head are consecutive."""
         return None if fastest == "tiles" else cls(batch, heads, fastest == "heads of a slice")
 
+    def in_sections(self, section: Any) -> Turns:
+        """Return the turns of sections of so many heads, which may be of several calls."""
+        every = self.batch * self.heads
+        own = smaller(section, every)
+        return Turns(ceil_div(every, own), own)
+
 
 def streamed_bytes(demand: KernelWork, caches: Caches, at_once: Any, turns: Turns | None = None) -> Any:
     """Estimate the DRAM traffic of blocks in phase [B].
@@ -104,8 +110,7 @@ def _in_turns(moved: TensorTraffic, blocks: Any, whole: int, slices: int, at_onc
     fetched = moved.requested
     if not moved.again:
         waves = turns.batch * ceil_div(ceil_div(blocks, turns.batch), at_once)
-        in_wave = smaller(own, ceil_div(at_once, slices))
-        touched = floor_div(slices * waves * in_wave * moved.requested, blocks)  # blocks of a wave walk equally far
+        touched = floor_div(slices * waves * own * moved.requested, blocks)  # blocks of a wave walk equally far
         fetched = smaller(fetched, larger(moved.distinct, touched))
     once = larger(moved.distinct, floor_div(slices * own * moved.distinct, among))
     fits = moved.distinct * own * slices <= whole * moved.instances

@@ -33,6 +33,8 @@ CHIP = frozenset({"l2", "atomics", "llc", "hbm"})
 """Resources shared by all SMs; a single active SM has them to itself."""
 MOST_AT_ONCE = 64
 """Largest number of concurrent blocks per SM whose waits for data are distinguished; no GPU runs as many."""
+MOST_DOUBLINGS = 16
+"""Doublings of a section that are tried; no call has as many heads [-]."""
 SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32"}
 """Resource in the breakdown for each part of the work."""
 
@@ -260,6 +262,8 @@ def _traffic(
         calls = [call for _, call in demand.sequences] if isinstance(workload, VarlenAttention) else [workload]
         heads = floor_div(calls[0].heads, calls[0].group) if packed else calls[0].heads
         turns = Turns.of(execution.fastest, sum(call.batch for call in calls), heads)
+        if turns is not None and execution.section_bytes is not None:  # each section has heads of its own
+            turns = turns.in_sections(_section(demand, workload, packed, execution))
     leaving = leaving_bytes(demand, caches, at_once, turns)
     return leaving, leaving if caches.last is None else streamed_bytes(demand, caches, at_once, turns)
 
@@ -367,11 +371,12 @@ def _on_sms(
         return _least(each, most) * share + phases.chip, 0.0, 0.0
     grid = _grid(demand, workload, packed, units)
     clocks = alone, parameters.block_clocks * clock, [ratio(time, alone) for time in each]
-    on_busiest = _busiest(grid, execution, clocks, most)
+    section = _section(demand, workload, packed, execution)
+    on_busiest = _busiest(grid, execution, section, clocks, most)
     in_visits, per_block = _latency(demand, workload, packed, execution, launched, parameters)
     alike = [1 / many for many in range(1, min(deepest, MOST_AT_ONCE) + 1)]
     if _may_decide(in_visits * clock / units, alike, each) or _may_decide(per_block, [1.0], [parameters.block_clocks]):
-        received = _busiest(grid, execution, (in_visits * clock / units, per_block * clock, alike), most)
+        received = _busiest(grid, execution, section, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
     # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.
     first_loads = sum(moved.requested for moved in demand.moved if moved.along) / 2
@@ -393,18 +398,38 @@ def _may_decide(time: Any, shares: Sequence[float], others: Sequence[Any]) -> bo
     return any(time * share > other for share, other in zip(shares, others, strict=False))
 
 
-def _busiest(grid: Grid | EachGrid, execution: Execution, clocks: tuple[Any, Any, Sequence[Any]], most: Any) -> Any:
+def _section(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool, execution: Execution) -> Any:
+    """Count the heads whose blocks of a tile start together [-]."""
+    if execution.fastest == "tiles" or workload is None:
+        return 1
+    if execution.section_bytes is None:
+        call = demand.sequences[0][1] if isinstance(workload, VarlenAttention) else workload
+        return floor_div(call.heads, call.group) if packed else call.heads
+    again = [moved for moved in demand.moved if anywhere(moved.requested > moved.distinct) and not moved.along]
+    if not again:
+        return 1
+    size: Any = sum(moved.distinct / moved.instances for moved in again)
+    sets: Any = 1
+    for _ in range(MOST_DOUBLINGS):
+        sets = pick(2 * sets * size <= execution.section_bytes, 2 * sets, sets)
+    group = 1 if packed or isinstance(workload, VarlenAttention) else workload.group
+    return sets * group
+
+
+def _busiest(
+    grid: Grid | EachGrid, execution: Execution, section: Any, clocks: tuple[Any, Any, Sequence[Any]], most: Any
+) -> Any:
     """Time the SM that ends last, from the time of all visits on one SM, that of a block, and the shares [s]."""
     visits_alone, block, shares = clocks
     if isinstance(grid, EachGrid):
-        of_points = np.broadcast_arrays(visits_alone, block, most, *shares)
+        of_points = np.broadcast_arrays(visits_alone, block, most, section, *shares)
         ends = np.empty(of_points[0].shape)
         for place, seen in grid.parts:
-            alone, each_block, here, *ratios = (values[place] for values in of_points)
-            ends[place] = _busiest(seen, execution, (alone, each_block, ratios), here)
+            alone, each_block, here, own, *ratios = (values[place] for values in of_points)
+            ends[place] = _busiest(seen, execution, own, (alone, each_block, ratios), here)
         return ends
     visit = visits_alone * grid.units / (grid.tiles.shares * grid.copies)
-    return grid.busiest(execution.order, visit=visit, block=block, shares=shares, most=most)
+    return grid.busiest(execution.order, section, visit=visit, block=block, shares=shares, most=most)
 
 
 def _least(times_at_once: Sequence[Any], most: Any) -> Any:
