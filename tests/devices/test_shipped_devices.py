@@ -49,6 +49,8 @@ VECTOR = {
 EXCEPTIONS = {
     ("a10", "fp64"): "TechPowerUp counts 1/32 of fp32, every other GA10x runs at 1/64",
     ("h800-sxm5", "fp64"): "capped by export rules",
+    ("h20", "fp64"): "capped by export rules",
+    ("h20", "fp32"): "the press pages print more than 78 SMs have at the clock of an H100",
     ("l40s", "fp16"): "the product page prints twice the peak of the slower L40",
     ("l40s", "bf16"): "the product page prints twice the peak of the slower L40",
     ("mi250x", "int8"): "CDNA 2 runs int8 at the rate of fp16",
@@ -57,8 +59,8 @@ EXCEPTIONS = {
     ("rtx4090", "int8"): "GeForce halves fp16 with fp32 accumulation, not int8",
     ("rtx5090", "fp4"): "GeForce halves fp16 with fp32 accumulation, not fp4",
 }
-# h20: capped by export rules; h200-sxm: no published clock; the others: no published rate of one SM or core.
-NO_CLOCK_OR_RATE = {"h20", "h200-sxm", "gb200", "b300", "gb300", "gaudi2", "gaudi3", "trainium2", "trainium3", "gb10"}
+# h200-sxm: no published clock; the others: no published rate of one SM or core.
+NO_CLOCK_OR_RATE = {"h200-sxm", "gb200", "b300", "gb300", "gaudi2", "gaudi3", "trainium2", "trainium3", "gb10"}
 NO_CLOCK_OR_RATE |= {"apple-m1", "apple-m1-pro", "apple-m1-max", "apple-m1-ultra"}
 NO_CLOCK_OR_RATE |= {"tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-v7x"}
 
