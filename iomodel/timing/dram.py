@@ -39,24 +39,35 @@ def dram(
     caches: Caches,
     at_once: int | None,
     fastest: str = "tiles",
+    section: int = 1,
 ) -> Dram:
-    """Bound the traffic; compute it for blocks in phase only if all blocks of a grid walk the same tiles."""
+    """Bound the traffic; compute it for blocks in phase only if all blocks of a grid walk the same tiles.
+
+    The heads of a section take turns. Bounds of sections that do not divide the heads enclose those of heads one after
+    the other and those of all heads in turn.
+    """
     low, requests = demand.distinct_bytes, demand.requested_bytes
     if workload is None:  # no grid over queries and keys
         most = max(low, requests)
         return Dram(low, most, None, (low, most))
     if demand.sequences:
-        each = [dram(part, call, packed, caches, at_once, fastest) for part, call in demand.sequences]
+        each = [dram(part, call, packed, caches, at_once, fastest, section) for part, call in demand.sequences]
         leaving = sum(part.leaving[0] for part in each), sum(part.leaving[1] for part in each)
         return Dram(sum(part.low for part in each), sum(part.high for part in each), None, leaving)
     assert isinstance(workload, Attention)
     again = [moved for moved in demand.moved if moved.requested > moved.distinct]
     if not again:
         return Dram(low, low, low, (low, low))
+    if fastest == "heads of a section":
+        every = workload.batch * (workload.heads // workload.group if packed else workload.heads)
+        if section > 1 and every % min(section, every):
+            ends = [dram(demand, workload, packed, caches, at_once, each) for each in ("tiles", "heads")]
+            leaving = min(end.leaving[0] for end in ends), max(end.leaving[1] for end in ends)
+            return Dram(min(end.low for end in ends), max(end.high for end in ends), None, leaving)
     if caches.l2 is None or at_once is None:
         return Dram(low, requests, None, (low, requests))
     once = sum(moved.requested for moved in demand.moved if moved.requested == moved.distinct)
-    grid = _grid(demand, again, once, workload, packed, at_once, fastest)
+    grid = _grid(demand, again, once, workload, packed, at_once, fastest, section)
     if grid is None:
         kept = _kept(demand, again, caches.l2 / caches.partitions, caches.slices, at_once)
         at_last = kept or (caches.last is not None and _kept(demand, again, caches.last, 1, at_once))
@@ -102,6 +113,7 @@ def _grid(
     packed: bool,
     at_once: int,
     fastest: str,
+    section: int,
 ) -> SharedTiles | None:
     """Describe the blocks that divide the outer tiles of a head as a grid; None for other kernels."""
     if demand.outer is None or demand.inner is None or any(moved.again for moved in again):
@@ -118,6 +130,9 @@ def _grid(
     if fastest in ("heads", "heads of a slice") and parts == 1 and instances > workload.batch:
         sets, sharers = heads // max(1, own), sharers * max(1, own)
         among, run = max(1, instances // workload.batch), max(1, own)
+    elif fastest == "heads of a section" and parts == 1 and section > max(1, own):
+        sets, sharers = heads // max(1, own), sharers * max(1, own)
+        among, run = min(sets, section // max(1, own)), max(1, own)
     elif workload.batch == 1 and own > 1:  # only then are heads that share keys consecutive
         sets, sharers = sets // own, sharers * own
     size = sum(moved.distinct / moved.instances for moved in again)

@@ -150,7 +150,8 @@ def described(
 ) -> KernelTime:
     """Add the bounds of its traffic behind the caches to a timed kernel."""
     caches = Caches.of(rates)
-    traffic = dram(demand, workload, packed, caches, took.at_once, execution.fastest)
+    section = int(_section(demand, workload, packed, execution))
+    traffic = dram(demand, workload, packed, caches, took.at_once, execution.fastest, section)
     launch = parameters.kernel_launch if rates.launch is None else rates.launch
     return KernelTime(
         demand.title,

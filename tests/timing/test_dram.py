@@ -133,3 +133,19 @@ def test_blocks_at_once_count_whether_they_share_an_sm_or_not() -> None:
         return timed.streamed_bytes
 
     assert streamed(10, 4) == streamed(20, 2) == streamed(40, 1) < streamed(10, 1)
+
+
+@pytest.mark.parametrize("capacity", [20_000, 300_000, 2_000_000])
+@pytest.mark.parametrize(("heads", "kv_heads"), [(8, 8), (8, 4), (6, 6)])
+def test_sections_lie_between_heads_one_by_one_and_all_in_turn(capacity: int, heads: int, kv_heads: int) -> None:
+    """A section of one head has consecutive blocks; a section of all of them has the heads in turn."""
+    w = iomodel.Attention(heads=heads, kv_heads=kv_heads, q_len=512, kv_len=512, head_dim=64)
+    demand, caches, slots = work(w), Caches(capacity), 16
+    of = {name: dram(demand, w, False, caches, slots, name) for name in ("tiles", "heads")}
+    assert dram(demand, w, False, caches, slots, "heads of a section", 1) == of["tiles"]
+    assert dram(demand, w, False, caches, slots, "heads of a section", heads) == of["heads"]
+    assert dram(demand, w, False, caches, slots, "heads of a section", 2 * heads) == of["heads"]
+    some = dram(demand, w, False, caches, slots, "heads of a section", 4)
+    assert some.high <= max(one.high for one in of.values())
+    if heads == 6:  # two heads are left for the last section
+        assert (some.low, some.high) == (min(one.low for one in of.values()), max(one.high for one in of.values()))
