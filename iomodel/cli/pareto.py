@@ -10,6 +10,7 @@ from iomodel.cli.numbers import integers as listed_integers
 from iomodel.cli.options import DTYPES, Json
 from iomodel.cli.output import emit
 from iomodel.cli.plan import (
+    ADAPTERS,
     CACHE,
     DRAFTS,
     EMIT,
@@ -51,7 +52,7 @@ OUTPUT = [
 ]
 
 
-@with_options(REQUEST, SEARCH, TARGETS, MEMORY, CACHE, DRAFTS, OUTPUT, [EMIT])
+@with_options(REQUEST, SEARCH, TARGETS, MEMORY, CACHE, DRAFTS, ADAPTERS, OUTPUT, [EMIT])
 def pareto(
     model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
 ) -> None:

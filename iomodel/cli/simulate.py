@@ -7,7 +7,7 @@ from typing import Any
 from iomodel.cli.numbers import duration, real
 from iomodel.cli.options import DEVICE, Json
 from iomodel.cli.output import emit
-from iomodel.cli.plan import CACHE, DRAFTS, MEMORY, TYPES, Model, integers, serving
+from iomodel.cli.plan import ADAPTERS, CACHE, DRAFTS, MEMORY, TYPES, Model, integers, serving
 from iomodel.cli.required import require
 from iomodel.cli.signature import option, with_options
 
@@ -31,7 +31,7 @@ ENGINE = [
 ]
 
 
-@with_options(REQUESTS, [DEVICE], ENGINE, TYPES, MEMORY, CACHE, DRAFTS)
+@with_options(REQUESTS, [DEVICE], ENGINE, TYPES, MEMORY, CACHE, DRAFTS, ADAPTERS)
 def simulate(model: Model, *, json: Json = False, **arguments: Any) -> None:
     """Simulate a serving engine: percentiles of the time to the first token and of the time per output token.
 

@@ -71,6 +71,7 @@ def _simulated(
         overhead_bytes=service.overhead_bytes,
         prefix_cache=service.prefix_cache,
         speculation=service.speculation,
+        lora=service.lora,
         **service.types,
     )
     return {name: getattr(getattr(engine, name), percentile) for name in targets}

@@ -21,6 +21,7 @@ from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes, layout_text
@@ -56,6 +57,7 @@ def pareto(
     engine: str | None = None,
     prefix_cache: PrefixCache | None = None,
     speculation: Speculation | None = None,
+    lora: Lora | None = None,
 ) -> Pareto:
     """Search devices, layouts, types and batches for the best throughput at every speed of a user.
 
@@ -88,7 +90,9 @@ def pareto(
         Share of the TDP that a device draws; by default all of it, an upper bound of its energy [-].
     max_count : int
         Most devices of a replica.
-    dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes, engine, prefix_cache, speculation
+    dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes, engine
+        As for :func:`iomodel.plan`.
+    prefix_cache, speculation, lora
         As for :func:`iomodel.plan`.
 
     Raises
@@ -110,7 +114,7 @@ def pareto(
     types = service_types(precision, dtype, None, None, linear_dtype, page_size)
     service = as_service(
         model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
-        speculation=speculation,
+        speculation=speculation, lora=lora,
     )  # fmt: skip
     if service.steps < 1:
         raise InputError(f"output: {service.output} given; allowed: at least 2, because a speed needs a second token")
@@ -169,6 +173,7 @@ def pareto(
         skipped=tuple(skipped),
         prefix_cache=service.prefix_cache,
         speculation=service.speculation,
+        lora=service.lora,
     )
 
 

@@ -12,6 +12,7 @@ from iomodel.common.tabular import Tabular
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.lora import Lora
 from iomodel.planning.text import layout_text, money, seconds
 
 ROWS = 24
@@ -124,6 +125,8 @@ class Pareto(Result, Tabular):
         Prefix cache of the engine, if any.
     speculation : Speculation or None
         Drafts, if any.
+    lora : Lora or None
+        Adapters of low rank, if any.
     """
 
     model: str
@@ -139,6 +142,7 @@ class Pareto(Result, Tabular):
     skipped: tuple[str, ...]
     prefix_cache: PrefixCache | None = None
     speculation: Speculation | None = None
+    lora: Lora | None = None
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per point, those of the front first."""

@@ -83,6 +83,36 @@ def test_a_fleet_takes_adapters():
     assert adapted.best.operating.tpot > plain.best.operating.tpot
 
 
+def test_a_search_takes_adapters():
+    asked = {"batches": [1, 4], "max_count": 2, "tpot": 0.05, "percentile": "p90", **CHAT}
+    plain, adapted = (iomodel.pareto(MODEL, DEVICE, **asked, lora=lora) for lora in (None, Lora(rank=64, adapters=16)))
+    points = [
+        {(point.layout, point.batch): point for point in (*found.front, *found.dominated)} for found in (plain, adapted)
+    ]
+    assert points[0].keys() == points[1].keys()
+    assert all(points[1][where].tpot > points[0][where].tpot for where in points[0])
+    assert all(points[1][where].fits < points[0][where].fits for where in points[0])
+    where = Layout(tensor_parallel=2), 4
+    assert points[1][where].tpot == made(layout=where[0], batch=4, lora=Lora(rank=64, adapters=16)).tpot
+    assert adapted.lora == Lora(rank=64, adapters=16)
+
+
+def test_a_simulation_takes_adapters():
+    """A single request has the times of a plan; more adapters in a batch take longer."""
+    alone, adapter = {"concurrency": 1, "requests": 2, **CHAT}, Lora(rank=32)
+    found = iomodel.simulate(MODEL, DEVICE, **alone, lora=adapter)
+    planned = made(batch=1, lora=adapter)
+    assert found.ttft.mean == pytest.approx(planned.ttft, rel=1e-6)
+    assert found.tpot.mean == pytest.approx(planned.figures.step, rel=0.01)
+    assert (found.memory, found.lora) == (planned.memory, adapter)
+    times = [
+        iomodel.simulate(MODEL, DEVICE, concurrency=16, requests=64, **CHAT, lora=lora).tpot.mean
+        for lora in (None, Lora(rank=32), Lora(rank=32, adapters=16))
+    ]
+    assert times == sorted(times)
+    assert times[0] < times[1] < times[2]
+
+
 @pytest.mark.parametrize(
     ("lora", "model", "message"),
     [
@@ -106,9 +136,19 @@ def test_engines_are_told_of_adapters():
     assert flags["sglang"].command.endswith(
         "--enable-lora --max-loras-per-batch 4 --max-lora-rank 12 --lora-target-modules all"
     )
-    assert flags["trtllm"].config.endswith("lora_config:\n  max_lora_rank: 12\n  max_loras: 4")
+    modules = "[attn_q, attn_k, attn_v, attn_dense, mlp_h_to_4h, mlp_4h_to_h, mlp_gate]"
+    assert flags["trtllm"].config.endswith(
+        f"lora_config:\n  max_lora_rank: 12\n  max_loras: 4\n  lora_target_modules: {modules}"
+    )
     with pytest.raises(InputError, match=r"lora.rank: 600 given; allowed with vllm: up to 512"):
         iomodel.engine_flags(made(batch=8, lora=Lora(rank=600)), "vllm")
+
+
+def test_all_commands_for_capacity_take_adapters(capsys):
+    words = f"--hardware {DEVICE} --prompt 512 --output 64 --lora-rank 16 --lora-adapters 4 --json"
+    for command in (f"pareto {MODEL} --batches 1 --max-count 1", f"simulate {MODEL} --load 2 --requests 20"):
+        assert main(shlex.split(f"{command} {words}")) == 0
+        assert json.loads(capsys.readouterr().out)["lora"] == {"rank": 16, "adapters": 4, "active": None}
 
 
 def test_the_command_line_has_adapters(capsys):

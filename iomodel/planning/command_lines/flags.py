@@ -258,6 +258,17 @@ def _file(plan: Plan) -> Iterator[str]:
         yield "lora_config:"
         yield f"  max_lora_rank: {plan.lora.rank}"
         yield f"  max_loras: {plan.lora.adapters}"
+        yield f"  lora_target_modules: [{', '.join(_adapted(plan))}]"
+
+
+def _adapted(plan: Plan) -> Iterator[str]:
+    """List TensorRT-LLM's names of the layers with adapters, which its server needs (tensorrt_llm/lora_helper.py)."""
+    yield from ("attn_q", "attn_k", "attn_v", "attn_dense")
+    dense = [layer.mlp for layer in plan.prefill.model.counted if layer.mlp is not None and not layer.mlp.experts]
+    if dense:
+        yield from ("mlp_h_to_4h", "mlp_4h_to_h")
+    if any(mlp.gated for mlp in dense):
+        yield "mlp_gate"
 
 
 def _notes(plan: Plan, names: OptionNames) -> Iterator[str]:

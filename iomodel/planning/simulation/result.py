@@ -12,6 +12,7 @@ from iomodel.planning.memory import Fit
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.lora import Lora
 from iomodel.planning.text import gigabytes, layout_text, seconds
 
 LATENCIES = ("ttft", "tpot", "latency")
@@ -79,6 +80,8 @@ class Simulation(Result, Tabular):
         Prefix cache of the engine, if any.
     speculation : Speculation or None
         Drafts that decode steps verify, if any.
+    lora : Lora or None
+        Adapters of low rank, if any.
     """
 
     derived = ("requests_per_second", "tokens_per_second", "utilization", "mean_batch")
@@ -111,6 +114,7 @@ class Simulation(Result, Tabular):
     notes: tuple[str, ...]
     prefix_cache: PrefixCache | None = None
     speculation: Speculation | None = None
+    lora: Lora | None = None
 
     @property
     def requests_per_second(self) -> float:

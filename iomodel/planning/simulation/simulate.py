@@ -24,6 +24,7 @@ from iomodel.planning.simulation.result import Simulation
 from iomodel.planning.simulation.run import percentiles, run, tabulate
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes
@@ -61,6 +62,7 @@ def simulate(
     engine: str | None = None,
     prefix_cache: PrefixCache | None = None,
     speculation: Speculation | None = None,
+    lora: Lora | None = None,
 ) -> Simulation:
     """Simulate one serving engine step by step: percentiles of TTFT, TPOT and latency, throughput and utilisation.
 
@@ -103,7 +105,7 @@ def simulate(
     dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes, engine
         As for :func:`iomodel.plan`. With an engine, the time to the first token includes the host time of the prefill
         and of the server.
-    prefix_cache
+    prefix_cache, lora
         As for :func:`iomodel.plan`.
     speculation : Speculation, optional
         Drafts that each decode step verifies; how many of them a step accepts is drawn at random.
@@ -139,6 +141,7 @@ def simulate(
         service = as_service(
             model, *lengths, first, types, memory_utilization, overhead_bytes, serving, prefix_cache=prefix_cache,
             speculation=speculation,
+            lora=lora,
         )  # fmt: skip
         if service.prefix_cache is not None:
             place = int(arriving.prompt.argmin())
@@ -199,6 +202,7 @@ def simulate(
         notes=service.model.notes,
         prefix_cache=service.prefix_cache,
         speculation=speculation,
+        lora=service.lora,
     )
 
 
