@@ -87,6 +87,29 @@ def assumed(notes: Iterable[str]) -> list[Mark]:
     return [Mark(f"assumed: {note}", WARNING) for note in notes]
 
 
+def shared_notes(word: str, notes: Mapping[str, Sequence[str]]) -> list[Mark]:
+    """Return notes about several names, each once: with the names that it holds for, unless it holds for all.
+
+    >>> shared_notes("left out", {"l4": ["reuse in the L2"], "t4": ["reuse in the L2", "tails"]})
+    ['left out: reuse in the L2', 'left out for t4: tails']
+    """
+    lines = []
+    for text in dict.fromkeys(text for texts in notes.values() for text in texts):
+        names = [name for name, texts in notes.items() if text in texts]
+        where = "" if len(names) == len(notes) else f" for {', '.join(names)}"
+        lines.append(Mark(f"{word}{where}: {text}", WARNING))
+    return lines
+
+
+def count_text(parts: Sequence[str]) -> str:
+    """Count what is left out, as the cell of a table; empty without any.
+
+    >>> count_text(["tails"]), count_text(["tails", "reuse"]), count_text([])
+    ('1 part', '2 parts', '')
+    """
+    return f"{len(parts)} part{'s' if len(parts) > 1 else ''}" if parts else ""
+
+
 def escape_markup(text: str) -> str:
     """Escape square brackets, which rich would read as markup."""
     from rich.markup import escape as escape_rich

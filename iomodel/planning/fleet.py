@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
@@ -20,6 +21,7 @@ from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.precision import service_types
+from iomodel.planning.trust import QUEUE, trust
 
 OBJECTIVES = ("devices", "cost")
 MOST_DEVICES = 1024
@@ -112,7 +114,8 @@ def fleet(
     most, spare = as_integer("max_count", max_count), as_real("deviations", deviations, zero=True)
     minimised = as_choice("objective", objective, OBJECTIVES)
     options, refused = [], []
-    for device in as_devices(hardware, price_table):
+    devices = as_devices(hardware, price_table)
+    for device in devices:
         name = _name(device)
         if minimised == "cost" and name not in known:
             raise InputError(f"prices: none for {name}; allowed: a price for each device if objective = 'cost'")
@@ -122,6 +125,8 @@ def fleet(
             refused += [outcome] if isinstance(outcome, Refusal) else []
     if not options:
         raise unreachable(refused, targets, most)
+    layouts_tried = {option.layout for option in options} | {refusal.layout for refusal in refused}
+    trusted = trust(service, devices, layouts_tried)
     options.sort(key=lambda option: _rank(option, minimised))
     return Fleet(
         model=service.name,
@@ -134,6 +139,8 @@ def fleet(
         best=options[0],
         runners_up=tuple(options[1:]),
         refused=tuple(refused),
+        assumed=FrozenDict({name: (QUEUE, *trusted.common, *texts) for name, texts in trusted.assumed.items()}),
+        left_out=trusted.left_out,
     )
 
 

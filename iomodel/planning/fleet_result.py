@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from iomodel.common.display import Result, Table
+from iomodel.common.display import Result, Table, count_text, shared_notes
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record
 from iomodel.common.tabular import Tabular
 from iomodel.planning.fleet_queue import Operating
@@ -101,6 +103,10 @@ class Fleet(Result, Tabular):
         Other options that meet the targets, the best first.
     refused : tuple of Refusal
         Devices and layouts that miss the targets, with reasons.
+    assumed : mapping of str to tuple of str
+        Assumptions behind the figures of each device.
+    left_out : mapping of str to tuple of str
+        Effects that no figure on file of a device times.
     """
 
     model: str
@@ -113,6 +119,8 @@ class Fleet(Result, Tabular):
     best: FleetOption
     runners_up: tuple[FleetOption, ...]
     refused: tuple[Refusal, ...]
+    assumed: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per device and layout that meets the targets, the best first."""
@@ -126,12 +134,18 @@ class Fleet(Result, Tabular):
             f"{self.model}: {self.load:g} requests/s of {self.prompt:,} + {self.output:,} tokens, TTFT within "
             f"{seconds(self.ttft)}, TPOT within {seconds(self.tpot)}, least {self.objective}"
         )
-        columns = ("device", "layout", ">replicas", ">devices", ">price/h", ">TTFT", ">TPOT", ">in flight", ">fit")
-        found = Table(title, columns, [_row(option) for option in options[:RUNNERS]], extra=EXTRA)
+        columns = ["device", "layout", ">replicas", ">devices", ">price/h", ">TTFT", ">TPOT", ">in flight", ">fit"]
+        rows = [_row(option) for option in options[:RUNNERS]]
+        if any(self.left_out.values()):
+            columns.append("left out")
+            parts = [count_text(self.left_out[option.device]) for option in options[:RUNNERS]]
+            rows = [(*row, part) for row, part in zip(rows, parts, strict=True)]
+        trusted = [*shared_notes("left out", self.left_out), *shared_notes("assumed", self.assumed)]
+        found = Table(title, columns, rows, extra=(*EXTRA, "left out"))
         if not self.refused:
-            return [found]
+            return [found, *trusted]
         why = Table("targets missed", ("device", "layout", "reason"), [_why(refusal) for refusal in self.refused])
-        return [found, why]
+        return [found, why, *trusted]
 
 
 EXTRA = ("price/h", "fit", "in flight")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
@@ -25,6 +26,7 @@ from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes, layout_text
+from iomodel.planning.trust import trust
 
 Device = Hardware | str
 MOST_DEVICES = 8
@@ -158,6 +160,7 @@ def pareto(
                 unit="B",
             )
         raise SpecError("; ".join(skipped[:3]))
+    trusted = trust(service, devices, {point.layout for point, _, _ in found})
     front, dominated = divided(point for point, _, _ in found)
     return Pareto(
         model=service.name,
@@ -174,6 +177,8 @@ def pareto(
         prefix_cache=service.prefix_cache,
         speculation=service.speculation,
         lora=service.lora,
+        assumed=FrozenDict({name: (*trusted.common, *texts) for name, texts in trusted.assumed.items()}),
+        left_out=trusted.left_out,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from iomodel.common.display import Result, Table, figure
+from iomodel.common.display import WARNING, Mark, Result, Table, count_text, figure, shared_notes
+from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.results import Record, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.prefix_cache import PrefixCache
@@ -127,6 +128,10 @@ class Pareto(Result, Tabular):
         Drafts, if any.
     lora : Lora or None
         Adapters of low rank, if any.
+    assumed : mapping of str to tuple of str
+        Assumptions behind the figures of each device.
+    left_out : mapping of str to tuple of str
+        Effects that no figure on file of a device times.
     """
 
     model: str
@@ -143,6 +148,8 @@ class Pareto(Result, Tabular):
     prefix_cache: PrefixCache | None = None
     speculation: Speculation | None = None
     lora: Lora | None = None
+    assumed: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=FrozenDict)
 
     def records(self) -> list[dict[str, Any]]:
         """Return a mapping per point, those of the front first."""
@@ -156,11 +163,11 @@ class Pareto(Result, Tabular):
         """Return the front, and the cheapest point that keeps the targets."""
         title = f"{self.model}: {self.prompt:,} + {self.output:,} tokens, output tokens/s; {len(self.front)} points of "
         columns = ("device", "layout", "weights", "cache", ">batch", ">TTFT", ">TPOT", ">/s/user",
-                   ">/s/device", ">price/10^6", ">J/token")  # fmt: skip
+                   ">/s/device", ">price/10^6", ">J/token", *self._trust_column)  # fmt: skip
         step = -(-len(self.front) // ROWS)
-        front = [_row(point) for point in self.front[::step]]
+        front = [self._row(point) for point in self.front[::step]]
         lines: list[Table | str] = [
-            Table(f"{title}{len(self.front) + len(self.dominated):,}", columns, front, extra=EXTRA)
+            Table(f"{title}{len(self.front) + len(self.dominated):,}", columns, front, extra=(*EXTRA, "left out"))
         ]
         if self.cheapest is not None:
             targets = [
@@ -170,12 +177,26 @@ class Pareto(Result, Tabular):
             ]
             kind = "mean" if self.percentile is None else self.percentile
             lines.append(
-                Table(f"Cheapest within {', '.join(targets)} ({kind})", columns, [_row(self.cheapest)], extra=EXTRA)
+                Table(
+                    f"Cheapest within {', '.join(targets)} ({kind})",
+                    columns,
+                    [self._row(self.cheapest)],
+                    extra=(*EXTRA, "left out"),
+                )
             )
         if any(point.watts is not None for point in self.front):
-            lines.append(f"assumed: energy at {100 * self.power_utilization:g} % of the TDP")
+            lines.append(Mark(f"assumed: energy at {100 * self.power_utilization:g} % of the TDP", WARNING))
+        lines += [*shared_notes("left out", self.left_out), *shared_notes("assumed", self.assumed)]
         more = [f"skipped: {len(self.skipped) - REASONS:,} more"] if len(self.skipped) > REASONS else []
         return [*lines, *(f"skipped: {line}" for line in self.skipped[:REASONS]), *more]
+
+    @property
+    def _trust_column(self) -> tuple[str, ...]:
+        return ("left out",) if any(self.left_out.values()) else ()
+
+    def _row(self, point: ParetoPoint) -> tuple[str, ...]:
+        parts = (count_text(self.left_out[point.device]),) if self._trust_column else ()
+        return (*_row(point), *parts)
 
 
 EXTRA = ("price/10^6", "J/token", "cache", "TTFT")

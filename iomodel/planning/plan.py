@@ -21,6 +21,7 @@ from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.precision import service_types
 from iomodel.planning.step.search import crossover_context
 from iomodel.planning.steps import ReplicaSteps
+from iomodel.planning.trust import trust
 
 ROWS = 4
 """Other batches in the table, each a quarter of the next."""
@@ -139,6 +140,7 @@ def plan(
     reached = figures(service, device, size)
     prefill, decode = steps.prefill(), steps.decode(size, sum(service.contexts) // 2)
     bounds = bound_of(prefill), bound_of(decode)
+    assumed, left_out = trust(service, [device], [service.layout]).of(device)
     return Plan(
         model=service.name,
         hardware=device.id or device.name,
@@ -161,6 +163,8 @@ def plan(
         speculation=service.speculation,
         lora=service.lora,
         page_size=service.page_size,
+        assumed=assumed,
+        left_out=left_out,
         sensitivities=sensitivities(service, device, batch if batch is None else size, replicas) if sensitivity else (),
     )
 

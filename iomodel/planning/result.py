@@ -60,6 +60,8 @@ class Plan(Result, Tabular):
         Adapters of low rank, if any.
     page_size : int or None
         Tokens per page of the cache; None for single tokens.
+    assumed, left_out : tuple of str
+        Assumptions behind the figures, and effects that no figure on file times.
     """
 
     derived = (
@@ -95,6 +97,8 @@ class Plan(Result, Tabular):
     speculation: Speculation | None = None
     lora: Lora | None = None
     page_size: int | None = None
+    assumed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def batch(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.display import Result, Table, figure
+from iomodel.common.display import WARNING, Mark, Result, Table, assumed, figure
 from iomodel.common.results import Record, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.memory import Fit
@@ -82,6 +82,8 @@ class Simulation(Result, Tabular):
         Drafts that decode steps verify, if any.
     lora : Lora or None
         Adapters of low rank, if any.
+    left_out : tuple of str
+        Effects that no figure on file of the device times.
     """
 
     derived = ("requests_per_second", "tokens_per_second", "utilization", "mean_batch")
@@ -115,6 +117,7 @@ class Simulation(Result, Tabular):
     prefix_cache: PrefixCache | None = None
     speculation: Speculation | None = None
     lora: Lora | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def requests_per_second(self) -> float:
@@ -157,7 +160,8 @@ class Simulation(Result, Tabular):
             ("memory reserved at most, of", f"{gigabytes(self.largest_bytes)} of {gigabytes(self.memory.left)}"),
         ]
         engine = Table(f"The engine, {self.policy}", ("", ">value"), rows)
-        lines = [*(f"assumed: {line}" for line in self.assumed), *(f"note: {line}" for line in self.notes)]
+        trusted = [*(Mark(f"left out: {text}", WARNING) for text in self.left_out), *assumed(self.assumed)]
+        lines = [*trusted, *(f"note: {line}" for line in self.notes)]
         return [Table(title, columns, times), engine, *lines]
 
     def _drafted(self) -> list[tuple[str, str]]:

@@ -28,6 +28,7 @@ from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes
+from iomodel.planning.trust import NO_HOST, trust
 
 POLICIES = ("prefill-first", "chunked")
 TOKEN_BUDGET = 8192
@@ -173,6 +174,8 @@ def simulate(
     if serving is not None:
         waited = server_host(ReplicaSteps(service, device).prefill())
         ttft, latency = ttft + waited, latency + waited
+    assumed, left_out = trust(service, [device], [service.layout]).of(device)
+    assumed = tuple(text for text in assumed if text != NO_HOST)  # stated with the time of a step
     return Simulation(
         model=service.name,
         hardware=device.id or device.name,
@@ -198,11 +201,12 @@ def simulate(
         decodings=int(decodings.sum()),
         largest_batch=int(together),
         largest_bytes=int(peak),
-        assumed=_assumed(host, serving, speculation),
+        assumed=(*_assumed(host, serving, speculation), *assumed),
         notes=service.model.notes,
         prefix_cache=service.prefix_cache,
         speculation=speculation,
         lora=service.lora,
+        left_out=left_out,
     )
 
 

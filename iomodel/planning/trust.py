@@ -1,0 +1,87 @@
+"""Trust in an answer about capacity: the assumptions behind it, and the effects that no figure on file times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.devices.device import Hardware
+from iomodel.devices.quantity import UNVERIFIED, Quantity
+from iomodel.devices.rates import has_rates, rates
+from iomodel.planning.service import OVERHEAD, UTILIZATION, Service
+from iomodel.planning.step.layout import NETWORK, Layout
+from iomodel.planning.step.links import ACHIEVED, with_nodes
+from iomodel.workloads.dtypes import served
+
+GIB = 2**30
+LINKS = ("interconnect.per_direction", "interconnect.total", "interconnect.pcie_per_direction")
+NO_HOST = "no time of the host"
+QUEUE = "requests of one length arrive at random; prompts are prefilled one at a time, before any decode step"
+
+
+class Trust(NamedTuple):
+    """Assumptions common to all devices, those about each device, and what is left out on each."""
+
+    common: tuple[str, ...]
+    assumed: FrozenDict[str, tuple[str, ...]]
+    left_out: FrozenDict[str, tuple[str, ...]]
+
+    def of(self, device: Hardware) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return all assumptions about one device, and what is left out on it."""
+        name = device.id or device.name
+        return (*self.common, *self.assumed[name]), self.left_out[name]
+
+
+def trust(service: Service, devices: Iterable[Hardware], layouts: Iterable[Layout]) -> Trust:
+    """List what answers for some devices and layouts assume, and leave out."""
+    tried, dtype = list(layouts), service.types.get("dtype") or served(service.model.dtype)
+    assumed, left_out = {}, {}
+    nodes = False
+    for device in devices:
+        name = device.id or device.name
+        several = any(layout.devices > 1 for layout in tried)
+        nodes |= any(_network(with_nodes(layout, device)) for layout in tried)
+        known = rates(device, dtype) if has_rates(device, dtype) else None
+        stated = () if known is None else known.assumed
+        assumed[name] = (*stated, *_unsourced(device, dtype, several))
+        left_out[name] = () if known is None else known.left_out
+    return Trust(tuple(_common(service, tried, nodes)), FrozenDict(assumed), FrozenDict(left_out))
+
+
+def _network(layout: Layout) -> bool:
+    """Check that a layout spans nodes whose network is the default."""
+    return layout.nodes(layout.devices) > 1 and layout.network_bandwidth is None
+
+
+def _common(service: Service, layouts: list[Layout], nodes: bool) -> Iterator[str]:
+    """List the assumptions that do not depend on the device."""
+    if service.engine is not None:
+        yield f"memory, blocks, batches and time of the host as under {service.engine.name}"
+    else:
+        share = f"{100 * UTILIZATION:g} % of the memory" if service.memory_utilization is None else ""
+        less = f"{OVERHEAD / GIB:g} GiB for anything but weights and cache" if service.overhead_bytes is None else ""
+        if share or less:
+            yield ", less ".join(part for part in (share, less) if part)
+        yield NO_HOST
+    if any(layer.mlp is not None and layer.mlp.experts for layer in service.model.counted):
+        yield "tokens choose experts at random, each as often as the others"
+    if any(layout.devices > 1 for layout in layouts):
+        yield f"long transfers reach {100 * ACHIEVED:g} % of the links; latencies are those of NCCL over NVLink"
+    if nodes:
+        yield f"a network of {NETWORK / 1e9:g} GB/s for each device joins nodes"
+    if service.prefix_cache is not None:
+        yield "no cached block is evicted, and each prompt has the same hit rate"
+    if service.speculation is not None:
+        yield "each draft token is accepted with the same probability"
+    if service.lora is not None:
+        yield "requests are spread evenly over the adapters"
+
+
+def _unsourced(device: Hardware, dtype: str, several: bool) -> Iterator[str]:
+    """List the figures that an answer rests on and that no document backs."""
+    paths = ("memory.hbm.bandwidth", "memory.hbm.capacity", f"compute.peak.{dtype}", *(LINKS if several else ()))
+    for path in paths:
+        figure = device.quantities.get(path)
+        if isinstance(figure, Quantity) and set(figure.source) <= {UNVERIFIED}:
+            yield f"{path} is from memory, without a document"
