@@ -12,6 +12,7 @@ from iomodel.planning.command_lines.flags import engine_flags, memory_share
 from iomodel.planning.command_lines.names import ENGINES
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 
 H100, CHAT = "h100-sxm5", {"prompt": 512, "output": 16}
@@ -145,3 +146,35 @@ def test_the_commands(capsys):
     line = "vllm serve meta-llama/Llama-3.2-1B-Instruct --max-num-seqs 8"
     assert main(["plan", line, "--hardware", H100, *lengths.split(), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["batch"] == 8
+
+
+def test_copies_of_experts():
+    layout = Layout(expert_parallel=4, redundant_experts=4)
+    found = made("gpt-oss-20b", count=4, layout=layout, batch=64)
+    vllm, sglang = (shlex.split(engine_flags(found, name).command) for name in ("vllm", "sglang"))
+    place = vllm.index("--enable-eplb")
+    assert vllm[place : place + 2] == ["--enable-eplb", "--eplb-config"]
+    assert json.loads(vllm[place + 2]) == {"num_redundant_experts": 4}
+    assert sglang[sglang.index("--ep-num-redundant-experts") + 1] == "4"
+    with pytest.raises(InputError, match=r"redundant_experts: 4 given; allowed with trtllm: 0, or vllm, sglang"):
+        engine_flags(found, "trtllm")
+    with pytest.raises(
+        InputError, match=r"--ep-num-redundant-experts given; .* copies of experts; give them to iomodel"
+    ):
+        engine_arguments(shlex.join(sglang))
+
+
+def test_a_cache_in_nvfp4_has_two_names_in_sglang():
+    for name in ("nvfp4", "fp4_e2m1"):
+        read = engine_arguments(f"sglang serve --model-path llama-3.1-8b --kv-cache-dtype {name}")
+        assert read["kv_dtype"] == "nvfp4"
+
+
+def test_drafts_of_the_model_are_in_the_file_of_tensorrt_llm():
+    own = made("deepseek-v2-lite", batch=4, speculation=Speculation(tokens=2, acceptance=0.8))
+    lines = ["speculative_config:", "  decoding_type: MTP", "  num_nextn_predict_layers: 2"]
+    flags = engine_flags(own, "trtllm")
+    assert flags.config.splitlines()[-3:] == lines
+    assert not any("draft" in note for note in flags.notes)
+    free = made(batch=4, speculation=Speculation(tokens=2, acceptance=0.8, draft="ngram"))
+    assert engine_flags(free, "trtllm").notes == ("add speculative_config for 2 draft tokens to the file",)

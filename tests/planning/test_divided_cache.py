@@ -170,7 +170,7 @@ def test_options_of_engines(capsys: pytest.CaptureFixture[str]) -> None:
         command = iomodel.engine_flags(plan, "vllm").command
         assert f"--tensor-parallel-size 8 --decode-context-parallel-size {ranks} --dcp-comm-backend a2a " in command
         assert iomodel.engine_arguments(command)["layout"] == plan.layout
-    assert "--tp-size 8 --dcp-size 8 " in iomodel.engine_flags(latent, "sglang").command
+    assert "--tp-size 8 --dcp-size 8 --dcp-comm-backend a2a " in iomodel.engine_flags(latent, "sglang").command
     assert iomodel.engine_arguments("vllm serve deepseek-v3 -tp 8 -dcp 4")["layout"].decode_context_parallel == 4
     with pytest.raises(InputError, match=r"2 given for Qwen3 235B A22B with sglang; allowed: 1, or the engine vllm"):
         iomodel.engine_flags(grouped, "sglang")

@@ -71,7 +71,7 @@ def test_engines_are_told_the_cache():
                  kv_dtype="nvfp4", **CHAT)  # fmt: skip
     assert (found.decode.weight_dtype, found.decode.kv_dtype) == ("nvfp4", "nvfp4")
     assert "--kv-cache-dtype nvfp4" in engine_flags(found, "vllm").command
-    assert "--kv-cache-dtype fp4_e2m1" in engine_flags(found, "sglang").command
+    assert "--kv-cache-dtype nvfp4" in engine_flags(found, "sglang").command
     assert "dtype: nvfp4" in engine_flags(found, "trtllm").config
 
 

@@ -131,7 +131,8 @@ def test_command_lines():
     assert sglang[0] == "NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
     assert sglang[1] == "NGRAM --speculative-num-draft-tokens 3"
     assert sglang[2].startswith("STANDALONE --speculative-draft-model-path meta-llama/")
-    assert "speculative_config for 3" in engine_flags(found["mtp"], "trtllm").notes[0]
+    assert "decoding_type: MTP\n  num_nextn_predict_layers: 3" in engine_flags(found["mtp"], "trtllm").config
+    assert "speculative_config for 3" in engine_flags(found["ngram"], "trtllm").notes[0]
 
 
 def drafting(draft):

@@ -25,6 +25,8 @@ REFUSED = {
     "--prefill-context-parallel-size": "context parallelism of prompts",
     "--attention-context-parallel-size": "context parallelism",
     "--disaggregation-mode": "disaggregated prefill",
+    "--eplb-config": "copies of experts; give them to iomodel.Layout",
+    "--ep-num-redundant-experts": "copies of experts; give them to iomodel.Layout",
 }
 """Options that a plan does not follow."""
 
@@ -77,7 +79,12 @@ def engine_arguments(command: str) -> dict[str, Any]:
         fields |= {"overhead_bytes": 0} if engine is SGLANG else {}
     dtypes = {**{word: name for name, word in engine.dtypes.items()}, "half": "fp16"}
     fields |= _named("dtype", own["dtype"], options, dtypes)
-    caches = {**{word: name for name, word in engine.kv_dtypes.items()}, "fp8_e5m2": "fp8", "fp8_e4m3": "fp8"}
+    caches = {
+        **{word: name for name, word in engine.kv_dtypes.items()},
+        "fp8_e5m2": "fp8",
+        "fp8_e4m3": "fp8",
+        "fp4_e2m1": "nvfp4",
+    }
     fields |= _named("kv_dtype", own["cache"], options, {**caches, **dtypes, "bf16": "bf16"})
     fields |= _named("weight_dtype", own["weights"], options, {"fp8": "fp8"})
     if "prefix" in own and own["prefix"] in options:

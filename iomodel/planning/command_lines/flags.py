@@ -147,10 +147,7 @@ def _layout(plan: Plan, names: OptionNames) -> Iterator[Flag]:
     if layout.decode_context_parallel > 1:
         as_engine(names.name).check_cache(plan.prefill.model, layout)  # type: ignore[union-attr]
         yield options["context"], str(layout.decode_context_parallel)
-        if names.name == "vllm":  # one exchange in place of a gather and a reduce-scatter
-            yield "--dcp-comm-backend", "a2a"
-    if layout.redundant_experts:
-        raise InputError(f"layout.redundant_experts: {layout.redundant_experts} given; allowed with {names.name}: 0")
+        yield "--dcp-comm-backend", "a2a"  # one exchange in place of a gather and a reduce-scatter
     if layout.expert_parallel > 1:
         if names.name != "vllm":
             yield options["experts"], str(layout.expert_parallel)
@@ -161,6 +158,20 @@ def _layout(plan: Plan, names: OptionNames) -> Iterator[Flag]:
                 f"layout.expert_parallel: {layout.expert_parallel} given; allowed with vllm: 1, or all "
                 f"{layout.ranks} ranks of a stage"
             )
+    yield from _copies(layout.redundant_experts, names)
+
+
+def _copies(copies: int, names: OptionNames) -> Iterator[Flag]:
+    """List the options of copies of experts."""
+    if not copies:
+        return
+    if names.name == "trtllm":
+        raise InputError(f"layout.redundant_experts: {copies} given; allowed with trtllm: 0, or vllm, sglang")
+    if "copies" in names.options:
+        yield names.options["copies"], str(copies)
+        return
+    yield "--enable-eplb", None
+    yield "--eplb-config", json.dumps({"num_redundant_experts": copies})
 
 
 def _sizes(plan: Plan, names: OptionNames) -> Iterator[Flag]:
@@ -254,6 +265,11 @@ def _file(plan: Plan) -> Iterator[str]:
     if cache:
         yield "kv_cache_config:"
         yield from cache
+    drafts = plan.speculation
+    if drafts is not None and drafts.draft == OWN:
+        yield "speculative_config:"
+        yield "  decoding_type: MTP"
+        yield f"  num_nextn_predict_layers: {drafts.tokens}"
     if plan.lora is not None:
         yield "lora_config:"
         yield f"  max_lora_rank: {plan.lora.rank}"
@@ -276,7 +292,7 @@ def _notes(plan: Plan, names: OptionNames) -> Iterator[str]:
     online = weights == "fp8" and "weights" in names.options
     if weights not in (model.dtype, served(model.dtype)) and not online:
         yield f"name a checkpoint with weights in {weights} in place of the model"
-    if plan.speculation is not None and names.name == "trtllm":
+    if plan.speculation is not None and plan.speculation.draft != OWN and names.name == "trtllm":
         yield f"add speculative_config for {plan.speculation.tokens} draft tokens to the file"
     if plan.layout.devices > 8:
         yield f"{plan.layout.devices} devices are more than a common server: add the options for several nodes"

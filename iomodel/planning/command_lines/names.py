@@ -3,6 +3,9 @@
 Products of weights in nvfp4 run in 4 bits on Blackwell alone. Elsewhere vLLM converts such weights on chip, with the
 kernels of Marlin on NVIDIA's devices and of Petit on AMD's (vllm/platforms/rocm.py at 001eda3). SGLang has those of
 Petit alone, and TensorRT-LLM none (docs/source/features/quantization.md at 09d4c79, "Hardware Support Matrix").
+
+The options were compared with the sources of the engines in 2026: vllm/config/parallel.py at 00193b8, the fields of
+sglang/srt/server_args.py, and tensorrt_llm/commands/serve.py at 00209af.
 """
 
 from __future__ import annotations
@@ -92,6 +95,7 @@ SGLANG = OptionNames(
             "data": "--dp-size",
             "data attention": "--enable-dp-attention",
             "context": "--dcp-size",
+            "copies": "--ep-num-redundant-experts",
             "experts": "--ep-size",
             "batch": "--max-running-requests",
             "tokens": "--context-length",
@@ -117,7 +121,7 @@ SGLANG = OptionNames(
         }
     ),
     DTYPES,
-    FrozenDict({"fp8": "fp8_e4m3", "nvfp4": "fp4_e2m1"}),
+    FrozenDict({"fp8": "fp8_e4m3", "nvfp4": "nvfp4"}),
     nvfp4=(*BLACKWELL, "gfx"),
 )
 TRTLLM = OptionNames(
