@@ -17,6 +17,7 @@ STEP = [
     option("seq_len", "Tokens of a sequence (required).", "Step"),
     option("micro_batch", "Sequences of one pass of a replica (1).", "Step"),
     option("recompute", "Run layers again in backward passes: none, early-stop or full (none).", "Step", "NAME"),
+    option("recompute_layers", "Layers of each stage that run again, the first ones (all).", "Step"),
     option("precision", "Products of linear layers: bf16 or fp8 (bf16).", "Step", "NAME"),
     option("gradient_dtype", "Gradients: fp32 or bf16 (fp32).", "Step", "NAME"),
     option("kernels", "Elementwise kernels: fused, or eager as PyTorch's operators (fused).", "Step", "NAME"),
@@ -39,7 +40,7 @@ DEVICES = [
     ),
     option("devices_per_node", "Devices on the faster network (the device's).", "Devices"),
 ]
-NUMBERS = ("batch", "seq_len", "micro_batch", "data_parallel", "virtual_stages", "nodes_per_token")
+NUMBERS = ("batch", "seq_len", "micro_batch", "data_parallel", "virtual_stages", "nodes_per_token", "recompute_layers")
 DEGREES = ("tensor_parallel", "pipeline_parallel", "expert_parallel", "devices_per_node")
 KERNELS = ("kernels", "attention_algorithm", "attention_implementation")
 NAMES = ("recompute", "precision", "gradient_dtype", "shard", *KERNELS)

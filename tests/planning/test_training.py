@@ -225,6 +225,41 @@ def test_recomputation_saves_memory_and_takes_time(stages):
     assert again.model_flops == kept.model_flops
 
 
+@pytest.mark.parametrize("stages", [1, 5])
+def test_more_layers_that_run_again_take_more_time_and_keep_less(stages):
+    """Five stages of the twelve layers have three or two each."""
+    layout = iomodel.Layout(pipeline_parallel=stages)
+    most = -(-12 // stages)
+    steps = [
+        run(layout=layout), *(run(layout=layout, recompute="full", recompute_layers=n) for n in range(1, most + 1))
+    ]  # fmt: skip
+    kept = [step.memory.activations for step in steps]
+    assert kept[1:] == sorted(kept[1:], reverse=True)
+    assert [step.seconds for step in steps] == sorted(step.seconds for step in steps)
+    whole = run(layout=layout, recompute="full")
+    assert (steps[-1].seconds, steps[-1].memory) == (whole.seconds, whole.memory)
+    assert {step.model_flops for step in steps} == {whole.model_flops}
+
+
+def test_a_part_of_the_layers_runs_again_in_that_share_of_the_time():
+    whole = run(recompute="full").breakdown["recomputation"]
+    for layers in (3, 6):
+        part = run(recompute="full", recompute_layers=layers).breakdown["recomputation"]
+        assert part == pytest.approx(whole * layers / 12)
+
+
+def test_layers_that_run_again_keep_their_inputs():
+    """Two bytes for each token and channel, in place of all that a layer keeps."""
+    none, three, four = (
+        run(recompute="full" if layers else "none", **({"recompute_layers": layers} if layers else {}))
+        for layers in (0, 3, 4)
+    )
+    layer, tokens = MODEL.layers[0], 512 * four.micro_batch
+    every = layer_activations(layer, MODEL.hidden_size, tokens, iomodel.Layout(), False)
+    assert three.memory.activations - four.memory.activations == every - 2 * tokens * MODEL.hidden_size
+    assert four.memory.parameters == none.memory.parameters
+
+
 def test_an_early_stop_leaves_out_the_last_product():
     """Of the 12 h^2 weights of a layer of a GPT, the last product has 4."""
     model = mpt("13b", 512)
@@ -392,6 +427,13 @@ def test_a_faster_device_is_never_slower(figure):
         ({"virtual_stages": 2, "layout": iomodel.Layout(pipeline_parallel=3)}, "batch: 32"),
         ({"precision": "fp16"}, "precision"),
         ({"recompute": "early"}, "recompute: 'early' is unknown; did you mean 'early-stop'"),
+        ({"recompute_layers": 2}, "recompute_layers: 2 given with recompute = 'none'; allowed: with 'full' or"),
+        ({"recompute": "full", "recompute_layers": 13}, "recompute_layers: 13 given; allowed: up to 12, the layers"),
+        ({"recompute": "full", "recompute_layers": 0}, "recompute_layers: 0"),
+        (
+            {"model": "deepseek-v2-lite", "layout": iomodel.Layout(tensor_parallel=4, decode_context_parallel=2)},
+            "decode_context_parallel: 2 given; allowed: 1, in training",
+        ),
         ({"kernels": "fuse"}, "kernels: 'fuse' is unknown; did you mean 'fused'"),
         ({"overlap": ["tensors"]}, "overlap: 'tensors' is unknown; did you mean 'tensor'"),
         ({"overlap": "data"}, "overlap: 'data' given; allowed: a list of data, tensor, pipeline"),

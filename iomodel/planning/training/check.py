@@ -20,6 +20,10 @@ def check_step(spec: ModelSpec, layout: Layout, batch: int, passed: int, chunks:
         raise InputError(f"redundant_experts: {layout.redundant_experts} given; allowed: 0, in training")
     if layout.context_parallel > 1:
         raise InputError(f"context_parallel: {layout.context_parallel} given; allowed: 1, in training")
+    if layout.decode_context_parallel > 1:
+        raise InputError(
+            f"decode_context_parallel: {layout.decode_context_parallel} given; allowed: 1, in training without a cache"
+        )
     for layer in spec.counted:
         attention, mlp = layer.attention, layer.mlp
         plain = attention is not None and not (attention.indexer or attention.tied_kv)

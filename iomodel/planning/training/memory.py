@@ -141,21 +141,27 @@ def stage_memory(
     data_parallel: int,
     shard: str,
     gradient_size: int,
-    full: bool,
+    again: int,
     kernels: str,
     in_flight: Fraction,
 ) -> TrainingMemory:
-    """Compute the memory of one rank of a stage, with `in_flight` micro-batches of `tokens` tokens."""
+    """Compute the memory of one rank of a stage, with `in_flight` micro-batches of `tokens` tokens.
+
+    The first `again` layers run again in backward passes, and keep their inputs alone.
+    """
     level = SHARDS.index(shard)
     elements, share = weights.all, weights.share(data_parallel, layout)
     types = WeightTypes("bf16", "bf16", "bf16")
     widest = max(_elements(layer, model, layout, types) for layer in layers)
     gathered = min(elements, share + GATHERED * widest)
-    kept = sum(layer_activations(layer, model.hidden_size, tokens, layout, full, kernels) for layer in layers)
+    kept = sum(
+        layer_activations(layer, model.hidden_size, tokens, layout, number < again, kernels)
+        for number, layer in enumerate(layers)
+    )
     working = 0
-    if full:
-        working = max(layer_activations(layer, model.hidden_size, tokens, layout, False, kernels) for layer in layers)
-        working -= min(layer_activations(layer, model.hidden_size, tokens, layout, True) for layer in layers)
+    if repeated := layers[:again]:
+        working = max(layer_activations(layer, model.hidden_size, tokens, layout, False, kernels) for layer in repeated)
+        working -= min(layer_activations(layer, model.hidden_size, tokens, layout, True) for layer in repeated)
     if place == layout.pipeline_parallel - 1:
         width = 4 * model.hidden_size + LOGIT[kernels] * model.vocab_size
         working = max(working, 0) + -(-tokens * width // layout.tensor_parallel)

@@ -33,6 +33,8 @@ class TrainingStep(Result, Tabular):
         replicas [-].
     shard, recompute, gradient_dtype, precision, kernels, overlap, attention_algorithm, attention_implementation
         As asked.
+    recompute_layers : int or None
+        Layers of each stage that run again in backward passes, the first ones [-]; None for all.
     virtual_stages : int
         Parts of the model on each device of a pipeline [-].
     seconds : float
@@ -73,6 +75,7 @@ class TrainingStep(Result, Tabular):
     memory: TrainingMemory
     model_flops: int
     left_out: tuple[str, ...] = LEFT_OUT
+    recompute_layers: int | None = None
 
     @property
     def devices(self) -> int:

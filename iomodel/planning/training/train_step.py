@@ -49,6 +49,7 @@ def train_step(
     layout: Layout = Layout(),  # noqa: B008 - frozen
     shard: str = "parameters",
     recompute: str = "none",
+    recompute_layers: int | None = None,
     gradient_dtype: str = "fp32",
     precision: str = "bf16",
     virtual_stages: int = 1,
@@ -81,6 +82,9 @@ def train_step(
     recompute : {"none", "early-stop", "full"}
         What backward passes run again: nothing, the forward pass of each layer (Megatron-LM), or that pass up to its
         last product (PyTorch, `torch.utils.checkpoint` without reentry).
+    recompute_layers : int, optional
+        Layers of each stage that `recompute` is for, the first ones (--recompute-num-layers of Megatron-LM with
+        --recompute-method block); by default all [-].
     gradient_dtype : {"fp32", "bf16"}
         Type in which gradients are kept and reduced: 18 or 16 bytes per weight with weights and optimizer.
     precision : {"bf16", "fp8"}
@@ -141,7 +145,8 @@ def train_step(
     shared = with_nodes(shared, device, replicas * shared.devices)
     if replicas * shared.devices > 1:
         link(device)
-    micro_batches, again = sequences // (passed * groups), recompute != "none"
+    micro_batches = sequences // (passed * groups)
+    again = _again(spec, shared, recompute, recompute_layers)
     clock = training_clock(device, parameters)
     common: dict[str, Any] = {
         **dict.fromkeys(("dtype", "kv_dtype"), "bf16"),
@@ -174,7 +179,7 @@ def train_step(
         for layer, times in Counter(layers).items():
             parts = pass_of_layer(layer, ahead)
             forward += parts * times
-            repeated += recomputed(parts, recompute) * times
+            repeated += recomputed(parts, recompute) * layers[:again].count(layer)
             backward += pass_of_layer(layer, behind) * times
         for ends, at in ((forward, ahead), (backward, behind)):
             ends += [at.rowwise("embedding", "embedding", at.hidden)] * first
@@ -212,6 +217,7 @@ def train_step(
         data_parallel=replicas,
         shard=shard,
         recompute=recompute,
+        recompute_layers=recompute_layers,
         gradient_dtype=gradient_dtype,
         precision=precision,
         virtual_stages=chunks,
@@ -225,6 +231,21 @@ def train_step(
         memory=max(memories, key=lambda memory: memory.total),
         model_flops=3 * flops * micro_batches * replicas,
     )
+
+
+def _again(spec: ModelSpec, layout: Layout, recompute: str, layers: int | None) -> int:
+    """Return the layers of a stage that run again in backward passes [-]."""
+    most = -(-len(spec.layers) // layout.pipeline_parallel)
+    if recompute == "none":
+        if layers is not None:
+            raise InputError(
+                f"recompute_layers: {shown(layers)} given with recompute = 'none'; allowed: with 'full' or 'early-stop'"
+            )
+        return 0
+    count = most if layers is None else as_integer("recompute_layers", layers)
+    if count > most:
+        raise InputError(f"recompute_layers: {count} given; allowed: up to {most}, the layers of a stage")
+    return count
 
 
 def _balanced(spec: ModelSpec, layout: Layout, tokens: int) -> list[int] | None:
