@@ -454,11 +454,12 @@ def _latency(
     Blocks in phase ask for the tiles that they share at once, and all of them wait for DRAM. Tiles that a block loads
     once have their own buffers and arrive together, unless the execution declares the bytes in flight.
     """
-    if execution.in_flight is None:  # half of the buffers; the other half is in use
-        in_flight = ratio(demand.staged, demand.trips) * launched.stages / 2
-        return ratio(demand.staged * parameters.dram_clocks, in_flight), parameters.dram_clocks
-    once = _full_block(demand, workload, packed) * parameters.dram_clocks
-    return ratio(demand.staged * parameters.dram_clocks, execution.in_flight), ratio(once, execution.in_flight)
+    once, in_flight = _full_block(demand, workload, packed), execution.in_flight
+    if in_flight is not None:
+        each = parameters.dram_clocks / in_flight
+        return demand.staged * each, once * each
+    streamed = ratio(demand.staged, demand.trips) * launched.stages / 2  # half of the buffers; the rest is in use
+    return ratio(demand.staged * parameters.dram_clocks, streamed), pick(once > 0, parameters.dram_clocks, 0.0)
 
 
 def _full_block(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool) -> Any:
