@@ -82,7 +82,8 @@ class Certificate(Record):
         implementation it is the most that one block holds in shared memory, registers and tensor memory; else the
         budget.
     least_traffic : RunnerUp or None
-        With the objective "time": the tiles that request the fewest bytes, and their time.
+        With the objective "time": the tiles that request the fewest bytes, and their time; without it on a device that
+        no kernel of the algorithm runs on.
     shipped : RunnerUp or None
         With the objective "time": the tile that the implementation ships for the call, and its time by the model.
     """

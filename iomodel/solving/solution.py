@@ -47,11 +47,12 @@ class Solution(Deferred, Result):
     saturated : bool
         True if every tile fits, so that more memory has no effect.
     placed : Check or None
-        With an implementation: the placement of the tiles, the use of each resource, and the blocks per SM.
+        With an implementation: the placement of the tiles, the use of each resource, and the blocks per SM; in both
+        directions that of the slower pass, as the limits in the certificate.
     implementation : str
         The kernels that the tiles are of; "textbook" for one memory that holds all live data of a block.
     seconds : float or None
-        With the objective "time": the time of the call with these tiles [s].
+        The time of the call with these tiles, where it decided [s].
     dram_bytes : tuple of int or None
         With the objective "time": bounds of the DRAM traffic; the requests are ``cost.hbm_bytes`` [B].
     searched : tuple of str

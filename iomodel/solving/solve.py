@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -9,7 +10,7 @@ from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.validation import as_integer, finite
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, UnknownNameError, shown
-from iomodel.nests.implementation import TEXTBOOK, Implementation
+from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
 from iomodel.placement.budget import budget_of
 from iomodel.placement.implementations import implementations_for, no_kernel
 from iomodel.solving.solution import Solution
@@ -44,8 +45,13 @@ def solve(
     per call (splits, packing of grouped heads) are chosen too. The objective is then the time of the model of
     :func:`iomodel.estimate`, over every tile that fits; of equal times the one with less traffic.
 
+    A call in both directions has the tiles of both passes, each with its fastest launch.
+
     Under a bare budget, and where no implementation runs the call on the device, all live data of a thread block share
-    one memory and the objective is the traffic, with proof. Every integer tile that is a multiple of `alignment`
+    one memory and the objective is the traffic, with proof. On such a device the numbers that the algorithm searches
+    (splits) and packing are the fastest at these tiles, and the tiles of an approximation, and of a workload other than
+    attention, are the fastest that a descent from them finds, as their traffic decides little; ``objective="traffic"``
+    gives those of the proof. Every integer tile that is a multiple of `alignment`
     competes, up to the first that covers its axis. Of tiles with equal traffic the one with the larger block_kv wins,
     then the smaller footprint, then the smaller block_q; of a linear layer block_n and block_m in their place, and
     block_k, which costs no traffic, is as small as it may be.
@@ -113,6 +119,27 @@ def solve(
         implementation = TEXTBOOK
     device = None if hardware is None else as_device(hardware)
     call = as_call(workload) if isinstance(workload, Call) else as_workload(workload)
+    if (
+        device is not None
+        and objective != "traffic"
+        and not epsilon
+        and _by_passes(algorithm, call, device, implementation)
+    ):
+        assert isinstance(call, Attention | VarlenAttention)
+        from iomodel.solving.both_directions import solve_both  # imports the time model
+
+        if bare or alignment is not None:
+            raise InputError(
+                "implementation: given with sram_bytes, sram_elements or alignment; allowed: with hardware"
+            )
+
+        def solve_pass(part: Attention | VarlenAttention, taken: Mapping[str, Any]) -> Solution:
+            return solve(
+                algorithm, part, device, implementation=implementation, min_block_kv=min_block_kv,
+                min_blocks_per_sm=min_blocks_per_sm, top=top, **taken,
+            )  # fmt: skip
+
+        return solve_both(algorithm, call, device, implementation, solve_pass, options, as_integer("top", top))
     kernels = [] if device is None else implementations_for(algorithm, call, device, implementation)
     if isinstance(call, Linear) and (objective == "traffic" or epsilon or min_block_kv is not None):
         if implementation is not None and kernels:
@@ -152,9 +179,25 @@ def solve(
         raise failure
     if as_integer("min_blocks_per_sm", min_blocks_per_sm) != 1:
         raise InputError(f"min_blocks_per_sm: {shown(min_blocks_per_sm)} given; allowed: with an implementation")
+    if device is not None and implementation is None and objective is None and not epsilon:
+        from iomodel.solving.textbook_times import solve_on_textbook  # imports the time model
+
+        solution = solve_on_textbook(algorithm, call, device, min_block_kv, options)
+        if solution is not None:
+            return solution
     budget = budget_of(device, sram_bytes, sram_elements, alignment)
     notes = () if device is None or implementation is not None else (no_kernel(algorithm, call, device),)
     return solve_textbook(algorithm, call, budget, min_block_kv, share, options, notes)
+
+
+def _by_passes(
+    algorithm: AlgorithmLike, call: Workload, device: Hardware, implementation: str | Implementation | None
+) -> bool:
+    """Check that a call goes in both directions, and that a kernel of the device runs one of them."""
+    if not isinstance(call, Attention | VarlenAttention) or call.direction != "both":
+        return False
+    passes = (call.model_copy(update={"direction": direction}) for direction in DIRECTIONS)
+    return any(implementations_for(algorithm, part, device, implementation) for part in passes)
 
 
 def share_of(epsilon: object) -> Fraction:

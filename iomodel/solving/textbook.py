@@ -29,8 +29,12 @@ def solve_textbook(
     share: Fraction,
     options: Mapping[str, Any],
     notes: tuple[str, ...] = (),
+    faster: Mapping[str, int] | None = None,
 ) -> Solution:
-    """Solve for the least traffic in one memory, as :func:`iomodel.solve` with the textbook's implementation."""
+    """Solve for the least traffic in one memory, as :func:`iomodel.solve` with the textbook's implementation.
+
+    The solution has the tiles of least traffic, or `faster` ones, which it compares with these.
+    """
     bound, compiled, ranges = textbook_parts(algorithm, workload, budget.unit, budget.alignment, min_block_kv, options)
     formulas, order = compiled.formulas, bound.compiled.tiles
     problems = [formula.problem(bound, ranges, budget.amount) for formula in formulas]
@@ -48,6 +52,11 @@ def solve_textbook(
     chosen = named_tiles(formulas, [result.tile for result in results], order)
     cost = bound.cost({**chosen, **fixed})
     total_least = cost.hbm_bytes - sum(result.bytes - result.least for result in results)
+    fewest = None
+    if faster is not None and faster != {**chosen, **fixed}:
+        fewest = RunnerUp(cost.tiles, total_least)
+        chosen, fixed = ({name: faster[name] for name in sizes} for sizes in (chosen, fixed))
+        cost = bound.cost(faster)
 
     def footprint(at: Mapping[str, int]) -> int:
         at = {"no_tile": 1, **fixed, **at}
@@ -55,16 +64,18 @@ def solve_textbook(
 
     too_large = steps(chosen, ranges, footprint, budget.amount)
     lower, any_schedule = largest_bounds(algorithm, workload, **budget.memory)
+    limit = binding(chosen, ranges, too_large)
     certificate = Certificate(
-        binding=binding(chosen, ranges, too_large),
+        binding="time" if fewest is not None and limit == "traffic" else limit,
         next_step=too_large[0],
-        runner_up=_runner_up(formulas, results, order, total_least, fixed),
+        runner_up=None if fewest is not None else _runner_up(formulas, results, order, total_least, fixed),
         least_hbm_bytes=total_least,
         lower_bound=lower,
         ratio=cost.hbm_bytes / lower.bytes,
         examined=sum(f.examined for f in results),
         any_schedule=any_schedule,
         memory=budget.amount,
+        least_traffic=fewest,
     )
     largest = {name: sizes.last for name, sizes in ranges.items() if name not in fixed}
     saturated = footprint(largest) <= budget.amount

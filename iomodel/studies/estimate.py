@@ -26,7 +26,8 @@ from iomodel.nests.alphabet import (
 )
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import check_layer_kernels, implementation_for
-from iomodel.solving.default_tiles import best_choice, fastest_tiles
+from iomodel.solving.best_choice import best_choice
+from iomodel.solving.default_tiles import fastest_tiles
 from iomodel.timing.clock import Clock, clock_for
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.layer_clock import layer_clock
