@@ -174,6 +174,10 @@ class Shown(ABC):
         """Return a small drawing for notebooks as SVG; empty for most results."""
         return ""
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print the tables in a terminal of IPython, whose cells would show the long `repr` of the fields."""
+        printer.text(repr(self) if cycle else str(self))
+
     def _repr_html_(self) -> str:
         return as_html(self.__rich__()) + self.sketch()
 

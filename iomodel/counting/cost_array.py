@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -119,7 +119,7 @@ class CostArray(ArrayCounts, Result, Tabular):
     calls: Calls | Layers
     tiles: Mapping[str, Any]
     options: Mapping[str, Any]
-    points: Points
+    points: Points = field(repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -49,15 +49,15 @@ class EstimateArray(Result, Tabular):
 
     algorithm: str
     hardware: Hardware
-    costs: CostArray
+    costs: CostArray = field(repr=False)
     seconds: Any
-    breakdown: Mapping[str, Any]
-    streamed_bytes: Any
-    chosen: Mapping[str, Any]
-    rates: Rates
+    breakdown: Mapping[str, Any] = field(repr=False)
+    streamed_bytes: Any = field(repr=False)
+    chosen: Mapping[str, Any] = field(repr=False)
+    rates: Rates = field(repr=False)
     parameters: Parameters
     implementation: str | Implementation | None
-    arguments: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
