@@ -73,8 +73,12 @@ def _message(fault: Mapping[str, Any], fields: Sequence[str]) -> str:
         return _unknown(str(fault["loc"][-1]), value, fields)
     if kind not in ALLOWED:
         return f"{value} given; {fault['msg']}"
-    figures = {name: POWER.get(figure, figure) for name, figure in fault.get("ctx", {}).items()}
+    figures = {name: _written(figure) for name, figure in fault.get("ctx", {}).items()}
     return f"{value} given; allowed: {ALLOWED[kind].format(**figures)}"
+
+
+def _written(figure: Any) -> Any:
+    return POWER.get(figure, f"{figure:g}" if isinstance(figure, float) else figure)
 
 
 def _unknown(name: str, value: str, fields: Sequence[str]) -> str:

@@ -77,7 +77,8 @@ def readable(formulas: Expressions) -> str:
     direction = "" if formulas.direction == "forward" else f", {formulas.direction}"
     more = f", with {', '.join(formulas.features)}" if formulas.features else ""
     algorithm = find_algorithm(formulas.algorithm)
-    mask = f", mask {formulas.mask}" if algorithm.answers == "attention" else ""
+    seen = formulas.mask if isinstance(formulas.mask, str) else repr(formulas.mask)
+    mask = f", mask {seen}" if algorithm.answers == "attention" else ""
     head = f"{algorithm.title}{direction}{mask}{more}"
     used: set[Any] = set().union(*(expr.free_symbols for expr in [*reduced, *definitions.values()]))
     letters = {str(entry.symbol): entry for entry in ALPHABET if entry.symbol in used}

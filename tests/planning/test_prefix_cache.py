@@ -158,7 +158,7 @@ def test_layers_with_windows_or_latents_read_the_prefix_for_each():
 # What is refused, and the commands
 
 FAULTS = [
-    (lambda: PrefixCache(hit_rate=1.5), "hit_rate: 1.5 given; allowed: at most 1.0"),
+    (lambda: PrefixCache(hit_rate=1.5), "hit_rate: 1.5 given; allowed: at most 1"),
     (lambda: plan(TINY, H100, prefix_cache=0.5, **CHAT), r"prefix_cache: 0.5 given; allowed: an iomodel.PrefixCache"),
     (
         lambda: plan(TINY, H100, prefix_cache=PrefixCache(shared_tokens=1024), **CHAT),
