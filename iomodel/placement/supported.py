@@ -10,6 +10,9 @@ from iomodel.errors import InputError
 from iomodel.nests.residency import Residency
 from iomodel.workloads.attention import Attention
 
+MOST_NAMED = 6
+"""Most devices of a kernel that a message names."""
+
 
 def supported(label: str, residencies: Sequence[Residency], workload: Attention, device: Hardware) -> list[Residency]:
     """Select the residencies that support a device, a dtype and the features of a call; InputError if none does.
@@ -54,6 +57,8 @@ def _other_devices(label: str, residencies: Sequence[Residency], device: Hardwar
     names = sorted(
         {name for residency in residencies for name in _names(residency.architectures, residency.capability)}
     )
+    if len(names) > MOST_NAMED:
+        names = [*names[:MOST_NAMED], f"{len(names) - MOST_NAMED} more"]
     return (
         f"hardware: {device.id or device.name} ({have}) given; allowed: {', '.join(spans)} "
         f"({', '.join(names) or 'no device on file'}), for {label}"

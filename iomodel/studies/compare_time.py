@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.display import Result, Table, count_text, shared_notes, sizes_text
+from iomodel.common.display import Result, Table, shared_notes, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.tabular import Tabular
 from iomodel.devices.device import Hardware
@@ -90,7 +90,7 @@ class TimeComparison(Result, Tabular):
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
         columns = ("algorithm", "tiles", ">time [us]", ">relative to best", ">TFLOP/s", ">MFU [%]", "bound by",
-                   ">DRAM traffic [MB]", "left out")  # fmt: skip
+                   ">DRAM traffic [MB]")  # fmt: skip
         rows = [
             (
                 self._marked(candidate.algorithm),
@@ -101,11 +101,10 @@ class TimeComparison(Result, Tabular):
                 f"{100 * candidate.mfu:.1f}",
                 candidate.bound,
                 " to ".join(dict.fromkeys(f"{size / 1e6:,.0f}" for size in candidate.dram_bytes)),
-                count_text(candidate.left_out),
             )
             for candidate in self.estimates
         ]
-        rows += [(marked(name, self.approximates), "none fits", "", "", "", "", "", "", "") for name in self.infeasible]
+        rows += [(marked(name, self.approximates), "none fits", "", "", "", "", "", "") for name in self.infeasible]
         trusted = [
             *shared_notes("left out", {one.algorithm: one.left_out for one in self.estimates}),
             *shared_notes("assumed", {one.algorithm: one.rates.assumed for one in self.estimates}),
@@ -116,7 +115,7 @@ class TimeComparison(Result, Tabular):
                 columns,
                 rows,
                 [*footnotes(self.approximates), *self._absent()],
-                extra=("relative to best", "MFU [%]", "DRAM traffic [MB]", "left out", "TFLOP/s"),
+                extra=("relative to best", "MFU [%]", "DRAM traffic [MB]", "TFLOP/s"),
             ),
             *trusted,
         ]

@@ -322,7 +322,8 @@ def _idle(result: Estimate) -> Iterator[str]:
     units = result.rates.units
     longest = max(result.kernels, key=lambda kernel: kernel.seconds, default=None)
     if longest is not None and units is not None and longest.blocks < units:
-        yield f"{longest.title}: {longest.blocks:,} blocks leave {units - longest.blocks:,} of {units:,} SMs idle"
+        blocks = "1 block leaves" if longest.blocks == 1 else f"{longest.blocks:,} blocks leave"
+        yield f"{longest.title}: {blocks} {units - longest.blocks:,} of {units:,} SMs idle"
 
 
 LATER: Mapping[str, Callable[[Estimate], Any]] = {

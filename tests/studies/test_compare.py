@@ -175,3 +175,15 @@ def test_an_implementation_chooses_the_algorithms_that_have_it() -> None:
     found = iomodel.compare(w, "h100-sxm5", implementation="flash-attention-3")
     having = {name for name in iomodel.list_algorithms() if "flash-attention-3" in iomodel.list_implementations(name)}
     assert {row.algorithm for row in found.estimates} == having
+
+
+def test_a_comparison_by_time_names_what_its_times_leave_out() -> None:
+    call = iomodel.Attention(q_len=1024, head_dim=128)
+    found = iomodel.compare(call, "mi250x")
+    text = " ".join(str(found).split())
+    assert "left out: the time of L2 requests (no L2 bandwidth on file)" in text
+    alone = {effect for row in found.estimates for effect in row.left_out} - set(found.best.left_out)
+    for effect in alone:
+        names = ", ".join(row.algorithm for row in found.estimates if effect in row.left_out)
+        assert f"left out for {names}: {effect}" in text
+    assert "left out" not in str(iomodel.compare(call, "h100-sxm5", algorithms=["flash3"]))
