@@ -190,14 +190,14 @@ def serving(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def adapters(arguments: dict[str, Any]) -> dict[str, Any]:
     """Collect the options of adapters, if there are any."""
-    given = integers(arguments, ("lora_rank", "lora_adapters", "lora_active"))
-    if not given:
+    adapter = integers(arguments, ("lora_rank", "lora_adapters", "lora_active"))
+    if not adapter:
         return {}
-    if "lora_rank" not in given:
+    if "lora_rank" not in adapter:
         raise InputError("lora_rank: none given with adapters; allowed: --lora-rank 16")
     from iomodel.planning.step.lora import Lora
 
-    return {"lora": Lora(**{name.removeprefix("lora_"): value for name, value in given.items()})}
+    return {"lora": Lora(**{name.removeprefix("lora_"): value for name, value in adapter.items()})}
 
 
 def drafts(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -29,8 +29,8 @@ def _checked(
 ) -> tuple[CompiledAlgorithm, dict[str, Any]]:
     """Check and complete options, given as names and values in turn, and look up the compiled formulas."""
     check_kind(declaration, kind)
-    given = dict(zip(options[::2], options[1::2], strict=True))
-    complete = check_options(declaration, given, tiled, kind.direction, kind.features)
+    named = dict(zip(options[::2], options[1::2], strict=True))
+    complete = check_options(declaration, named, tiled, kind.direction, kind.features)
     return tally(declaration, kind, structural(complete)), complete
 
 

@@ -50,8 +50,8 @@ def rows(axis: Axis, many: bool = True) -> str:
     >>> rows(key), rows(query, many=False)
     ('keys', 'query')
     """
-    one, several = ROWS.get(axis.name, (f"row of {axis.name}", f"rows of {axis.name}"))
-    return several if many else one
+    single, several = ROWS.get(axis.name, (f"row of {axis.name}", f"rows of {axis.name}"))
+    return several if many else single
 
 
 def lines(kernel: Kernel) -> list[Line]:

@@ -128,7 +128,7 @@ class Algorithm:
         return self.name
 
     def __getstate__(self) -> dict[str, Any]:
-        return {part.name: getattr(self, part.name) for part in fields(self)}  # without what was worked out from them
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # without derived values
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state)

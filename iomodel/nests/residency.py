@@ -137,7 +137,7 @@ class Residency(Record):
     instruction_rows: int = 64
 
     def __hash__(self) -> int:
-        return hash((self.title, self.cite))  # a shipped one, equal to this, has its tiles only when asked for them
+        return hash((self.title, self.cite))  # an equal shipped residency reads its tiles on first use
 
     @property
     def shipped(self) -> str:

@@ -168,10 +168,10 @@ def nearest(
     outcomes = [(checked(*launch, algorithm, call, sizes), *launch) for launch in launches]
 
     def order(outcome: tuple[Check, Placement, Launch]) -> tuple[float, bool]:
-        found = outcome[0]
-        ships = row is not None and all(found.tiles.get(name) == size for name, size in row.tiles.items())
+        checked = outcome[0]
+        ships = row is not None and all(checked.tiles.get(name) == size for name, size in row.tiles.items())
         stated = row.shared_bytes if row is not None and ships else None
-        return excess(found), stated is not None and found.resources["shared memory"].used != stated
+        return excess(checked), stated is not None and checked.resources["shared memory"].used != stated
 
     return min(outcomes, key=order)
 

@@ -19,21 +19,21 @@ def check_layer(
 ) -> Check:
     """Check a tile with the given warps and stages, by default those of the vendors' libraries for the tile."""
     launch = {name: as_integer(name, tiles[name]) for name in tiles if name in LAUNCH_NAMES}
-    found = room(device, layer, sizes, launch.get("stages"))
-    resources = resources_of(found)
+    space = room(device, layer, sizes, launch.get("stages"))
+    resources = resources_of(space)
     shares = {name: resource.slack / max(1, resource.limit) for name, resource in resources.items()}
     warps = launch.get("warps", warps_of(sizes["block_m"], sizes["block_n"]))
     return Check(
         name_of(algorithm),
         layer,
         device.name,
-        FrozenDict({**sizes, "warps": warps, "stages": found.stages}),
-        f"sums in {found.place or 'shared memory'}, {found.stages} buffers of a slice of either operand",
-        not found.over,
+        FrozenDict({**sizes, "warps": warps, "stages": space.stages}),
+        f"sums in {space.place or 'shared memory'}, {space.stages} buffers of a slice of either operand",
+        not space.over,
         FrozenDict(resources),
         min(shares, key=shares.__getitem__),
-        found.blocks,
-        found.limited_by,
+        space.blocks,
+        space.limited_by,
     )
 
 

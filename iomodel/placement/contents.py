@@ -86,9 +86,9 @@ def contents(
     known = tiles if tiles is not None or row is None else row.tiles
     if known is None:
         raise InputError(f"tiles: none given; allowed: a tile, since {chosen.name} ships none for this call")
-    given = as_mapping("tiles", known, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
-    sizes = bound.sizes(given)
-    launches = launches_at(bound, call, device, chosen, given)
+    requested = as_mapping("tiles", known, "{'block_q': 128, 'block_kv': 64, 'warps': 4}")
+    sizes = bound.sizes(requested)
+    launches = launches_at(bound, call, device, chosen, requested)
     outcome, placement, launch = nearest(launches, algorithm, call, sizes, row)
     residency = launch.residency
     names, elements = tile_sizes(bound.algorithm, bound.kind, bound.structure)

@@ -139,11 +139,11 @@ def warps_of(block_m: int, block_n: int) -> int:
 
 def fitting(device: Hardware, layer: Linear, sizes: Mapping[str, int]) -> Iterator[Tile]:
     """Yield the tile of these sizes, with `warps` and `stages` if given, if a block of it fits."""
-    found = room(device, layer, sizes, sizes.get("stages"))
-    if found.blocks:
+    space = room(device, layer, sizes, sizes.get("stages"))
+    if space.blocks:
         warps = sizes.get("warps") or warps_of(sizes["block_m"], sizes["block_n"])
         plain = {name: sizes[name] for name in ("block_m", "block_n", "block_k", "splits")}
-        yield Tile(**plain, blocks_per_sm=found.blocks, warps=warps, stages=found.stages)
+        yield Tile(**plain, blocks_per_sm=space.blocks, warps=warps, stages=space.stages)
 
 
 def candidates(
@@ -175,8 +175,8 @@ def competing(
             continue
         for block_n in (*COLUMNS, *large):
             sizes = {"block_m": block_m, "block_n": block_n, "block_k": slices}
-            found = room(device, first, sizes)
-            if not found.blocks:
+            space = room(device, first, sizes)
+            if not space.blocks:
                 continue
             tiles = sum(
                 layer.groups * ceil_div(layer.rows, block_m) * ceil_div(layer.out_features, block_n) for layer in layers
@@ -184,7 +184,7 @@ def competing(
             options = _splits(first, slices, tiles, units) if splits is None else ((splits, True),)
             for parts, few in options:
                 warps = warps_of(block_m, block_n)
-                yield Tile(block_m, block_n, slices, parts, found.blocks, warps, found.stages), near & few
+                yield Tile(block_m, block_n, slices, parts, space.blocks, warps, space.stages), near & few
 
 
 def _splits(layer: Any, slices: int, tiles: Any, units: int | None) -> Iterator[tuple[int, Any]]:

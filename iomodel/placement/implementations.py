@@ -130,7 +130,7 @@ def _running(hardware: Hardware, algorithm: Algorithm, call: Workload) -> tuple[
 def _able(hardware: Hardware, algorithm: Algorithm, asked: KernelKey) -> tuple[Implementation, ...]:
     """Return the implementations that run a kind of call on a device."""
     call = asked.example
-    # Those for other devices are left out first: their refusals name every device that would do.
+    # Kernels for other devices are left out first: their refusals name every device that runs them.
     here = (known for known in algorithm.implementations if _has_layout(known, (call.direction,), hardware))
     return tuple(able for able in here if refusal(algorithm, call, hardware, able) is None)
 

@@ -238,10 +238,10 @@ def layouts_for(
     algorithm: Algorithm, workload: Attention, hardware: Hardware, implementation: Implementation
 ) -> list[Residency]:
     """Select the layouts of an implementation that run a workload on a device; raise InputError if there are none."""
-    found = _selected(hardware, algorithm, implementation, KernelKey.of(workload))
-    if isinstance(found, Exception):
-        raise found.with_traceback(None)
-    return found
+    layouts = _selected(hardware, algorithm, implementation, KernelKey.of(workload))
+    if isinstance(layouts, Exception):
+        raise layouts.with_traceback(None)
+    return layouts
 
 
 @dataclass(frozen=True)
@@ -307,8 +307,8 @@ def _placed(
 ) -> Placement:
     widths = {field: _padded(field, getattr(workload, field), residency) for field in ("head_dim", "value_dim")}
     compiled = residency_formulas(algorithm, replace(kind, features=()), tuple(sorted(options.items())), residency)
-    given = workload.head_dim, workload.value_dim
-    padded = workload if given == tuple(widths.values()) else workload.model_copy(update=widths)
+    own = workload.head_dim, workload.value_dim
+    padded = workload if own == tuple(widths.values()) else workload.model_copy(update=widths)
     return Placement(device, residency, padded, compiled.shared, compiled.registers, compiled.tiles)
 
 

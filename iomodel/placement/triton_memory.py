@@ -53,7 +53,7 @@ def shared_bytes(kernel: TritonKernel, arch: int, warps: int, stages: int) -> in
             closing = line.now + 1
             for number in reversed(held):
                 line.close(number)
-        for number in resident:  # last used in the loop, before its copies are given back
+        for number in resident:  # last used in the loop, before its copies are freed
             line.buffers[number] = replace(line.buffers[number], end=closing)
         for result in program.stored:
             line.once(schedule.storing(result))

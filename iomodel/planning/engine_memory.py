@@ -114,8 +114,8 @@ def reserve(
     forward = activation_bytes(layers, hidden, layout, budget)
     if engine.share_of == "weights and cache":
         free = total - CONTEXT - peers
-        given = static_share(total, layout, budget) if utilization is None else Fraction(repr(utilization))
-        return Reserve(int(given * free), 0, -peers // 2, CONTEXT)
+        static = static_share(total, layout, budget) if utilization is None else Fraction(repr(utilization))
+        return Reserve(int(static * free), 0, -peers // 2, CONTEXT)
     share = Fraction(repr(engine.share if utilization is None else utilization))
     if engine.share_of == "all":
         sampler = int(LOGIT_BYTES * requests * vocabulary) + 2 * budget * hidden

@@ -141,11 +141,11 @@ class Fleet(Result, Tabular):
             parts = [count_text(self.left_out[option.device]) for option in options[:RUNNERS]]
             rows = [(*row, part) for row, part in zip(rows, parts, strict=True)]
         trusted = [*shared_notes("left out", self.left_out), *shared_notes("assumed", self.assumed)]
-        found = Table(title, columns, rows, extra=(*EXTRA, "left out"))
+        table = Table(title, columns, rows, extra=(*EXTRA, "left out"))
         if not self.refused:
-            return [found, *trusted]
+            return [table, *trusted]
         why = Table("targets missed", ("device", "layout", "reason"), [_why(refusal) for refusal in self.refused])
-        return [found, why, *trusted]
+        return [table, why, *trusted]
 
 
 EXTRA = ("price/h", "fit", "in flight")

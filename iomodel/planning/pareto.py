@@ -137,9 +137,9 @@ def pareto(
     skipped: list[str] = []
     lacking: list[int] = []
     for device in devices:
-        given = as_layouts(layouts, service) if layouts is not None else every_layout(service.model, most)
-        given = with_divided_caches(given, service) if layouts is None else given
-        for asked in (each.laid_out(layout) for each in services for layout in given):
+        choices = as_layouts(layouts, service) if layouts is not None else every_layout(service.model, most)
+        choices = with_divided_caches(choices, service) if layouts is None else choices
+        for asked in (each.laid_out(layout) for each in services for layout in choices):
             try:
                 points = list(_points(asked, device, sizes, cost.get(id(device)), share))
             except (SpecError, InfeasibleError) as error:

@@ -72,13 +72,13 @@ class Speculation(Model):
             return None
         if self.draft == OWN:
             return _next_token_module(target)
-        found = find_model(self.draft)
-        if found.vocab_size != target.vocab_size:
+        draft = find_model(self.draft)
+        if draft.vocab_size != target.vocab_size:
             raise InputError(
-                f"speculation.draft: {self.draft} has {found.vocab_size:,} tokens; allowed: a model with the "
+                f"speculation.draft: {self.draft} has {draft.vocab_size:,} tokens; allowed: a model with the "
                 f"vocabulary of {target.name or target.title}, {target.vocab_size:,} tokens"
             )
-        return found
+        return draft
 
 
 @lru_cache(maxsize=64)

@@ -47,7 +47,7 @@ def moved_bytes(call: OperatorCall) -> tuple[int, int]:
     reads = {name: tensor.bytes for name, tensor in call.inputs.items()}
     writes = sum(tensor.bytes for tensor in call.outputs)
     first = next(iter(call.inputs), "")
-    if call.pointwise:  # a broadcast element is asked for with each element of the result
+    if call.pointwise:  # a broadcast element is requested with each element of the result
         results = max(
             (tensor.elements for tensor in (*call.outputs, *(call.inputs[name] for name in call.written))), default=0
         )
