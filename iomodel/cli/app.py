@@ -23,7 +23,8 @@ INTERNAL = 70
 app = typer.Typer(
     cls=LazyGroup,
     help=(
-        "Count what attention kernels move, find the tiles that fit a GPU, and estimate times from a call to a fleet."
+        "Count the HBM traffic of attention kernels, find the tiles that fit a GPU, and estimate times from a call to "
+        "a fleet."
         "\n\nExample:\n  iomodel tiles flash3 --hardware h100-sxm5 --q-len 8192 --head-dim 128 --mask causal"
     ),
     pretty_exceptions_enable=False,

@@ -56,7 +56,7 @@ OUTPUT = [
 def pareto(
     model: Model, *, hardware: Devices = None, price: Prices = None, json: Json = False, **arguments: Any
 ) -> None:
-    """Search devices, layouts, types and batches for the most throughput at every speed of a user.
+    """Search devices, layouts, types and batches for the highest throughput at every speed per user.
 
     Example:
       iomodel pareto llama-3-8b --hardware h100-sxm5 --prompt 1024 --output 128 --max-count 2 --tpot 20ms
