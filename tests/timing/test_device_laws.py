@@ -122,6 +122,32 @@ def test_any_figure_of_any_device(data: st.DataObject, name: str, factor: float)
     assert after <= before * NEAR
 
 
+ORDERED = [
+    ("flash3", "h100-sxm5", "flash-attention-3"),
+    ("flash2", "b200", "flash-attention-4"),
+    ("flash2", "mi300x", "ck"),
+    ("flash2", "mi355x", "triton-amd"),
+]
+"""Kernels whose heads take turns, and devices of theirs, some with a cache behind private slices."""
+
+
+@pytest.mark.parametrize(("name", "device_name", "kernels"), ORDERED)
+def test_no_raised_rate_makes_a_time_grow_whatever_the_order_of_blocks(
+    name: str, device_name: str, kernels: str
+) -> None:
+    device, draw = hardware(device_name), Random(name + kernels)
+    for mask in ("causal", "full"):
+        sizes = {"heads": draw.choice([8, 24]), "batch": draw.choice([1, 3]), "q_len": draw.choice([1000, 4096])}
+        call = iomodel.Attention(**sizes, head_dim=128, mask=mask, dtype="bf16")
+        before = iomodel.estimate(name, call, device, implementation=kernels, packed=False)
+        for path in figures(device):
+            if path.startswith("limits."):
+                continue
+            better = bettered(device, path, draw.choice([1.1, 1.5, 3.0]))
+            after = iomodel.estimate(name, call, better, before.tiles, implementation=kernels, packed=False)
+            assert after.seconds <= before.seconds * NEAR, (path, mask)
+
+
 EDITS = 2000
 KINDS = [("flash2", "forward"), ("flash2", "backward"), ("flash3", "forward"), ("flash3", "backward")]
 TOGETHER = ("compute.peak.", "measured.gemm_", "_per_clock_per_sm", "clock", "exp", "fp32", "bandwidth")
