@@ -29,11 +29,17 @@ TRAFFIC: list[tuple[str, str, Any, str]] = [
     ("flash3 both, causal", "flash3", "causal", "both"),
     ("standard, full", "standard", "full", "forward"),
 ]
-TIME: list[tuple[str, str, str, str]] = [
-    ("flash2 on A100, full", "flash2", "full", "a100-sxm4-80gb"),
-    ("flash2 on A100, causal", "flash2", "causal", "a100-sxm4-80gb"),
-    ("flash3 on H100, causal", "flash3", "causal", "h100-sxm5"),
+WINDOW = iomodel.Window(left=4095, right=0)
+TIME: list[tuple[str, str, Any, str, int]] = [
+    ("flash2 on A100, full", "flash2", "full", "a100-sxm4-80gb", 1),
+    ("flash2 on A100, causal", "flash2", "causal", "a100-sxm4-80gb", 1),
+    ("flash3 on H100, causal", "flash3", "causal", "h100-sxm5", 1),
+    ("flash2 on A100, window of 4096", "flash2", WINDOW, "a100-sxm4-80gb", 10),
+    ("flash3 on H100, window of 4096", "flash3", WINDOW, "h100-sxm5", 20),
+    ("split_kv on H100, decoding", "split_kv", "full", "h100-sxm5", 10),
+    ("split_kv on H100, up to 8 queries, causal", "split_kv", "causal", "h100-sxm5", 20),
 ]
+"""Rows of times: algorithm, mask, device, and the part of the problems that is solved."""
 
 
 def problems(count: int, longest: int) -> dict[str, Any]:
@@ -89,7 +95,10 @@ def main() -> None:
     given = parser.parse_args()
     timed = given.problems // 10
     tables = []
-    for title in (f"{given.problems:,} problems of least traffic on {DEVICE}", f"{timed:,} problems of least time"):
+    for title in (
+        f"{given.problems:,} problems of least traffic on {DEVICE}",
+        f"up to {timed:,} problems of least time",
+    ):
         tables.append(Table(title=title))
         for column in ("question", "arrays [1/s]", "one by one [1/s]", "ratio", "equal"):
             tables[-1].add_column(column, justify="left" if column == "question" else "right")
@@ -97,8 +106,11 @@ def main() -> None:
         fields = problems(given.problems, 50_000 if name == "standard" else 2**17)  # its softmax holds a row of S
         kind = {"mask": mask, "direction": direction}
         solved(tables[0], label, name, DEVICE, fields, kind, "traffic", given.loop, given.repeats)
-    for label, name, mask, device in TIME:
-        fields = {**problems(timed, 2**15), "head_dim": np.random.default_rng(1).choice([64, 128], timed)}
+    for label, name, mask, device, fewer in TIME:
+        draw, count = np.random.default_rng(1), max(2, timed // fewer)
+        fields = {**problems(count, 2**15), "head_dim": draw.choice([64, 128], count)}
+        if name == "split_kv":
+            fields["q_len"] = np.ones(count, dtype=np.int64) if mask == "full" else draw.integers(1, 9, count)
         solved(tables[1], label, name, device, fields, {"mask": mask}, "time", given.loop // 10, given.repeats)
     for table in tables:
         Console(width=110).print(table)

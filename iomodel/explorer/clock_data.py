@@ -43,6 +43,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "GridRows", "_MOST_TILES", "Spread", "Grid", "equal", "merged", "spread", "visits", "needs_list",
         "__enumerated", "__sample",
     ),
+    "timing.listed_visits": ("ListedVisits",),
     "timing.overlap": ("_MOST", "times", "__served", "__cycles"),
     "timing.l2": (
         "Waves", "SharedTiles", "lock_step_bytes", "__in_turns", "__turning", "tile_bytes", "__least", "__remembered",
@@ -57,7 +58,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "_CHIP", "_MOST_AT_ONCE", "_SHOWN", "Launched", "KernelTime", "Elapsed", "described", "elapsed",
         "_MOST_DOUBLINGS", "__single_bytes", "__in_phase", "__traffic", "__section", "amounts",
         "__Phases", "__on_sms", "__may_decide", "__busiest", "__least", "__latency", "__full_block", "EachGrid",
-        "__grid", "__grid_of", "__each_grid",
+        "__grid", "__grid_of", "__each_grid", "__listed_grid", "__distinct", "_MOST_LISTED",
     ),
     "timing.work_at_point": ("FoldedKernel", "as_floats", "demand_of", "Demands", "widened"),
     "timing.totals": ("seconds_of", "dram_interval", "__in_sequence"),

@@ -18,6 +18,7 @@ from iomodel.common.band import Band
 from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.nests.execution import Order
 from iomodel.timing.edge_visits import EdgeVisits
+from iomodel.timing.listed_visits import ListedVisits
 from iomodel.timing.start_order import Lengths, dealt_in_turn, list_scheduled
 from iomodel.workloads.masks.spans import band_of
 from iomodel.workloads.window import Window
@@ -99,6 +100,11 @@ class Spread:
         """Number of outer tiles [-]."""
         return sum(many for _, many in self.runs)
 
+    @property
+    def alike(self) -> bool:
+        """True if all outer tiles visit as many."""
+        return len(self.runs) == 1
+
     @cached_property
     def columns(self) -> tuple[Any, Any]:
         """Visits of each run, and outer tiles up to its end, as arrays [-]."""
@@ -116,7 +122,7 @@ class Spread:
         return visits[np.minimum(np.searchsorted(before, rank, side="right"), len(visits) - 1)]
 
 
-Visits = Spread | EdgeVisits
+Visits = Spread | EdgeVisits | ListedVisits
 """Visits of the outer tiles of a grid."""
 
 
@@ -165,7 +171,7 @@ class Grid:
         6.0
         """
         tiles, most = self.tiles, len(shares) if most is None else most
-        alike = len(tiles.runs) == 1 if isinstance(tiles, Spread) else tiles.ends[0] == tiles.ends[1]
+        alike = tiles.alike
         same: Any = None
         if anywhere(alike):
             each = ceil_div(tiles.blocks * self.copies, self.units)

@@ -100,6 +100,11 @@ class EdgeVisits:
         """Visits of the first and of the last outer tile in the order of the grid [-]."""
         return self.visits(0.0 * self.blocks), self.visits(self.blocks - 1)
 
+    @property
+    def alike(self) -> Any:
+        """True if all outer tiles visit as many."""
+        return self.ends[0] == self.ends[1]
+
     @cached_property
     def _zones(self) -> tuple[Any, Any]:
         """The first tiles past which the edge has entered, and left, the inner rows."""

@@ -22,6 +22,7 @@ from iomodel.timing.balance import Grid, GridRows, Rows, Spread, merged, needs_l
 from iomodel.timing.dram import dram
 from iomodel.timing.in_phase import Caches, Turns, leaving_bytes, streamed_bytes
 from iomodel.timing.kernel_work import KernelWork
+from iomodel.timing.listed_visits import ListedVisits
 from iomodel.timing.overlap import times
 from iomodel.timing.parameters import Parameters
 from iomodel.timing.shared_memory import WarpLayout, shared_bytes
@@ -35,6 +36,8 @@ MOST_AT_ONCE = 64
 """Largest number of concurrent blocks per SM whose waits for data are distinguished; no GPU runs as many."""
 MOST_DOUBLINGS = 16
 """Doublings of a section that are tried; no call has as many heads [-]."""
+MOST_LISTED = 1 << 18
+"""Runs of tiles of many grids that are laid out at once [-]."""
 SHOWN = {"softmax": "fp32", "gradient": "fp32", "random": "fp32"}
 """Resource in the breakdown for each part of the work."""
 
@@ -341,7 +344,8 @@ def _on_sms(
 ) -> tuple[Any, Any, Any]:
     """Time the blocks on the SMs, with the fixed cost of trips and the excess of the SM that ends last [s].
 
-    If `bounded`, the time is that of evenly spread blocks, less the share of blocks that a mask may leave idle.
+    If `bounded`, the time is that of the SM with the most blocks, or under a mask that of evenly spread blocks, less
+    the share of blocks that it may leave idle.
     """
     assert rates.units is not None
     units, blocks = rates.units, demand.blocks
@@ -366,22 +370,25 @@ def _on_sms(
         return times(found.own, waits, most, least, together, groups, read_with)
 
     alone, *_ = each = of(phases)
+    # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.
+    first_loads = sum(moved.requested for moved in demand.moved if moved.along) / 2
+    outside = phases.chip + first_loads / (rates.hbm * launched.blocks_per_sm)
+    in_visits, per_block = _latency(demand, workload, packed, execution, launched, parameters)
     if bounded:
-        whole = workload is not None and not isinstance(workload, VarlenAttention) and workload.mask == "full"
-        share = 1.0 if whole else demand.trips / (demand.trips + blocks)
-        return _least(each, most) * share + phases.chip, 0.0, 0.0
+        least = _least(each, most)
+        if workload is None or isinstance(workload, VarlenAttention) or workload.mask != "full":
+            return least * (demand.trips / (demand.trips + blocks)) + outside, 0.0, 0.0
+        busiest = ratio(ceil_div(blocks, units) * units, blocks)  # of equal blocks, over the mean
+        return busiest * larger(least, in_visits * clock / units / most) + outside, 0.0, 0.0
     grid = _grid(demand, workload, packed, units)
     clocks = alone, parameters.block_clocks * clock, [ratio(time, alone) for time in each]
     section = _section(demand, workload, packed, execution)
     on_busiest = _busiest(grid, execution, section, clocks, most)
-    in_visits, per_block = _latency(demand, workload, packed, execution, launched, parameters)
     alike = [1 / many for many in range(1, min(deepest, MOST_AT_ONCE) + 1)]
     if _may_decide(in_visits * clock / units, alike, each) or _may_decide(per_block, [1.0], [parameters.block_clocks]):
         received = _busiest(grid, execution, section, (in_visits * clock / units, per_block * clock, alike), most)
         on_busiest = larger(on_busiest, pick(in_visits > 0, received, 0.0))
-    # Blocks in phase load what they read once while all wait; half of what they move once is written, behind products.
-    first_loads = sum(moved.requested for moved in demand.moved if moved.along) / 2
-    seconds = on_busiest + phases.chip + first_loads / (rates.hbm * launched.blocks_per_sm)
+    seconds = on_busiest + outside
     beyond = capped > needs["matrix"]
     if anywhere(beyond):
         whole = _Phases.of({**needs, "matrix": larger(capped, needs["matrix"])}, execution, launched.exposed)
@@ -475,7 +482,7 @@ def _full_block(demand: KernelWork, workload: Rows | VarlenAttention | None, pac
 
 
 class EachGrid(NamedTuple):
-    """Grids under a mask with two edges, whose tiles are listed: the points of each, and the grid."""
+    """Grids whose tiles are listed, of launches over sequences or under a mask with two edges: points, and grid."""
 
     parts: tuple[tuple[Any, Grid], ...]
 
@@ -498,7 +505,11 @@ def _grid_of(demand: KernelWork, workload: Rows | VarlenAttention | None, packed
     (axis, tile), inner = demand.outer, demand.inner
     listed = bool(demand.sequences) or (workload is not None and needs_list(workload))
     if listed and any(isinstance(size, np.ndarray) for size in (tile, inner, demand.blocks)):
-        return _each_grid(demand, workload, packed, units)
+        if demand.sequences:
+            return _each_grid(demand, packed, units)
+        assert workload is not None
+        assert not isinstance(workload, VarlenAttention)
+        return _listed_grid(demand, workload, packed, units)
     if demand.sequences:
         copies: dict[Spread, int] = {}
         for part, call in demand.sequences:
@@ -514,24 +525,45 @@ def _grid_of(demand: KernelWork, workload: Rows | VarlenAttention | None, packed
     return Grid(seen, floor_div(demand.blocks, seen.blocks), units)
 
 
-def _each_grid(demand: KernelWork, workload: Rows | VarlenAttention | None, packed: bool, units: int) -> EachGrid:
-    """List the tiles of each grid among the points."""
+def _each_grid(demand: KernelWork, packed: bool, units: int) -> EachGrid:
+    """List the tiles of each grid of a launch over sequences among the points."""
     assert demand.outer is not None
     assert demand.inner is not None
-    one_call = None if workload is None or isinstance(workload, VarlenAttention) else workload
-    lengths = (1, 1, 1) if one_call is None else (one_call.q_len, one_call.kv_len, one_call.group)
-    blocks = [part.blocks for part, _ in demand.sequences] or [demand.blocks]
-    columns = np.broadcast_arrays(demand.outer[1], demand.inner, *lengths, *blocks)
-    points, places = np.unique(np.stack([column.ravel() for column in columns]), axis=1, return_inverse=True)
+    blocks = [part.blocks for part, _ in demand.sequences]
+    points, places = _distinct(demand.outer[1], demand.inner, *blocks)
     parts = []
-    for number, point in enumerate(points.T.tolist()):
-        tile, inner, q_len, kv_len, group, *many = (int(value) for value in point)
+    for number, (tile, inner, *many) in enumerate(points):
         calls = tuple(
-            (replace(part, blocks=count), call) for (part, call), count in zip(demand.sequences, many, strict=False)
+            (replace(part, blocks=count), call) for (part, call), count in zip(demand.sequences, many, strict=True)
         )
         one = replace(demand, outer=(demand.outer[0], tile), inner=inner, blocks=sum(many), sequences=calls)
-        call = workload if one_call is None else GridRows(q_len, kv_len, group, one_call.mask)
-        grid = _grid_of(one, call, packed, units)
+        grid = _grid_of(one, None, packed, units)
         assert not isinstance(grid, EachGrid)
-        parts.append((np.flatnonzero(places.ravel() == number), grid))
+        parts.append((np.flatnonzero(places == number), grid))
     return EachGrid(tuple(parts))
+
+
+def _listed_grid(demand: KernelWork, workload: Rows, packed: bool, units: int) -> EachGrid:
+    """List the tiles of the grids of many calls or tiles, those of equal grids once."""
+    assert demand.outer is not None
+    axis, tile = demand.outer
+    points, places = _distinct(tile, demand.inner, workload.q_len, workload.kv_len, workload.group)
+    grids = [
+        spread(GridRows(q_len, kv_len, group, workload.mask), axis, outer, inner, packed)
+        for outer, inner, q_len, kv_len, group in points
+    ]
+    grids = [grid if grid.total else Spread(((1, 1),)) for grid in grids]
+    together = max(1, MOST_LISTED // max(len(grid.runs) for grid in grids))
+    blocks, parts = np.broadcast_to(demand.blocks, places.shape), []
+    for start in range(0, len(places), together):
+        here = np.arange(start, min(start + together, len(places)))
+        tiles = ListedVisits.of(grids, places[here])
+        parts.append((here, Grid(tiles, floor_div(blocks[here], tiles.blocks), units)))
+    return EachGrid(tuple(parts))
+
+
+def _distinct(*columns: Any) -> tuple[list[list[int]], Any]:
+    """Return the distinct rows of columns of integers, and the place of each row among them."""
+    stacked = np.stack([column.ravel() for column in np.broadcast_arrays(*columns)])
+    points, places = np.unique(stacked, axis=1, return_inverse=True)
+    return [[int(value) for value in point] for point in points.T.tolist()], places.ravel()

@@ -43,11 +43,32 @@ def test_a_size_bounds_what_it_stands_for(x: int, y: int, power: int, divisor: i
         (a + b, x + y), (a - b, x - y), (3 + a, 3 + x), (3 - a, 3 - x), (a * b, x * y), (-a, -x), (2 * a, 2 * x),
         (a**power, x**power), (a // by, x // divisor), (100 // by, 100 // divisor), (a // divisor, x // divisor),
     ):  # fmt: skip
-        assert size.bound >= abs(value)
+        assert size.bound >= abs(value) >= size.least
+        assert size.sign * value >= 0
+    for extreme, kind in ((min(x, y, divisor), "Minimum"), (max(x, y, divisor), "Maximum")):
+        size = SIZES[kind](a, b, by)
+        assert size.bound >= abs(extreme) >= size.least
+        assert size.sign * extreme >= 0
     assert (a * b).least <= abs(x * y)
     assert (by**power).least == divisor**power
     assert (100 // by).bound <= 100 / divisor + 1
     assert (as_size(2**61) // as_size(2**40)).bound <= 2**21 + 1  # a large divisor makes a small quotient
+
+
+@given(n=st.integers(-2, 20), m=st.integers(1, 20), a=small, b=small)
+def test_a_size_bounds_a_floor_sum(n: int, m: int, a: int, b: int) -> None:
+    size, value = SIZES["SumOfFloors"](*map(as_size, (n, m, a, b))), floor_sum(n, m, a, b)
+    assert size.bound >= abs(value) >= size.least
+    assert size.sign * value >= 0
+
+
+def test_a_quotient_that_is_rounded_up_is_at_least_one() -> None:
+    few, many = Size(9.0, 1.0, sign=1), Size(1000.0, 10.0, sign=1)
+    assert (-(-few // many)).least == 1
+    assert (few // many).least == 0
+    assert (-(-many // few)).least == 2
+    assert (many + few).least == 11
+    assert (many - few).least == 0
 
 
 def test_operands_of_a_division_must_fit() -> None:

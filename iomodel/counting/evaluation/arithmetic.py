@@ -41,10 +41,11 @@ class Size:
 
     `fits` is true if every intermediate value fits int64, `small` if every operand of a division is exact in floats.
     `times` bounds the product with each divisor: the tiles of a sequence times the tile are at most the sequence plus
-    one tile, for any tile. The bounds are numbers or arrays.
+    one tile, for any tile. The bounds are numbers or arrays. `sign` is 1 for values from 0 up, -1 for values down from
+    0, and 0 for others: the least of a sum of one sign, and of a quotient rounded up, are known.
     """
 
-    __slots__ = ("bound", "fits", "least", "small", "times")
+    __slots__ = ("bound", "fits", "least", "sign", "small", "times")
 
     def __init__(
         self,
@@ -53,8 +54,10 @@ class Size:
         fits: Any = True,
         small: Any = True,
         times: dict[Size, Any] | None = None,
+        sign: int = 0,
     ) -> None:
         self.bound, self.least, self.fits, self.small, self.times = bound, least, fits, small, times or {}
+        self.sign = sign
 
     def by(self, divisor: Size) -> Any:
         """Return the bound of the product with a divisor."""
@@ -62,36 +65,48 @@ class Size:
         known = self.times.get(divisor)
         return product if known is None else np.minimum(product, known)
 
-    def _merged(self, other: Size, bound: Any, least: Any, times: dict[Size, Any]) -> Size:
-        return Size(bound, least, self.fits & other.fits, self.small & other.small, times)
+    def _merged(self, other: Size, bound: Any, least: Any, times: dict[Size, Any], sign: int = 0) -> Size:
+        return Size(bound, least, self.fits & other.fits, self.small & other.small, times, sign)
 
     def __add__(self, other: Any) -> Size:
         size = as_size(other)
         times = {divisor: self.by(divisor) + size.by(divisor) for divisor in {**self.times, **size.times}}
-        return self._merged(size, self.bound + size.bound, 0.0, times)
+        sign = self.sign if self.sign == size.sign else 0
+        return self._merged(size, self.bound + size.bound, self.least + size.least if sign else 0.0, times, sign)
 
     def __mul__(self, other: Any) -> Size:
         size = as_size(other)
         times = {divisor: bound * size.bound for divisor, bound in self.times.items()}
         times |= {divisor: bound * self.bound for divisor, bound in size.times.items()}
-        return self._merged(size, np.minimum(self.by(size), size.by(self)), self.least * size.least, times)
+        bound = np.minimum(self.by(size), size.by(self))
+        return self._merged(size, bound, self.least * size.least, times, self.sign * size.sign)
 
     def __pow__(self, other: int) -> Size:
-        return self._merged(self, self.bound**other, self.least**other, {})
+        return self._merged(self, self.bound**other, self.least**other, {}, max(self.sign, 0))
 
     def __neg__(self) -> Size:
-        return self
+        return Size(self.bound, self.least, self.fits, self.small, self.times, -self.sign)
 
     def __floordiv__(self, other: Any) -> Size:
         size = as_size(other)
         quotient = self.over(size)
         times = {divisor: bound / np.maximum(size.least, 1) + divisor.bound for divisor, bound in self.times.items()}
-        return Size(quotient.bound + 1, 0.0, quotient.fits, quotient.small, {**times, size: self.bound + size.bound})
+        least, sign = 0.0, self.sign * size.sign
+        if sign:  # a quotient below 0 is rounded away from it
+            least = (np.ceil if sign < 0 else np.floor)(self.least / np.maximum(size.bound, 1))
+        times[size] = self.bound + size.bound
+        return Size(quotient.bound + 1, least, quotient.fits, quotient.small, times, sign)
 
     def __rfloordiv__(self, other: int) -> Size:
         return as_size(other) // self
 
-    __radd__ = __sub__ = __rsub__ = __add__
+    def __sub__(self, other: Any) -> Size:
+        return self + -as_size(other)
+
+    def __rsub__(self, other: Any) -> Size:
+        return as_size(other) + -self
+
+    __radd__ = __add__
     __rmul__ = __mul__
 
     def over(self, divisor: Any) -> Size:
@@ -103,12 +118,16 @@ class Size:
 
     def fitting(self) -> Size:
         """Return the same bounds, with `fits` false for values beyond int64."""
-        return Size(self.bound, self.least, self.fits & (self.bound < INT64_SAFE), self.small, self.times)
+        fits = self.fits & (self.bound < INT64_SAFE)
+        return Size(self.bound, self.least, fits, self.small, self.times, self.sign)
 
 
 def as_size(value: Any) -> Size:
     """Return bounds unchanged, and a number as the bounds of itself."""
-    return value if isinstance(value, Size) else Size(float(abs(value)), float(abs(value)))
+    if isinstance(value, Size):
+        return value
+    size = float(abs(value))
+    return Size(size, size, sign=-1 if value < 0 else 1)
 
 
 def _size_floor_sum(n: Any, m: Any, a: Any, b: Any) -> Size:
@@ -117,6 +136,7 @@ def _size_floor_sum(n: Any, m: Any, a: Any, b: Any) -> Size:
     summed = terms * ((slope * terms + offset) // divisor)
     summed.fits = summed.fits & formed.fits
     summed.small = formed.small  # the sum divides integers
+    summed.least, summed.sign = 0.0, max(0, min(divisor.sign, slope.sign, offset.sign))  # without terms it is 0
     return summed
 
 
@@ -125,7 +145,9 @@ def _size_extreme(*values: Any) -> Size:
 
     def larger(a: Size, b: Size) -> Size:
         times = {divisor: np.maximum(a.by(divisor), b.by(divisor)) for divisor in {**a.times, **b.times}}
-        return a._merged(b, np.maximum(a.bound, b.bound), 0.0, times)
+        sign = a.sign if a.sign == b.sign else 0
+        least = np.minimum(a.least, b.least) if sign else 0.0
+        return a._merged(b, np.maximum(a.bound, b.bound), least, times, sign)
 
     return reduce(larger, sizes)
 

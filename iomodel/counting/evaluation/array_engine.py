@@ -126,7 +126,14 @@ def _fitting(compiled: Compiled, low: Sequence[Any], high: Sequence[Any]) -> tup
     """Mark the elements whose results and intermediate values fit, and whose dividends are exact in floats."""
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite bound does not fit either
         ends = [(_real(least), _real(most)) for least, most in zip(low, high, strict=True)]
-        inputs = [Size(np.maximum(np.abs(least), np.abs(most)), np.maximum(least, 0.0)) for least, most in ends]
+        inputs = [
+            Size(
+                np.maximum(np.abs(least), np.abs(most)),
+                np.maximum(least, 0.0),
+                sign=int(np.min(least, initial=0.0) >= 0),
+            )
+            for least, most in ends
+        ]
         sizes = [as_size(size).fitting() for size in compiled.sizes(*inputs)]
     fits, small = True, True
     for size in sizes:

@@ -20,7 +20,7 @@ from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import implementation_for
 from iomodel.solving.candidates import SettingGroup, TileSearch, families, underfilled
 from iomodel.solving.tile_table import TileTable, tile_tables
-from iomodel.timing.balance import GridRows, needs_list
+from iomodel.timing.balance import GridRows
 from iomodel.timing.clock_points import PointCalls
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.parameters import DEFAULT, Parameters
@@ -171,10 +171,10 @@ class Points:
     def bounded(self, bounding: bool = True) -> tuple[Any, Any]:
         """Return the mask of the tiles that may run, and a lower bound of the time of each of these [s].
 
-        Without `bounding` it is 0, and so where the tiles of a grid are listed one by one.
+        Without `bounding` it is 0.
         """
         allowed = self._allowed()
-        if not bounding or needs_list(self._rows):
+        if not bounding:
             return allowed, np.zeros(np.count_nonzero(allowed))
         return allowed, self.seconds(bounded=True)[allowed]
 
