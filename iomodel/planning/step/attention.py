@@ -23,6 +23,7 @@ from iomodel.solving.default_tiles import fastest_tiles
 from iomodel.studies.estimate import estimate
 from iomodel.timing.clock import clock_for
 from iomodel.timing.parameters import DEFAULT, Parameters
+from iomodel.timing.result import Estimate
 from iomodel.timing.span import Span
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import KV_MULTIPLE
@@ -117,14 +118,7 @@ class AttentionClock:
 
     def _timed(self, name: str, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]) -> Span:
         result = estimate(name, call, self.device, tiles, parameters=self.parameters, **options)
-        return Span(
-            max(result.seconds, self._conversion(call, result.cost)),
-            sum(kernel.streamed_bytes for kernel in result.kernels),
-            result.requested_bytes,
-            result.cost.useful_flops,
-            tuple(result.breakdown.items()),
-            tuple(result.tiles.items()),
-        )
+        return attention_span(result, self._conversion(call, result.cost))
 
     def _conversion(self, call: Attention, cost: Cost) -> float:
         """Time the conversion of elements of 4 bits to the type of the products, at every load of a tile [s].
@@ -182,6 +176,18 @@ class AttentionClock:
             return fastest_tiles(name, typical, self.device, self.parameters, None, options)[0]
         except IOModelError:
             return None
+
+
+def attention_span(result: Estimate, least: float = 0.0) -> Span:
+    """Return the span of an estimate, which takes at least a given time [s]."""
+    return Span(
+        max(result.seconds, least),
+        sum(kernel.streamed_bytes for kernel in result.kernels),
+        result.requested_bytes,
+        result.cost.useful_flops,
+        tuple(result.breakdown.items()),
+        tuple(result.tiles.items()),
+    )
 
 
 def _whole_tiles(options: Mapping[str, Any], tiles: Mapping[str, int] | None, call: Attention) -> Mapping[str, Any]:

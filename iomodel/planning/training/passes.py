@@ -12,7 +12,7 @@ from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.layers import MLP, DecoderLayer
-from iomodel.planning.step.attention import AttentionClock
+from iomodel.planning.step.attention import AttentionClock, attention_span
 from iomodel.planning.step.links import passed_on
 from iomodel.planning.step.parts import layer_parts
 from iomodel.planning.step.setting import Part, StepSetting
@@ -177,9 +177,7 @@ def _fastest(
         except (InputError, SpecError, InfeasibleError) as error:
             refused = error
             continue
-        streamed = sum(kernel.streamed_bytes for kernel in result.kernels)
-        times = tuple(result.breakdown.items())
-        found.append((name, Span(result.seconds, streamed, result.requested_bytes, result.cost.useful_flops, times)))
+        found.append((name, attention_span(result)))
     if not found:
         assert refused is not None
         raise refused
