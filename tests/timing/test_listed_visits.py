@@ -19,8 +19,8 @@ lengths = st.tuples(
 @given(
     points=st.lists(lengths, min_size=1, max_size=5),
     left=st.integers(0, 2000),
-    copies=st.integers(1, 300),
-    units=st.sampled_from([3, 108]),
+    copies=st.integers(1, 8) | st.integers(1, 300),
+    units=st.sampled_from([3, 20, 40, 108]),
     order=st.sampled_from(["grid", "longest first"]),
     shares=st.sampled_from([(1.0,), (1.0, 0.6), (1.0, 0.6, 0.5, 0.6)]),
     block=st.sampled_from([0.0, 3.0]),
