@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import UNVERIFIED, Quantity
 from iomodel.devices.rates import has_rates, rates
@@ -42,11 +43,16 @@ def trust(service: Service, devices: Iterable[Hardware], layouts: Iterable[Layou
         name = device.id or device.name
         several = any(layout.devices > 1 for layout in tried)
         nodes |= any(_network(with_nodes(layout, device)) for layout in tried)
-        known = rates(device, dtype) if has_rates(device, dtype) else None
-        stated = () if known is None else known.assumed
+        stated, left_out[name] = _of_rates(device, dtype)
         assumed[name] = (*stated, *_unsourced(device, dtype, several))
-        left_out[name] = () if known is None else known.left_out
     return Trust(tuple(_common(service, tried, nodes)), FrozenDict(assumed), FrozenDict(left_out))
+
+
+@per_device
+def _of_rates(device: Hardware, dtype: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what the rates of a device assume and leave out; nothing for a device without times in a type."""
+    known = rates(device, dtype) if has_rates(device, dtype) else None
+    return ((), ()) if known is None else (known.assumed, known.left_out)
 
 
 def _network(layout: Layout) -> bool:
@@ -70,7 +76,8 @@ def _common(service: Service, layouts: list[Layout], nodes: bool) -> Iterator[st
         yield f"long transfers reach {100 * ACHIEVED:g} % of the links; latencies are those of NCCL over NVLink"
     if nodes:
         yield f"a network of {NETWORK / 1e9:g} GB/s for each device joins nodes"
-    if service.prefix_cache is not None:
+    cache = service.prefix_cache
+    if cache is not None and any(cache.tiers(service.prompt, service.page_size)):
         yield "no cached block is evicted, and each prompt has the same hit rate"
     if service.speculation is not None:
         yield "each draft token is accepted with the same probability"
@@ -78,10 +85,14 @@ def _common(service: Service, layouts: list[Layout], nodes: bool) -> Iterator[st
         yield "requests are spread evenly over the adapters"
 
 
-def _unsourced(device: Hardware, dtype: str, several: bool) -> Iterator[str]:
+@per_device
+def _unsourced(device: Hardware, dtype: str, several: bool) -> tuple[str, ...]:
     """List the figures that an answer rests on and that no document backs."""
     paths = ("memory.hbm.bandwidth", "memory.hbm.capacity", f"compute.peak.{dtype}", *(LINKS if several else ()))
-    for path in paths:
-        figure = device.quantities.get(path)
-        if isinstance(figure, Quantity) and set(figure.source) <= {UNVERIFIED}:
-            yield f"{path} is from memory, without a document"
+    known = device.quantities
+    figures = [(path, known.get(path)) for path in paths]
+    return tuple(
+        f"{path} is from memory, without a document"
+        for path, figure in figures
+        if isinstance(figure, Quantity) and set(figure.source) <= {UNVERIFIED}
+    )

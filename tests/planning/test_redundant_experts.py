@@ -136,5 +136,6 @@ def test_copies_need_experts_and_ranks() -> None:
 def test_a_command_line_of_an_engine_refuses_copies() -> None:
     layout = Layout(expert_parallel=36, redundant_experts=32)
     plan = iomodel.plan("deepseek-v3", "h200-sxm", count=36, prompt=64, output=8, layout=layout)
-    with pytest.raises(iomodel.InputError, match=r"^layout.redundant_experts: 32 given; allowed with vllm: 0$"):
-        iomodel.engine_flags(plan, "vllm")
+    message = r"^layout.redundant_experts: 32 given; allowed with trtllm: 0, or vllm, sglang$"
+    with pytest.raises(iomodel.InputError, match=message):
+        iomodel.engine_flags(plan, "trtllm")
