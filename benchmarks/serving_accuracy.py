@@ -29,6 +29,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.offline_run import run_seconds  # noqa: E402
 from benchmarks.trtllm_bench import Limits, limits  # noqa: E402
 from iomodel.devices.device import Hardware, hardware  # noqa: E402
 from iomodel.devices.edits import capacity  # noqa: E402
@@ -156,7 +157,9 @@ def predicted(row: dict[str, str]) -> float:
     if not row["concurrency"]:
         most = bench_limits(row).requests * served.layout.data_parallel
         batch = min(fit(served, device).fits, most)
-        return finite_rate(served, device, batch, REQUESTS.get((row["input"], row["output"]), MOST_REQUESTS))
+        requests = REQUESTS.get((row["input"], row["output"]), MOST_REQUESTS)
+        seconds = run_seconds(ReplicaSteps(served, device), batch, requests, bench_limits(row).tokens)
+        return requests * served.output / seconds
     if row["kind"] == "served ttft":
         return served_ttft(row, served)
     batch = int(row["concurrency"])
@@ -210,15 +213,6 @@ def ungrouped(row: dict[str, str], served: Service, device: Hardware) -> Replica
         return None
     apart = model({**config, "num_key_value_heads": config["num_attention_heads"]})
     return ReplicaSteps(replace(served, model=apart), device)
-
-
-def finite_rate(served: Service, device: Hardware, batch: int, requests: int) -> float:
-    """Compute the output tokens per second over requests that are all there at the start, a batch at a time [1/s]."""
-    waves, rest = divmod(requests, batch)
-    seconds = waves * batch / figures(served, device, batch).requests_per_second if waves else 0.0
-    if rest:
-        seconds += rest / figures(served, device, rest).requests_per_second
-    return requests * served.output / seconds
 
 
 def naive(row: dict[str, str]) -> float:

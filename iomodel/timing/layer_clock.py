@@ -45,7 +45,7 @@ REACHED = {
 """Share of the matrix peak that a long product reaches where none is measured, by architecture [-]: linear layers of
 TensorRT-LLM, vLLM and SGLang with 2048 to 16384 rows and 8192 to 16384 channels (aiconfigurator 0.12.0, gemm_perf), the
 median of H100 and H200, of B200 and GB200, and of B300."""
-NARROW = {"fp8": 0.7, "int8": 0.7, "fp4": 0.6}
+NARROW = {"fp8": 0.7, "int8": 0.7, "fp4": 0.35}
 """The same on other architectures [-]: calibration rows of tests/measured/serving.csv with 2048 and 128 tokens (Llama
 3.1 70B on an H200, 405B on GB200)."""
 LAST_WAVE = 0.5
@@ -53,28 +53,41 @@ LAST_WAVE = 0.5
 and all of its blocks, and takes as long as a full one. With it, and the time to quantise the rows, the median of the
 same tables is within 10 % of the predicted time from 1024 rows on for H100, H200 and B200; without it, products of 512
 to 1536 rows on Blackwell took 10 to 25 % longer than predicted."""
-GROUPED = {"bf16": 0.45, "fp16": 0.45, "fp8": 0.4, "int8": 0.4, "fp4": 0.35}
-"""The same for the products of experts [-]: 16,384 tokens of DeepSeek-V3, Llama 4 and Qwen3 on H200, B200 and GB200
-(the same tables, moe_perf, balanced routing, kernels other than Triton's)."""
+IN_BLOCKS = "fp8 in blocks"
+"""Products of fp8 rows and weights with a scale for each block of 128 terms, whose sums are scaled one by one."""
+_BLACKWELL = {"bf16": 0.75, "fp16": 0.75, "fp8": 0.5, "int8": 0.5, IN_BLOCKS: 0.2, "fp4": 0.35}
+GROUPED = {
+    "sm_90": {"bf16": 0.75, "fp16": 0.75, "fp8": 0.62, "int8": 0.62, IN_BLOCKS: 0.28},
+    "sm_100": _BLACKWELL,
+    "sm_103": _BLACKWELL,
+}
+"""The same for the products of experts [-]: 16,384 tokens of DeepSeek-V3, Llama 4 Scout and Qwen3 235B on H100, H200,
+B200, GB200 and B300 (the same tables, moe_perf, balanced routing, less the other kernels of the experts). Medians of
+TensorRT-LLM's CUTLASS kernels; in fp4, and in blocks on Blackwell, where TensorRT-LLM's DeepGEMM reaches 0.5, the
+median of three engines."""
+GROUPED_NARROW = {"bf16": 0.5, "fp16": 0.5, "fp8": 0.5, "int8": 0.5, IN_BLOCKS: 0.28, "fp4": 0.35}
+"""The same on other architectures [-]: L40S in bf16 and fp8."""
 
 
 @dataclass(frozen=True)
 class LayerClock:
     """A timer of linear layers and elementwise kernels on one device.
 
-    `shares` are shares of the matrix peak that long products reach, by type, in place of `REACHED` [-].
+    `shares` are shares of the matrix peak that long products reach, by type, in place of `REACHED`; `grouped` those of
+    the products of experts in place of `GROUPED` [-].
     """
 
     device: Hardware
     parameters: Parameters = DEFAULT
     shares: Mapping[str, float] = FrozenDict()
+    grouped: Mapping[str, float] = FrozenDict()
     known: dict[Any, Span] = field(default_factory=dict, compare=False, repr=False)
     ranked: dict[tuple[str | None, Linear], tuple[Tile, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     def linear(self, *layers: Linear, products: str | None = None) -> Span:
         """Time layers of one width and different rows (experts) in one launch, at the fastest tile.
 
-        `products` is the type in which the matrix units multiply, if it is not that of the rows.
+        `products` is the type in which the matrix units multiply, if it is not that of the rows, or `IN_BLOCKS`.
         """
         kind = layers[0].dtype if products is None else products
         found = self.known.get((kind, layers))
@@ -164,7 +177,7 @@ class LayerClock:
 
     def rates_of(self, layer: Linear, products: str | None = None) -> tuple[Rates, Rates]:
         """Return the rates of the device, and those without the limits of a benchmark."""
-        known = rates(self.device, layer.dtype if products is None else products)
+        known = rates(self.device, "fp8" if products == IN_BLOCKS else products or layer.dtype)
         share = known.warp_matrix / known.matrix if known.matrix else 1.0
         return known, replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * share))
 
@@ -210,9 +223,9 @@ class LayerClock:
 
     def _floor(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Compute the least time of the first kernel [s]; the numbers of the layers and of the tile may be arrays."""
-        return larger(self._least(layers, tile, known), self._conversion(layers, tile, known, products))
+        return larger(self._least(layers, tile, known, products), self._conversion(layers, tile, known, products))
 
-    def _least(self, layers: Sequence[Any], tile: Any, known: Rates) -> Any:
+    def _least(self, layers: Sequence[Any], tile: Any, known: Rates, products: str | None) -> Any:
         """Compute the least time of the products of a tile [s].
 
         The rate of a benchmark includes trips and tails, so it bounds the time instead of adding to them.
@@ -221,7 +234,9 @@ class LayerClock:
         reached: Any = known.matrix if known.matrix < known.peak else shares.get(known.dtype, 1.0) * known.peak
         if known.dtype in self.shares:
             reached = self.shares[known.dtype] * known.peak
-        grouped = min(reached, GROUPED.get(known.dtype, 1.0) * known.peak)
+        shares_of_groups = self.grouped or GROUPED.get(self.device.architecture or "", GROUPED_NARROW)
+        kind = IN_BLOCKS if products == IN_BLOCKS else known.dtype
+        grouped = min(reached, shares_of_groups.get(kind, 1.0) * known.peak)
         reached = pick(layers[0].groups > 1, grouped, reached)
         flops = sum(layer.flops for layer in layers)
         if known.units is None or known.matrix < known.peak or known.dtype in self.shares:

@@ -13,7 +13,7 @@ from iomodel.devices.device import from_data, hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.placement.gemm_tiles import Tile
 from iomodel.timing.gemm_waves import wave_trips
-from iomodel.timing.layer_clock import GROUPED, layer_clock
+from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LayerClock, layer_clock
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
@@ -172,10 +172,20 @@ def test_long_products_take_what_engines_were_timed_with(name, weights, fast, sl
     assert fast / 1.1 < product.seconds * 1e6 < slow * 1.1
 
 
-@pytest.mark.parametrize("name", ["h200-sxm", "b200"])
-def test_products_of_experts_reach_less_of_the_peak(name):
+@pytest.mark.parametrize(("name", "products"), [("h200-sxm", IN_BLOCKS), ("b200", "fp8"), ("b200", IN_BLOCKS)])
+def test_products_of_experts_reach_less_of_the_peak(name, products):
     layer = Linear(rows=2048, in_features=4096, out_features=4096, dtype="fp8", weight_dtype="fp8", groups=8)
-    clock, peak = layer_clock(hardware(name)), float(hardware(name).compute.peak.fp8.value)
+    device = hardware(name)
+    clock, peak = layer_clock(device), float(device.compute.peak.fp8.value)
     plain = clock.linear(layer.model_copy(update={"rows": 8 * 2048, "groups": 1}))
-    assert plain.seconds < clock.linear(layer).seconds
-    assert clock.linear(layer).seconds >= layer.flops / (GROUPED["fp8"] * peak)
+    grouped = clock.linear(layer, products=products)
+    assert plain.seconds < grouped.seconds
+    assert grouped.seconds >= layer.flops / (GROUPED[device.architecture][products] * peak)
+    assert clock.linear(layer, products=IN_BLOCKS).seconds > clock.linear(layer, products="fp8").seconds
+
+
+def test_shares_of_a_clock_replace_those_of_experts():
+    layer = Linear(rows=2048, in_features=4096, out_features=4096, groups=8)
+    device = hardware("h200-sxm")
+    half = LayerClock(device, grouped={"bf16": GROUPED["sm_90"]["bf16"] / 2})
+    assert half.linear(layer).seconds > 1.9 * layer_clock(device).linear(layer).seconds

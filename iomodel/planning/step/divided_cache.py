@@ -63,8 +63,9 @@ def divided_parts(attention: AttentionLayer, at: StepSetting, heads: int) -> Ite
 
 def divided_latents(attention: AttentionLayer, at: StepSetting, heads: int) -> Iterator[Part]:
     """List attention on absorbed latents of a divided cache."""
-    call = attention.call(at.batch, at.q_len, at.kv_len, at.dtype, at.kv_dtype, at.page_size, absorbed=True)  # type: ignore[arg-type]
-    yield from _partial(call, at, heads, (call.head_dim, call.value_dim), at.dtype, at.kv_len, False)
+    kind = at.latent_dtype
+    call = attention.call(at.batch, at.q_len, at.kv_len, kind, at.kv_dtype, at.page_size, absorbed=True)  # type: ignore[arg-type]
+    yield from _partial(call, at, heads, (call.head_dim, call.value_dim), kind, at.kv_len, False)
 
 
 def gathered_latents(attention: AttentionLayer, at: StepSetting) -> Part:

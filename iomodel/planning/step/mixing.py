@@ -186,9 +186,17 @@ def _undivided(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer, heads:
 
 
 def _expanded(layer: AttentionLayer, at: StepSetting, kv_b: LinearLayer) -> Iterator[Part]:
-    """List the kernels of MLA with keys and values expanded from the latents of all tokens."""
+    """List the kernels of MLA with keys and values expanded from the latents of all tokens.
+
+    Engines copy the rotary part of a key, which all heads share, beside the other part of each head
+    (`_concat_k_nope_k_pe` of vLLM, `concat_mla_k` of SGLang).
+    """
     rows = at.batch * at.kv_len
     yield at.product("kv_b", at.linear(rows, kv_b.in_features, kv_b.out_features))
+    if at.serves and layer.rope_dim:
+        mean = layer.head_dim - layer.rope_dim // 2  # of the channels read and written
+        heads = layer.heads // at.layout.tensor_parallel
+        yield at.rowwise("join keys and rotary parts", "norm", heads * mean, rows=rows)
     call = layer.call(at.batch, at.q_len, at.kv_len, at.dtype)  # type: ignore[arg-type]
     name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
     yield f"attention ({name})", "attention", span
@@ -205,7 +213,7 @@ def _absorbed(layer: AttentionLayer, at: StepSetting, heads: int) -> Iterator[Pa
     if _divided(at) and not is_chunk(at):
         yield from divided_latents(layer, at, heads)
     else:
-        call = layer.call(at.batch, at.q_len, at.kv_len, at.dtype, at.kv_dtype, at.page_size, absorbed=True)  # type: ignore[arg-type]
+        call = layer.call(at.batch, at.q_len, at.kv_len, at.latent_dtype, at.kv_dtype, at.page_size, absorbed=True)  # type: ignore[arg-type]
         name, span = at.attention.fastest(call.shard(at.layout.tensor_parallel))
         yield f"attention ({name}, absorbed)", "attention", span
     yield at.product("kv_b of values, absorbed", at.linear(at.tokens, latent, layer.value_dim, groups=heads))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.planning.step.dispatch import ordered
 from iomodel.planning.step.experts import (
     TokensPerExpert,
     approximate_skew,
@@ -61,9 +62,8 @@ def _dense(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
 def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
     layout = at.layout
     yield at.product("router", at.wide(at.tokens, at.hidden, mlp.routes))
-    # Engines launch topk_softmax or moe_fused_gate, and moe_align_block_size.
-    yield at.rowwise("choose experts", "activation", mlp.routes)
-    yield at.rowwise("sort tokens by expert", "activation", mlp.experts_per_token)
+    yield at.rowwise("choose experts", "activation", mlp.routes)  # topk_softmax or moe_fused_gate
+    yield at.rowwise("count tokens of experts", "activation", mlp.experts_per_token)
     row = mlp.latent_size or at.hidden
     for name, width_in, width_out in mlp.latent_projections(at.hidden)[:1]:
         yield at.product(name, at.linear(at.tokens, width_in, width_out, weight_dtype=at.type_of(layer, name)))
@@ -84,11 +84,14 @@ def _experts(layer: DecoderLayer, mlp: MLP, at: StepSetting) -> Iterator[Part]:
         exchange = all_to_all(at.clock.device, layout.ranks, round(skew * exchanged), layout)
     if exchange is not None:
         yield "all-to-all", "communication", exchange
-    yield from at.quantised("quantise for experts", at.type_of(layer, "expert up"), row)
+    weights = at.type_of(layer, "expert up")
+    yield from at.quantised("quantise for experts", weights, row)
     rows = sum(tokens_each * count for tokens_each, count in expert_groups)
     if rows:
+        if at.serves:
+            yield from ordered(mlp, at, rows, weights)
         width = mlp.expert_intermediate_size // layout.expert_width
-        yield from _two_layers(at, mlp, "expert ", rows, expert_groups, row, width, at.type_of(layer, "expert up"))
+        yield from _two_layers(at, mlp, "expert ", rows, expert_groups, row, width, weights)
     if exchange is not None:
         yield "all-to-all", "communication", exchange
     yield at.rowwise("add up experts", "combine_experts", row, mlp.experts_per_token)

@@ -15,10 +15,10 @@ from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.lora import Lora
 from iomodel.planning.step.precision import MULTIPLIED, ROW_TYPE
 from iomodel.planning.step.result import Kind
-from iomodel.timing.layer_clock import LayerClock
+from iomodel.timing.layer_clock import IN_BLOCKS, LayerClock
 from iomodel.timing.span import Span
 from iomodel.workloads.call import ELEMENT_SIZE
-from iomodel.workloads.dtypes import QUANTISED
+from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE
 from iomodel.workloads.elementwise import Elementwise
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
@@ -36,7 +36,8 @@ class StepSetting:
     `released` is True if matrices have the types of the release; `narrow` lists the types of matrices that are
     multiplied with activations of their own type. `block_scales` is True if fp8 matrices have a scale for each
     block, as in models released in fp8. `shared_keys` are the first keys that all sequences share; `lora` are
-    adapters beside the linear layers. `absorbs` is True if attention on latents may absorb their expansion.
+    adapters beside the linear layers. `absorbs` is True if attention on latents may absorb their expansion; `serves` if
+    the kernels are those of serving engines.
     """
 
     clock: LayerClock
@@ -59,6 +60,7 @@ class StepSetting:
     block_scales: bool = False
     lora: Lora | None = None
     absorbs: ClassVar[bool] = True
+    serves: ClassVar[bool] = True
 
     @property
     def tokens(self) -> int:
@@ -69,12 +71,22 @@ class StepSetting:
     def attention_dtype(self) -> str:
         """Type of Q and of the products of attention: fp8 for a cache in fp8 or nvfp4 on a device with such products.
 
-        FlashAttention-3, FlashInfer and TensorRT-LLM quantise Q for an fp8 cache; attention on latents does not. An
-        nvfp4 cache is converted to fp8 on chip (NVIDIA, "Optimizing Inference for Long Context and Large Batch Sizes
-        with NVFP4 KV Cache", 2025).
+        FlashAttention-3, FlashInfer and TensorRT-LLM quantise Q for an fp8 cache. An nvfp4 cache is converted to fp8 on
+        chip (NVIDIA, "Optimizing Inference for Long Context and Large Batch Sizes with NVFP4 KV Cache", 2025).
         """
         fp8 = self.kv_dtype in ("fp8", "nvfp4") and bool(self.clock.device.compute.peak.fp8)
         return "fp8" if fp8 and self.clock.device.architecture not in NO_FP8_ATTENTION else self.dtype
+
+    @property
+    def latent_dtype(self) -> str:
+        """Type of Q and of the products of attention on latents: fp8 for an fp8 cache on a device with accumulators.
+
+        TensorRT-LLM, SGLang and vLLM quantise Q for an fp8 cache on Blackwell, where attention takes down to half the
+        time. On Hopper, whose fp8 instructions read both operands along the summed axis, V must be transposed on chip,
+        and the kernels of an fp8 cache are only 5 to 15 % faster than those of bf16 (aiconfigurator 0.12.0,
+        generation_mla_perf).
+        """
+        return self.attention_dtype if self.clock.device.memory.accumulator.per_sm is not None else self.dtype
 
     def linear(
         self,
@@ -96,6 +108,11 @@ class StepSetting:
         if weights != self.weight_dtype and self.weight_dtype in QUANTISED and weights not in QUANTISED:
             return self.dtype  # a matrix left out of the quantisation
         return MULTIPLIED[weights] if weights in self.narrow else self.linear_dtype
+
+    def product_size(self, weights: str) -> float:
+        """Return the bytes of an element of the rows that a matrix of weights of a type is multiplied with."""
+        kind = self.multiplied(stored(weights)[0])
+        return float(WEIGHT_SIZE["nvfp4"]) if kind == "fp4" else ELEMENT_SIZE[kind]
 
     def type_of(self, layer: DecoderLayer, name: str) -> str:
         """Return the type of a matrix: that of the release, unless the step names one for all."""
@@ -119,6 +136,8 @@ class StepSetting:
         """Time linear layers as one part."""
         first = layers[0]
         kind = first.dtype if first.dtype == self.dtype else self.multiplied(first.weight_dtype)
+        if kind == "fp8" and self.block_scales and first.weight_dtype == "fp8":
+            kind = IN_BLOCKS
         return name, "linear", self.clock.linear(*layers, products=kind)
 
     def quantised(self, name: str, weights: str, channels: int, rows: int | None = None) -> Iterator[Part]:

@@ -34,6 +34,10 @@ SUSTAINED |= {"sm_100": {"bf16": 0.62}, "sm_103": {"bf16": 0.59}}
 Medians of products with at least 2048 rows and 8192 channels, with bf16 weights of random numbers, in TensorRT-LLM and
 SGLang on A100, on H100 and H200, on B200 and GB200, and on B300; in fp8 in TensorRT-LLM, which scales whole tensors as
 Transformer Engine does, without the quantisation of rows (aiconfigurator 0.12.0, gemm_perf)."""
+EXPERTS = FrozenDict({"bf16": 0.45, "fp16": 0.45, "fp8": 0.4, "int8": 0.4, "fp4": 0.35})
+"""The same for the products of experts [-]: the median of all kernels but Triton's in three engines with 16,384 tokens
+of DeepSeek-V3, Llama 4 and Qwen3 on H200, B200 and GB200 (the same tables, moe_perf); those of frameworks of training
+are in no table."""
 BY_SEQUENCE = ("add_norm", "norm", "embedding")
 """Kernels outside the tensor-parallel regions, whose rows sequence parallelism divides."""
 UNFUSED = {"add_norm": ("gated_activation", "norm")}
@@ -54,6 +58,7 @@ class Forward(StepSetting):
     """
 
     absorbs: ClassVar[bool] = False
+    serves: ClassVar[bool] = False
     fused: bool = True
     nodes_per_token: int | None = None
 
@@ -187,7 +192,7 @@ def _fastest(
 @per_device
 def training_clock(device: Hardware, parameters: Parameters = DEFAULT) -> LayerClock:
     """Return the timer of a device with the rates of long products that it sustains."""
-    return LayerClock(device, parameters, FrozenDict(SUSTAINED.get(device.architecture or "", {})))
+    return LayerClock(device, parameters, FrozenDict(SUSTAINED.get(device.architecture or "", {})), EXPERTS)
 
 
 def joined(spans: Sequence[Span]) -> Span:
