@@ -13,7 +13,7 @@ from iomodel.cli.app import main
 from iomodel.common.display import as_text
 
 CHAT = {"prompt": 512, "output": 32}
-FULL, LACKING = "a100-sxm4-80gb", "l40s"
+FULL, LACKING = "a100-sxm4-80gb", "a10"
 NO_L2 = "the time of L2 requests (no L2 bandwidth on file)"
 NOT_MEASURED = "memory at 90 % of the datasheet's bandwidth (none measured)"
 
