@@ -53,7 +53,7 @@ class Estimated(Protocol):
 
     @property
     def intensity(self) -> float:
-        """Useful FLOPs over the most HBM traffic [FLOP/B]."""
+        """Useful FLOPs over the HBM traffic behind the time [FLOP/B]."""
 
     @property
     def kernels(self) -> Sequence[TimedKernel]:

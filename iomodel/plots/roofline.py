@@ -134,9 +134,7 @@ def _point(entry: Any) -> Point:
     if isinstance(entry, Point):
         return entry
     least, most = entry.dram_bytes
-    streamed = sum(kernel.streamed_bytes for kernel in entry.kernels)
-    useful = entry.intensity * most
-    at = useful / min(max(streamed, least), most)
+    at, useful = entry.intensity, entry.flops_per_second * entry.seconds
     return Point(name_of(entry), at, entry.flops_per_second, (min(useful / most, at), max(useful / least, at)))
 
 

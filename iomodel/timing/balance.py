@@ -226,7 +226,8 @@ class Grid:
         # A block that starts last has its SM to itself once its neighbours have ended, on average half way.
         slow, late = visit * (shares[0] + many * shares[many - 1]) / 2, block * (1 + many) / 2
         lengths = Lengths(share, block, many * share, many * block, slow, late)
-        return list_scheduled(self.tiles, self.copies, self.units, many, section, order == "descending", lengths)
+        descending, mixed = order == "descending", bool(self.parts)
+        return list_scheduled(self.tiles, self.copies, self.units, many, section, descending, lengths, mixed)
 
 
 def equal(deep: Any, lengths: Sequence[Any], most: Any) -> Any:

@@ -516,7 +516,7 @@ def _grid_of(demand: KernelWork, workload: Rows | VarlenAttention | None, packed
             tiles = spread(call, axis, tile, inner, packed)
             copies[tiles] = copies.get(tiles, 0) + int(part.blocks) // tiles.blocks
         parts = tuple(Grid(tiles, many, units) for tiles, many in copies.items())
-        return Grid(merged(copies.items()), 1, units, parts if len(parts) > 1 else ())
+        return parts[0] if len(parts) == 1 else Grid(merged(copies.items()), 1, units, parts)
     assert workload is not None
     assert not isinstance(workload, VarlenAttention)
     seen = visits(workload, axis, tile, inner, packed)

@@ -51,7 +51,9 @@ class Estimate(Deferred, Result, Tabular):
     flops_per_second, mfu : float
         FLOPs of visible pairs over the time [FLOP/s], and their share of the datasheet's peak [-].
     intensity, ridge : float
-        FLOPs of visible pairs over the upper bound of the DRAM traffic; peak over memory bandwidth [FLOP/B].
+        FLOPs of visible pairs over `streamed_bytes`; peak over memory bandwidth [FLOP/B].
+    streamed_bytes : int
+        DRAM traffic behind the time: that of blocks in phase, within `dram_bytes` [B].
     kernels : tuple of KernelTime
         Times of the kernels.
     left_out : tuple of str
@@ -62,7 +64,7 @@ class Estimate(Deferred, Result, Tabular):
         The traffic over the boundary of each level of the memory, beside the bound for every schedule there.
     """
 
-    derived = ("flops_per_second", "mfu", "intensity", "ridge", "distance_to_ridge", "floor")
+    derived = ("flops_per_second", "mfu", "streamed_bytes", "intensity", "ridge", "distance_to_ridge", "floor")
     enclosing = ("relative",)
 
     algorithm: str
@@ -97,8 +99,14 @@ class Estimate(Deferred, Result, Tabular):
 
     @property
     def intensity(self) -> float:
-        """Arithmetic intensity relative to the upper bound of the DRAM traffic [FLOP/B]."""
-        return self.cost.useful_flops / self.dram_bytes[1]
+        """Arithmetic intensity relative to the DRAM traffic behind the time [FLOP/B]."""
+        return self.cost.useful_flops / self.streamed_bytes
+
+    @property
+    def streamed_bytes(self) -> int:
+        """DRAM traffic behind the time, within its interval [B]."""
+        least, most = self.dram_bytes
+        return min(max(sum(kernel.streamed_bytes for kernel in self.kernels), least), most)
 
     @property
     def ridge(self) -> float:

@@ -43,15 +43,20 @@ class Lengths(NamedTuple):
         return (visits * self.work + blocks * self.each) / units
 
 
-def list_scheduled(tiles: Any, copies: Any, units: Any, many: Any, section: Any, descending: bool, of: Lengths) -> Any:
-    """Estimate the end of the last block, each on the first of `many` slots of an SM that is free [s]."""
+def list_scheduled(
+    tiles: Any, copies: Any, units: Any, many: Any, section: Any, descending: bool, of: Lengths, mixed: bool = False
+) -> Any:
+    """Estimate the end of the last block, each on the first of `many` slots of an SM that is free [s].
+
+    In a `mixed` grid tiles of several sequences follow each other, so that lengths rise and fall.
+    """
     first, last = tiles.ends or (tiles.longest, tiles.longest)
     if descending:
         first, last = last, first
     section = smaller(larger(1, section), copies)
     rises = last >= first
     if anywhere(rises):
-        rising = _rising(tiles, copies, units, many, section, of)
+        rising = _rising(tiles, copies, units, many, section, of, mixed)
         if not isinstance(rises, np.ndarray) or rises.all():
             return rising
         return pick(rises, rising, _falling(tiles, copies, units, many, section, of))
@@ -63,14 +68,16 @@ def _left(shorter: Any, longer: Any) -> Any:
     return ratio(shorter * shorter + shorter * longer + longer * longer, 3 * (shorter + longer))
 
 
-def _rising(tiles: Any, copies: Any, units: Any, many: Any, section: Any, of: Lengths) -> Any:
+def _rising(tiles: Any, copies: Any, units: Any, many: Any, section: Any, of: Lengths, mixed: bool) -> Any:
     """Estimate the end where the longest tile of a section starts last [s]."""
     longest, slots, blocks = tiles.longest, units * many, tiles.blocks * copies
     listed = dealt = 0.0
-    if anywhere(section < copies):
+    if mixed or anywhere(section < copies):
         others = tiles.ranked(smaller(tiles.blocks - 1, floor_div(slots, section)))
         before = of.on_sms(tiles.total * copies - longest, blocks - 1, units)
         listed = before - _left(of.ending(others), of.ending(longest)) + of.ending(longest)
+    if mixed:
+        return listed
     if anywhere(section >= copies):
         step = ratio(longest - tiles.ranked(tiles.blocks - 1), tiles.blocks - 1)
         turns = ceil_div(blocks, slots)

@@ -471,7 +471,6 @@ def test_a_misfit_of_the_matrix_instruction() -> None:
     [
         ({"head_dim": 300}, "head_dim: 300 given; allowed: up to 256"),
         ({"dtype": "fp32"}, "dtype: 'fp32' given; allowed: fp16, bf16, for flash-attention-2 of flash2"),
-        ({"direction": "both"}, "direction: 'both' given; allowed: 'forward' or 'backward', one after the other"),
     ],
 )
 def test_what_no_kernel_supports(change: dict[str, Any], message: str) -> None:

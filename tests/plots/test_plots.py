@@ -46,7 +46,7 @@ class Stub:
     bound: str = "matrix"
     breakdown: Any = field(default_factory=lambda: {"hbm": 1e-5, "matrix": 4e-5, "launch": 2e-6})
     dram_bytes: Any = (1_000_000, 8_000_000)
-    intensity: float = 60.0
+    intensity: float = 240.0
     kernels: tuple[Any, ...] = (
         SimpleNamespace(
             streamed_bytes=1_500_000, seconds=4.6e-5, breakdown={"hbm": 6e-6, "matrix": 4e-5, "launch": 1e-6}
@@ -56,7 +56,7 @@ class Stub:
 
     @property
     def flops_per_second(self) -> float:
-        return self.intensity * self.dram_bytes[1] / self.seconds
+        return self.intensity * 2_000_000 / self.seconds
 
 
 def drawn(figure: Any, gid: str) -> Any:
@@ -108,10 +108,10 @@ def test_an_estimate_is_drawn_at_the_traffic_that_it_reckons_with() -> None:
     figure = plots.roofline(one, GPU)
     (container,) = figure.axes[0].containers
     mark, _, (bar,) = container.lines
-    useful = one.intensity * one.dram_bytes[1]
-    assert points(mark) == {useful / 2_000_000: one.flops_per_second}
+    useful = one.intensity * 2_000_000
+    assert points(mark) == {one.intensity: one.flops_per_second}
     ((left, right),) = bar.get_segments()
-    assert left == pytest.approx([one.intensity, one.flops_per_second])
+    assert left == pytest.approx([useful / one.dram_bytes[1], one.flops_per_second])
     assert right == pytest.approx([useful / one.dram_bytes[0], one.flops_per_second])
     assert any("flash2 128 x 64, 4 warps: 9.6 TFLOP/s at 240 FLOP/B" in text for text in labels(figure))
 

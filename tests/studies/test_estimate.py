@@ -39,7 +39,8 @@ def test_dram_traffic_is_between_once_and_every_request(asked: Asked) -> None:
     low, high = found.dram_bytes
     assert 0 < found.compulsory_bytes <= low <= high <= found.requested_bytes == found.cost.hbm_bytes
     assert found.compulsory_bytes == lower_bounds(asked.algorithm, asked.workload, 1)["compulsory"].bytes
-    assert found.intensity == found.cost.useful_flops / high
+    assert low <= found.streamed_bytes <= high
+    assert found.intensity == found.cost.useful_flops / found.streamed_bytes
     assert low <= max(found.compulsory_bytes, sum(kernel.dram_bytes[0] for kernel in found.kernels))
     assert sum(kernel.requested_bytes for kernel in found.kernels) == found.requested_bytes
     for kernel in found.kernels:

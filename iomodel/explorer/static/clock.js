@@ -314,6 +314,8 @@ class Timer {
     const rates = passes[0].clock.rates;
     const requested = kernels.reduce((sum, kernel) => sum + kernel.requested_bytes, 0);
     const dram = this.model.dram_interval(kernels, call.lowerBounds(1).compulsory, requested, rates.l2_capacity === null ? null : rates.l2_capacity + (rates.llc_capacity ?? 0));
-    return { seconds, breakdown, bound, kernels, dram, requested, tiles: found, passes, rates, options: passes[0].chosen, implementation: passes[0].known };
+    const behind = kernels.reduce((sum, kernel) => sum + kernel.streamed_bytes, 0); // of blocks in phase
+    const streamed = Math.min(Math.max(behind, dram[0]), dram[1]);
+    return { seconds, breakdown, bound, kernels, dram, streamed, requested, tiles: found, passes, rates, options: passes[0].chosen, implementation: passes[0].known };
   }
 }

@@ -167,7 +167,7 @@ class Page {
       const call = this.calls.call(state, time.options);
       const tiles = Object.fromEntries(call.set.tiles.map((name) => [name, BigInt(time.tiles[name])]));
       const counts = call.counts(tiles);
-      this.head({ state, call, tiles, counts, time, untimed, solved: {}, intensity: Number(counts.useful_flops) / time.dram[1], default: true, tiled: true });
+      this.head({ state, call, tiles, counts, time, untimed, solved: {}, intensity: Number(counts.useful_flops) / time.streamed, default: true, tiled: true });
     } catch (error) {
       if (!(error instanceof FieldError || error instanceof TooManyTiles)) throw error;
     }
@@ -196,7 +196,7 @@ class Page {
     const timed = time ? Object.fromEntries(call.set.tiles.filter((name) => name in time.tiles).map((name) => [name, BigInt(time.tiles[name])])) : {};
     const tiles = { ...smallest, ...(solved.tiles ?? {}), ...timed, ...call.chosen };
     const counts = call.counts(tiles);
-    const intensity = time ? Number(counts.useful_flops) / time.dram[1] : Number(counts.flops) / Number(counts.hbm_bytes);
+    const intensity = time ? Number(counts.useful_flops) / time.streamed : Number(counts.flops) / Number(counts.hbm_bytes);
     const empty = !time && call.parts.length > 0 && !solved.feasible && !Object.keys(call.chosen).length;
     return { state, call, solved, tiles, counts, intensity, time, untimed, empty, default: !Object.keys(call.chosen).length, tiled: call.set.tiles.length > 0 };
   }
