@@ -244,6 +244,8 @@ class Measured(Group):
     hbm_copy: Bandwidth | None = None
     """Bytes read plus bytes written, per second."""
     l2_bandwidth: Bandwidth | None = None
+    l2_capacity: Capacity | None = None
+    """Largest buffer that all SMs read from the L2; partitions may hold copies of its lines."""
     l1_bandwidth: Bandwidth | None = None
     """For the whole chip."""
     l1_latency: Time | None = None

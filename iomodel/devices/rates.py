@@ -34,6 +34,8 @@ class Rates:
         Private caches that the L2 is made of, which blocks are dealt to in turn [-].
     l2_partitions : int
         Parts of the L2 that may each hold a copy of a line [-].
+    l2_for_all : int or None
+        Capacity of the L2 for what all SMs read [B]: the largest buffer so measured, at least that of one partition.
     llc_capacity : int or None
         Capacity of a last-level cache behind the L2; None without one [B].
     launch : float or None
@@ -69,6 +71,7 @@ class Rates:
     asynchronous: bool = False
     l2_slices: int = 1
     l2_partitions: int = 1
+    l2_for_all: int | None = None
     llc_capacity: int | None = None
     llc: float | None = None
 
@@ -162,6 +165,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         assumed.append(f"the last-level cache at {share} of its peak bandwidth (none measured)")
     launch = have.get("measured.kernel_launch")
     capacity, last = have.get("memory.l2.capacity"), have.get("memory.llc.capacity")
+    shared = (capacity or 0.0) / have.get("memory.l2.partitions", 1)
     exp = product("compute.exp_per_clock_per_sm", "compute.units", "clock")
     return Rates(
         dtype=dtype,
@@ -185,6 +189,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         asynchronous=any(path in have for path in _ASYNCHRONOUS),
         l2_slices=int(have.get("memory.l2.slices", 1)),
         l2_partitions=int(have.get("memory.l2.partitions", 1)),
+        l2_for_all=None if capacity is None else int(min(capacity, max(shared, have.get("measured.l2_capacity", 0.0)))),
         llc_capacity=None if last is None else int(last),
         llc=seen_behind if behind is None or seen_behind is None else min(behind, seen_behind),
     )

@@ -69,7 +69,7 @@ def dram(
     once = sum(moved.requested for moved in demand.moved if moved.requested == moved.distinct)
     grid = _grid(demand, again, once, workload, packed, at_once, fastest, section)
     if grid is None:
-        kept = _kept(demand, again, caches.l2 / caches.partitions, caches.slices, at_once)
+        kept = _kept(demand, again, caches.for_all or caches.l2, caches.slices, at_once)
         at_last = kept or (caches.last is not None and _kept(demand, again, caches.last, 1, at_once))
         return Dram(low, low if at_last else requests, None, (low, low if kept else requests))
     return _of_grid(grid, once, requests - once, low, caches, workload.mask == "full")
@@ -86,8 +86,8 @@ def _of_grid(grid: SharedTiles, once: int, requested: int, low: int, caches: Cac
     """Bound the traffic of a grid; bytes that its blocks move once come on top."""
     assert caches.l2 is not None
     least, most = sliced_bytes(grid, caches.l2, caches.slices)
-    if caches.partitions > 1:  # each may hold a copy of every tile
-        most = sliced_bytes(grid, caches.l2 / caches.partitions, caches.slices)[1]
+    if caches.for_all is not None and caches.for_all < caches.l2:  # partitions hold copies of tiles
+        most = sliced_bytes(grid, caches.for_all, caches.slices)[1]
     least_leaving = max(low, once + min(requested, floor(least)))
     leaving = least_leaving, max(least_leaving, once + min(requested, ceil(most)))
     lowest, highest = leaving

@@ -16,17 +16,17 @@ from iomodel.timing.kernel_work import KernelWork, TensorTraffic
 
 
 class Caches(NamedTuple):
-    """Capacities of the L2 and of a cache behind it [B]; slices of the L2, and its parts that may copy a line [-]."""
+    """Capacities of the L2, of a cache behind it, and of the L2 for what all SMs read [B]; slices of the L2 [-]."""
 
     l2: int | None
     slices: int = 1
     last: int | None = None
-    partitions: int = 1
+    for_all: int | None = None
 
     @classmethod
     def of(cls, rates: Rates) -> Caches:
         """Return the caches of a device."""
-        return cls(rates.l2_capacity, rates.l2_slices, rates.llc_capacity, rates.l2_partitions)
+        return cls(rates.l2_capacity, rates.l2_slices, rates.llc_capacity, rates.l2_for_all)
 
 
 class Turns(NamedTuple):

@@ -149,3 +149,21 @@ def test_sections_lie_between_heads_one_by_one_and_all_in_turn(capacity: int, he
     assert some.high <= max(one.high for one in of.values())
     if heads == 6:  # two heads are left for the last section
         assert (some.low, some.high) == (min(one.low for one in of.values()), max(one.high for one in of.values()))
+
+
+def test_copies_in_partitions_raise_the_upper_end_alone() -> None:
+    """What all SMs read has the capacity that a benchmark found, or that of one partition."""
+    w = iomodel.Attention(heads=8, q_len=4096, kv_len=4096, head_dim=64)
+    demand, whole = work(w), 8 * 2**20
+    ends = [dram(demand, w, False, Caches(whole, for_all=size), 64, "heads") for size in (whole // 2, 6 * 2**20, whole)]
+    assert ends[0].high > ends[1].high > ends[2].high
+    assert ends[2] == dram(demand, w, False, Caches(whole), 64, "heads")
+    assert len({end.low for end in ends}) == 1
+
+
+def test_the_capacity_for_all_is_measured_or_that_of_a_partition() -> None:
+    measured, none = rates(as_device("h200-sxm"), "bf16"), rates(as_device("h100-pcie"), "bf16")
+    assert measured.l2_for_all == 37_000_000
+    assert none.l2_capacity is not None
+    assert none.l2_for_all == none.l2_capacity // 2
+    assert rates(as_device("l4"), "bf16").l2_for_all == rates(as_device("l4"), "bf16").l2_capacity
