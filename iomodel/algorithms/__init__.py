@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 LISTING = "iomodel.list_algorithms() or 'iomodel algorithms'"
-"""What lists the names of algorithms, for messages."""
+"""Listings of the names of algorithms, for messages."""
 GROUP = "iomodel.algorithms"
 """The group of entry points by which packages announce algorithms."""
 

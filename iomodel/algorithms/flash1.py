@@ -69,7 +69,7 @@ def backward() -> Iterator[Kernel]:
 
 _KERNELS = "github.com/HazyResearch/flash-attention at 2ed471ec, csrc/flash_attn/src"
 _PARTS = (Shared(O, warps, "fp32"), Shared(l_tile, warps), Shared(m_tile, warps))
-"""Where the warps, each with keys of its own, add up their O and their statistics."""
+"""Buffers in which warps, each with other keys, sum their O and their statistics."""
 _BEFORE = Shared(l_tile, Integer(2))
 """Statistics of the key tiles before."""
 FORWARD = Residency(

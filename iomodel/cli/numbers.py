@@ -42,12 +42,7 @@ def _nearest(text: str) -> str:
 
 def size(field: str, text: str) -> int:
     """Parse a number of bytes, in digits or with a unit, such as "228 KiB"."""
-    if _DIGITS.fullmatch(text):
-        return int(text)
-    try:
-        return int(_BYTES.number(text))
-    except ValueError as error:
-        raise InputError(f"{field}: {error}") from None
+    return int(text) if _DIGITS.fullmatch(text) else int(_with_unit(field, text, _BYTES))
 
 
 def sizes(field: str, text: str) -> list[int]:
@@ -65,10 +60,7 @@ def duration(field: str, text: str) -> float:
     >>> duration("time", "0.183ms")
     0.000183
     """
-    try:
-        return float(_SECONDS.number(text))
-    except ValueError as error:
-        raise InputError(f"{field}: {error}") from None
+    return float(_with_unit(field, text, _SECONDS))
 
 
 def rate(field: str, text: str) -> float:
@@ -77,8 +69,13 @@ def rate(field: str, text: str) -> float:
     >>> rate("link", "50 GB/s")
     50000000000.0
     """
+    return float(_with_unit(field, text, _RATES))
+
+
+def _with_unit(field: str, text: str, kind: UnitKind) -> int | float:
+    """Parse a number with a unit; raise InputError that names the field."""
     try:
-        return float(_RATES.number(text))
+        return kind.number(text)
     except ValueError as error:
         raise InputError(f"{field}: {error}") from None
 

@@ -82,9 +82,23 @@ def figure(value: float, digits: int = 4) -> str:
     return f"{value:,.0f}" if "e+" in text else text
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Write a share in percent.
+
+    >>> percent(0.625), percent(0.625, 1)
+    ('62 %', '62.5 %')
+    """
+    return f"{share:.{digits}%}".replace("%", " %")
+
+
 def assumed(notes: Iterable[str]) -> list[Mark]:
     """Return the assumptions of a result as notes of its table."""
     return [Mark(f"assumed: {note}", WARNING) for note in notes]
+
+
+def trusted(left_out: Iterable[str], assumptions: Iterable[str]) -> list[Mark]:
+    """Return the omissions of a result and its assumptions as notes of its table."""
+    return [*(Mark(f"left out: {text}", WARNING) for text in left_out), *assumed(assumptions)]
 
 
 def shared_notes(word: str, notes: Mapping[str, Sequence[str]]) -> list[Mark]:

@@ -42,6 +42,15 @@ def pick(condition: Any, then: Any, otherwise: Any) -> Any:
     return then if condition else otherwise
 
 
+def at_places(value: Any, where: Any) -> Any:
+    """Return the elements of an array at some places; a single number stays one.
+
+    >>> at_places(np.array([1, 2, 3]), slice(0, 2)).tolist(), at_places(7, slice(0, 2))
+    ([1, 2], 7)
+    """
+    return value[where] if isinstance(value, ndarray) else value
+
+
 def ceil_div(value: Any, by: Any) -> Any:
     """Divide and round up; exact for floats below 2**53.
 

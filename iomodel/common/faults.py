@@ -82,10 +82,8 @@ def _written(figure: Any) -> Any:
 
 
 def _unknown(name: str, value: str, fields: Sequence[str]) -> str:
+    if not fields:
+        return f"{value} given; allowed: no such field"
     near = [repr(field) for field in nearest_names(name, fields)]
     hint = f"; did you mean {' or '.join(near)}?" if near else ";"
-    return (
-        f"{value} given for an unknown field{hint} allowed: {', '.join(fields)}"
-        if fields
-        else (f"{value} given; allowed: no such field")
-    )
+    return f"{value} given for an unknown field{hint} allowed: {', '.join(fields)}"

@@ -18,7 +18,7 @@ from iomodel.devices.table import html_table, plain_table, table
 from iomodel.errors import InputError, SpecError, UnknownNameError, shown
 
 LISTING = "iomodel.list_hardware() or 'iomodel hardware', or the path of a YAML file"
-"""What lists the names of devices, for messages."""
+"""Listings of the names of devices, for messages."""
 SCHEMA = 1
 """Schema version of the hardware files that this package reads."""
 

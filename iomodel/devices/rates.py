@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iomodel.common.display import percent
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
@@ -90,7 +91,7 @@ class Rates:
         """Effects that cannot be timed because a figure is missing."""
         missing = {
             "l2": (self.l2, "the time of L2 requests (no L2 bandwidth on file)"),
-            "llc": (self.llc or not self.llc_capacity, "the time of the last-level cache (no bandwidth on file)"),
+            "llc": (self.llc if self.llc_capacity else 0.0, "the time of the last-level cache (no bandwidth on file)"),
             "l2 capacity": (self.l2_capacity, "reuse in the L2 (no L2 capacity on file)"),
             "shared": (self.shared, "shared memory (no bandwidth or clock on file)"),
             "exp": (self.exp, "exponentials (no rate on file)"),
@@ -98,7 +99,7 @@ class Rates:
             "units": (self.units, "waves and tails (no number of SMs on file)"),
             "clock": (self.clock, "the cost of a trip and of a block (no clock on file)"),
         }
-        return tuple(text for value, text in missing.values() if value is None or value is False)
+        return tuple(text for value, text in missing.values() if value is None)
 
 
 @per_device
@@ -157,15 +158,15 @@ def rates(device: Hardware, dtype: str) -> Rates:
     assumed = []
     if seen is None:
         seen = SUSTAINED * bandwidth
-        assumed.append(f"memory at {SUSTAINED:.0%} of the datasheet's bandwidth (none measured)".replace("%", " %"))
+        assumed.append(f"memory at {percent(SUSTAINED)} of the datasheet's bandwidth (none measured)")
     behind, seen_behind = have.get("memory.llc.bandwidth"), have.get("measured.llc_bandwidth")
     if behind is not None and seen_behind is None:
         seen_behind = SUSTAINED_LAST * behind
-        share = f"{SUSTAINED_LAST:.0%}".replace("%", " %")
-        assumed.append(f"the last-level cache at {share} of its peak bandwidth (none measured)")
+        assumed.append(f"the last-level cache at {percent(SUSTAINED_LAST)} of its peak bandwidth (none measured)")
     launch = have.get("measured.kernel_launch")
     capacity, last = have.get("memory.l2.capacity"), have.get("memory.llc.capacity")
-    shared = (capacity or 0.0) / have.get("memory.l2.partitions", 1)
+    partition = (capacity or 0.0) / have.get("memory.l2.partitions", 1)
+    for_all = None if capacity is None else int(min(capacity, max(partition, have.get("measured.l2_capacity", 0.0))))
     exp = product("compute.exp_per_clock_per_sm", "compute.units", "clock")
     return Rates(
         dtype=dtype,
@@ -189,7 +190,7 @@ def rates(device: Hardware, dtype: str) -> Rates:
         asynchronous=any(path in have for path in _ASYNCHRONOUS),
         l2_slices=int(have.get("memory.l2.slices", 1)),
         l2_partitions=int(have.get("memory.l2.partitions", 1)),
-        l2_for_all=None if capacity is None else int(min(capacity, max(shared, have.get("measured.l2_capacity", 0.0)))),
+        l2_for_all=for_all,
         llc_capacity=None if last is None else int(last),
         llc=seen_behind if behind is None or seen_behind is None else min(behind, seen_behind),
     )

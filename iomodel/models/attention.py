@@ -144,6 +144,11 @@ class AttentionLayer(Group):
         return self.kv_lora_rank is not None
 
     @property
+    def cached_heads(self) -> int:
+        """Heads of the cache [-]: the key/value heads, or one latent."""
+        return 1 if self.latent else self.kv_heads
+
+    @property
     def kv_elements_per_token(self) -> int:
         """Elements that one token adds to the cache of this layer, before its window is full [elements]."""
         if not self.own_kv:

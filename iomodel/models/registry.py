@@ -22,7 +22,7 @@ __all__ = ["MLP", "AttentionLayer", "DecoderLayer", "ModelSpec", "list_models", 
 
 ENDINGS = (".yaml", ".yml", ".json")
 LISTING = "iomodel.list_models() or 'iomodel model'"
-"""What lists the names of models, for messages."""
+"""Listings of the names of models, for messages."""
 LARGEST_JSON = 16 * 2**20
 """Size limit of a config, whose lists of quantised modules may be long [B]."""
 

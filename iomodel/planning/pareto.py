@@ -136,9 +136,11 @@ def pareto(
     found: list[tuple[ParetoPoint, Service, Hardware]] = []
     skipped: list[str] = []
     lacking: list[int] = []
+    if layouts is None:
+        choices = with_divided_caches(every_layout(service.model, most), service)
+    else:
+        choices = as_layouts(layouts, service)
     for device in devices:
-        choices = as_layouts(layouts, service) if layouts is not None else every_layout(service.model, most)
-        choices = with_divided_caches(choices, service) if layouts is None else choices
         for asked in (each.laid_out(layout) for each in services for layout in choices):
             try:
                 points = list(_points(asked, device, sizes, cost.get(id(device)), share))

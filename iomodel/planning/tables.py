@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iomodel.common.display import WARNING, Mark, Table, assumed, figure
+from iomodel.common.display import Table, figure, trusted
 from iomodel.planning.text import gigabytes, layout_text, money, seconds
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ def tables(plan: Plan) -> list[Table | str]:
     if plan.sensitivities:
         columns = ("one more per device", ">TTFT", ">TPOT", ">tokens/s", ">requests that fit")
         drawn.append(Table("Effect of more resources", columns, _sensitivities(plan)))
-    trusted = [*(Mark(f"left out: {text}", WARNING) for text in plan.left_out), *assumed(plan.assumed)]
-    return [*drawn, *trusted, *(f"note: {note}" for note in plan.notes)]
+    return [*drawn, *trusted(plan.left_out, plan.assumed), *(f"note: {note}" for note in plan.notes)]
 
 
 def _title(plan: Plan) -> str:

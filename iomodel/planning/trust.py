@@ -38,10 +38,9 @@ def trust(service: Service, devices: Iterable[Hardware], layouts: Iterable[Layou
     """List what answers for some devices and layouts assume, and leave out."""
     tried, dtype = list(layouts), service.types.get("dtype") or served(service.model.dtype)
     assumed, left_out = {}, {}
-    nodes = False
+    several, nodes = any(layout.devices > 1 for layout in tried), False
     for device in devices:
         name = device.id or device.name
-        several = any(layout.devices > 1 for layout in tried)
         nodes |= any(_network(with_nodes(layout, device)) for layout in tried)
         stated, left_out[name] = _of_rates(device, dtype)
         assumed[name] = (*stated, *_unsourced(device, dtype, several))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from iomodel.common.display import percent
 from iomodel.errors import InputError, shown
 from iomodel.plots import words
 from iomodel.plots.canvas import COLOURS, GREY, MARKERS, figure, legend, log_ticks, plain, subtitle
@@ -84,7 +85,7 @@ def parity(
             axes.plot(x[rows], y[rows], marker, gid=gid, **style)
             ratios.plot(x[rows], (y / x)[rows], marker, gid=f"ratio {gid}", **style)
         error = np.median(np.abs(y / x - 1)[families == name])
-        rows_of = f"{np.count_nonzero(families == name):,} rows, median error {error:.1%}".replace("%", " %")
+        rows_of = f"{np.count_nonzero(families == name):,} rows, median error {percent(error, 1)}"
         axes.plot([], [], marker, color=colour, linestyle="none", label=f"{name}: {rows_of}" if name else rows_of)
     if held_out is not None:
         subtitle(axes, f"filled: held out ({fresh.sum():,} rows); hollow: calibration ({(~fresh).sum():,})")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from iomodel.common.deferred import Deferred, nothing
-from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, sizes_text
+from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.sketch import Bar, bars
 from iomodel.counting.cost import Cost
@@ -165,10 +165,7 @@ class Solution(Deferred, Result):
         if self.placed is not None:
             used = {name: (use.used, use.limit) for name, use in self.placed.resources.items() if use.limit}
         shares = bars(
-            [
-                Bar(name, {name: amount}, f"{amount / limit:.0%}".replace("%", " %"), limit)
-                for name, (amount, limit) in used.items()
-            ],
+            [Bar(name, {name: amount}, percent(amount / limit), limit) for name, (amount, limit) in used.items()],
             each=True,
         )
         why = self.certificate

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.common.elementwise import at_places
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.arrays.integers import common_shape
 from iomodel.counting.bound_call import BoundCall
@@ -19,7 +20,7 @@ from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
-from iomodel.studies.pass_points import Columns, PassPoints, filled, part_of
+from iomodel.studies.pass_points import Columns, PassPoints, filled
 from iomodel.timing.clock_points import Fastest, in_sequence
 from iomodel.timing.parameters import Parameters
 
@@ -87,8 +88,8 @@ class AttentionPoints:
     def fastest(self, part: slice) -> Fastest:
         """Time a block of points."""
         size = part.stop - part.start
-        numbers = {name: part_of(value, part) for name, value in self.numbers.items()}
-        options = {name: part_of(value, part) for name, value in self.options.items()}
+        numbers = {name: at_places(value, part) for name, value in self.numbers.items()}
+        options = {name: at_places(value, part) for name, value in self.options.items()}
         if not self.tiles:
             return in_sequence(self._timed(numbers, options, size, False))
         columns, found, options = self._defaults(numbers, options, size)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from iomodel.common.elementwise import at_places
 from iomodel.counting.arrays.integers import common_shape
 from iomodel.counting.arrays.layers import Layers
 from iomodel.counting.cost_array import CostArray, cost_array
@@ -18,7 +19,7 @@ from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import check_layer_kernels
 from iomodel.studies.attention_points import flat
-from iomodel.studies.pass_points import Columns, part_of
+from iomodel.studies.pass_points import Columns
 from iomodel.timing.clock_points import Fastest, in_sequence
 from iomodel.timing.layer_clock import LayerClock, layer_clock
 from iomodel.timing.layer_points import LayerNumbers, fastest_at, times_at
@@ -78,8 +79,8 @@ class LayerPoints:
     def fastest(self, part: slice) -> Fastest:
         """Time a block of points."""
         size = part.stop - part.start
-        numbers = {name: part_of(value, part) for name, value in self.numbers.items()}
-        first, splits = self.called.first, part_of(self.splits, part)
+        numbers = {name: at_places(value, part) for name, value in self.numbers.items()}
+        first, splits = self.called.first, at_places(self.splits, part)
         assert isinstance(first, Linear)
         layers = LayerNumbers(first, {name: numbers[name] for name in first.numbers})
         if self.tiled:

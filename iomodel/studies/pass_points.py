@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere
+from iomodel.common.elementwise import anywhere, at_places
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import NUMBERS
@@ -34,7 +34,7 @@ from iomodel.workloads.masks.tabulated import Tabulated
 Columns = dict[str, Any]
 
 
-class Way(NamedTuple):
+class KernelChoice(NamedTuple):
     """A choice of the searched options, its clock, and the tile that the implementation ships for it."""
 
     searched: Mapping[str, Any]
@@ -51,7 +51,7 @@ class PassPoints:
     implementation: str | Implementation | None
     parameters: Parameters
     called: Calls
-    clocks: dict[Any, list[Way]] = field(default_factory=dict, compare=False, repr=False)
+    clocks: dict[Any, list[KernelChoice]] = field(default_factory=dict, compare=False, repr=False)
 
     def fastest(self, numbers: Columns, options: Columns, size: int, searched: bool = False) -> Fastest:
         """Time the points at their tiles, each at its fastest launch and, unless `searched`, options not given."""
@@ -69,7 +69,7 @@ class PassPoints:
             rest = np.flatnonzero(~found)
             if not len(rest):
                 break
-            here, own = ({name: part_of(value, rest) for name, value in each.items()} for each in (numbers, options))
+            here, own = ({name: at_places(value, rest) for name, value in each.items()} for each in (numbers, options))
             chosen = choose(here, own, len(rest))
             feasible = np.isfinite(chosen.seconds)
             for name, values in chosen.columns.items():
@@ -136,7 +136,9 @@ class PassPoints:
         known, places = np.unique(stacked, axis=1, return_inverse=True)
         for number, kind in enumerate(known.T.tolist()):
             where = np.flatnonzero(places.ravel() == number)
-            inputs, own = ({name: part_of(value, where) for name, value in each.items()} for each in (numbers, options))
+            inputs, own = (
+                {name: at_places(value, where) for name, value in each.items()} for each in (numbers, options)
+            )
             fastest.place(where, self._alike(tuple(kind), inputs, own, len(where), choice))
         return fastest
 
@@ -146,7 +148,7 @@ class PassPoints:
         point = {name: numbers[name] for name in first.numbers}
         calls = PointCalls(point, first.element_size, first.mask)
         features = {name: name in first.features for name in self.algorithm.features}
-        for searched, clock, shipped in self._ways(kind, numbers, options, choice):
+        for searched, clock, shipped in self._kernel_choices(kind, numbers, options, choice):
             if choice == "shipped" and shipped is None:
                 continue
             sizes = numbers if shipped is None else shipped
@@ -162,14 +164,16 @@ class PassPoints:
             fastest.offer(where & np.isfinite(each.seconds), each.seconds, columns)
         return fastest
 
-    def _ways(self, kind: tuple[int, ...], numbers: Columns, options: Columns, choice: str) -> list[Way]:
+    def _kernel_choices(
+        self, kind: tuple[int, ...], numbers: Columns, options: Columns, choice: str
+    ) -> list[KernelChoice]:
         """Return each choice of the searched options that are not given, with its clock."""
         key = (choice, kind, *options)
         if key not in self.clocks:
             self.clocks[key] = [*self._found(numbers, options, choice)]
         return self.clocks[key]
 
-    def _found(self, numbers: Columns, options: Columns, choice: str) -> Iterator[Way]:
+    def _found(self, numbers: Columns, options: Columns, choice: str) -> Iterator[KernelChoice]:
         call = self._call(numbers)
         kernels = implementation_for(self.algorithm, call, self.device, self.implementation)
         first = {name: np.ravel(value)[0].item() if isinstance(value, np.ndarray) else value
@@ -200,17 +204,12 @@ class PassPoints:
             clock = clock_for(
                 self.algorithm, call, self.device, bound.options, self.parameters, known, self.implementation
             )
-            yield Way(searched, clock, shipped)
+            yield KernelChoice(searched, clock, shipped)
 
     def _call(self, numbers: Columns) -> Attention:
         """Return the first of some calls."""
         fields = {name: int(np.ravel(numbers[name])[0]) for name in self.called.numeric}
         return Attention(**{**self.called.fields, **fields})
-
-
-def part_of(value: Any, where: Any) -> Any:
-    """Return the values of a column at some places."""
-    return value[where] if isinstance(value, np.ndarray) else value
 
 
 def filled(columns: Columns, found: Any) -> Columns:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import AlgorithmLike, algorithm
+from iomodel.common.elementwise import at_places
 from iomodel.counting.kinds import kind_of
 from iomodel.nests.execution import PIPELINED
 from iomodel.placement.gemm_tiles import Tile, competing, room, warps_of
@@ -47,8 +48,7 @@ class LayerNumbers:
 
     def at(self, where: Any) -> LayerNumbers:
         """Return the layers at some places."""
-        numbers = {n: value[where] if isinstance(value, np.ndarray) else value for n, value in self.numbers.items()}
-        return LayerNumbers(self.first, numbers)
+        return LayerNumbers(self.first, {name: at_places(value, where) for name, value in self.numbers.items()})
 
 
 def times_at(
@@ -87,7 +87,7 @@ def fastest_at(clock: LayerClock, layers: LayerNumbers, splits: Any, size: int, 
         if not len(group):
             continue
         here = layers.at(group)
-        given = splits[group] if isinstance(splits, np.ndarray) else splits
+        given = at_places(splits, group)
         for tile, competes in competing(clock.device, (here,), known.units, given):
             chosen = np.flatnonzero(np.broadcast_to(competes, len(group)))
             if not len(chosen):

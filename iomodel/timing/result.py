@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from iomodel.common.deferred import Deferred
-from iomodel.common.display import ANSWER, LIMIT, WARNING, Mark, Result, Table, assumed, sizes_text
+from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, sizes_text, trusted
 from iomodel.common.sketch import Bar, bars
 from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
@@ -165,7 +165,7 @@ class Estimate(Deferred, Result, Tabular):
             ("intensity", f"{self.intensity:,.1f}", "FLOP/B"),
             ("ridge point", f"{self.ridge:,.1f}", "FLOP/B"),
         ]
-        notes = [*(Mark(f"left out: {text}", WARNING) for text in self.left_out), *assumed(self.assumed)]
+        notes = trusted(self.left_out, self.assumed)
         title = f"{self.algorithm} on {self.hardware.name}: {tiles}"
         levels = [
             (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from iomodel.common.display import WARNING, Mark, Result, Table, assumed, figure
+from iomodel.common.display import Result, Table, figure, trusted
 from iomodel.common.results import Record, plain
 from iomodel.common.tabular import Tabular
 from iomodel.planning.memory import Fit
@@ -160,8 +160,7 @@ class Simulation(Result, Tabular):
             ("memory reserved at most, of", f"{gigabytes(self.largest_bytes)} of {gigabytes(self.memory.left)}"),
         ]
         engine = Table(f"The engine, {self.policy}", ("", ">value"), rows)
-        trusted = [*(Mark(f"left out: {text}", WARNING) for text in self.left_out), *assumed(self.assumed)]
-        lines = [*trusted, *(f"note: {line}" for line in self.notes)]
+        lines = [*trusted(self.left_out, self.assumed), *(f"note: {line}" for line in self.notes)]
         return [Table(title, columns, times), engine, *lines]
 
     def _drafted(self) -> list[tuple[str, str]]:

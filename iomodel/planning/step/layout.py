@@ -191,7 +191,7 @@ class Layout(Model):
 
 
 def _check_attention(attention: AttentionLayer, ranks: int) -> None:
-    kv_heads = 1 if attention.latent else attention.kv_heads
+    kv_heads = attention.cached_heads
     if attention.o_groups is not None:
         _divides("o_groups", attention.o_groups, "tensor_parallel", ranks)
     if attention.heads % ranks or (kv_heads % ranks and ranks % kv_heads):
@@ -211,7 +211,7 @@ def cache_ranks(attention: AttentionLayer, tensor_parallel: int) -> list[int]:
     >>> cache_ranks(AttentionLayer(heads=64, kv_heads=4, head_dim=128), 8)
     [1, 2]
     """
-    kv_heads = 1 if attention.latent else attention.kv_heads
+    kv_heads = attention.cached_heads
     copies = tensor_parallel // kv_heads
     group = attention.heads // kv_heads
     return [n for n in range(1, copies + 1) if not (tensor_parallel % n or group % n)] or [1]
@@ -229,7 +229,7 @@ def _check_cache(attention: AttentionLayer, layout: Layout, title: str) -> None:
     able = cache_ranks(attention, tensor)
     if ranks in able:
         return
-    kv_heads = 1 if attention.latent else attention.kv_heads
+    kv_heads = attention.cached_heads
     text = f"decode_context_parallel: {ranks} given with tensor_parallel = {tensor} and kv_heads = {kv_heads}"
     wider = ranks * kv_heads
     more = f", or tensor_parallel = {wider}" if not attention.heads % wider else ""

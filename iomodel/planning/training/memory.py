@@ -16,7 +16,7 @@ from iomodel.planning.step.layout import Layout, layer_linears
 from iomodel.planning.weights import WeightTypes, layer_weights, stage_layers
 
 SHARDS = ("none", "optimizer", "gradients", "parameters")
-"""What the data-parallel ranks divide, each with all before it: ZeRO stages 0 to 3; the last is FSDP."""
+"""Tensors that data-parallel ranks divide, each with all before it: ZeRO stages 0 to 3; the last is FSDP."""
 WEIGHT, OPTIMIZER = 2, 12
 """Bytes of a bf16 weight; of its fp32 copy and the two moments of Adam [B]."""
 LOGIT = {"fused": 4, "eager": 14}

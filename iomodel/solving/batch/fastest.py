@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import name_of
+from iomodel.common.elementwise import at_places
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.options import NUMBERS
 from iomodel.counting.requirements import met
@@ -179,7 +180,7 @@ class Points:
         return allowed, self.seconds(bounded=True)[allowed]
 
     def _of_calls(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value[self.calls] if isinstance(value, np.ndarray) else value for name, value in values.items()}
+        return {name: at_places(value, self.calls) for name, value in values.items()}
 
     def _of_tiles(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value[self.places] for name, value in values.items()}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import name_of
+from iomodel.common.elementwise import at_places
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.arrays.calls import Calls
@@ -119,10 +120,7 @@ def _exact_bytes(
     for word in (False, True):
         where = np.flatnonzero(feasible & (packed == word))
         if len(where):
-            here = {
-                name: value[where] if isinstance(value, np.ndarray) else value
-                for name, value in {**fields, **given, **tiles}.items()
-            }
+            here = {name: at_places(value, where) for name, value in {**fields, **given, **tiles}.items()}
             switch = {"packed": word} if word or "packed" in columns else {}
             counted = cost_array(algorithm, **{**here, **called.widths, **switch}).hbm_bytes
             found = found.astype(counted.dtype)  # Python integers beyond 64 bits

@@ -12,7 +12,7 @@ ROOMS = (
     "algorithms", "common", "counting", "devices", "errors.py", "nests", "placement", "solving", "studies/sweeps",
     "timing", "workloads",
 )  # fmt: skip
-"""Where the modules are that a sweep imports."""
+"""Packages of the modules that a sweep imports."""
 APART = "shipped"
 """The folder of formulas: a plan has a digest of those of its algorithms alone."""
 
