@@ -64,9 +64,10 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.totals": ("seconds_of", "dram_interval", "__in_sequence"),
     "nests.residency": ("Residency",),
     "placement.limits": ("COLUMN", "_LEAST_ALLOCATED", "DeviceLimits", "__allocated"),
+    "placement.fit": ("UNITS", "Fit", "in_one_memory"),
     "placement.supported": ("__version", "__runs", "runs_on", "supported"),
     "placement.placement": (
-        "Launch", "Occupancy", "__excess", "Placement", "__padded",
+        "Launch", "__excess", "Placement", "__padded",
         "__sum_of_widths", "__narrowest", "_layouts",
     ),
     "timing.clock": ("_SCHEDULERS", "_MOST_ASKED", "TimedLaunch", "__as_wide", "Clock"),

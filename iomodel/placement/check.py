@@ -16,8 +16,9 @@ from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.nests.implementation import TEXTBOOK, Implementation, ShippedTile
+from iomodel.placement.fit import Fit, in_one_memory
 from iomodel.placement.implementations import implementation_for, no_kernel
-from iomodel.placement.placement import Launch, Occupancy, Placement, placements
+from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.placement.shipped_tile import shipped_row
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.linear import Linear
@@ -190,14 +191,9 @@ def launches_at(
 
 def _textbook(algorithm: AlgorithmLike, call: Attention | Linear, device: Hardware, cost: Cost, assumed: bool) -> Check:
     """Check tiles whose live data share one memory."""
-    used, limit, per_sm = cost.footprint_bytes, device.sram_per_block, device.memory.sram.per_sm
-    room = limit if per_sm is None else int(per_sm.value)
-    fits = used <= limit
-    name = "shared memory"
     layout = no_kernel(algorithm, call, device) if assumed else TEXTBOOK.title
-    resources = FrozenDict({name: Resource(used, limit, "B")})
-    blocks = max(1, room // max(1, used)) if fits else 0
-    return Check(name_of(algorithm), call, device.name, cost.tiles, layout, fits, resources, name, blocks, name)
+    fit = in_one_memory(device, cost.footprint_bytes)
+    return check_of(algorithm, call, device.name, cost.tiles, layout, fit)
 
 
 def excess(outcome: Check) -> float:
@@ -225,32 +221,27 @@ def checked(
 ) -> Check:
     """Check one launch configuration of a tile."""
     query, key = (sizes[name] for name in placement.tiles)
-    occupied = placement.occupied(query, key, launch)
-    resources = _resources(occupied)
-    shares = {name: r.slack / r.limit for name, r in resources.items() if r.limit}
-    fits = not occupied.over
-    tiles = FrozenDict({**sizes, "warps": launch.warps, "stages": launch.stages})
+    tiles = {**sizes, "warps": launch.warps, "stages": launch.stages}
+    fit = placement.fit(query, key, launch)
+    return check_of(algorithm, workload, placement.device.label, tiles, launch.residency.title, fit)
+
+
+def check_of(
+    algorithm: AlgorithmLike, workload: Attention | Linear, device: str, tiles: Mapping[str, int], layout: str, fit: Fit
+) -> Check:
+    """Return the check of tiles from the resources that they take."""
+    resources = {name: Resource(used, fit.limits[name], fit.units[name]) for name, used in fit.used.items()}
+    shares = {name: left.slack / max(1, left.limit) for name, left in resources.items() if name != "MMA shape"}
+    over = fit.over
     return Check(
         name_of(algorithm),
         workload,
-        placement.device.label,
-        tiles,
-        launch.residency.title,
-        fits,
+        device,
+        FrozenDict(tiles),
+        layout,
+        not over,
         FrozenDict(resources),
-        min(shares, key=shares.__getitem__) if fits or occupied.over != ("MMA shape",) else "MMA shape",
-        occupied.blocks_per_sm if fits else 0,
-        occupied.limited_by,
+        "MMA shape" if [*over] == ["MMA shape"] else min(shares, key=shares.__getitem__),
+        0 if over else fit.blocks_per_sm,
+        fit.limited_by,
     )
-
-
-def _resources(occupied: Occupancy) -> dict[str, Resource]:
-    over = sum(excess for _, excess in occupied.misfit)
-    resources = {
-        "shared memory": Resource(occupied.shared, occupied.shared_limit, "B"),
-        "registers": Resource(occupied.registers, occupied.registers_limit, "-"),
-        "threads": Resource(occupied.threads, occupied.threads_limit, "-"),
-    }
-    if occupied.tensor:
-        resources["tensor memory"] = Resource(occupied.tensor, occupied.tensor_limit, "columns")
-    return {**resources, "MMA shape": Resource(over, 0, "rows")}

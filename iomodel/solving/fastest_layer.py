@@ -19,7 +19,7 @@ from iomodel.errors import InfeasibleError
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.budget import Budget
 from iomodel.placement.check_layer import check_layer
-from iomodel.placement.gemm_tiles import Tile, on_chip, room
+from iomodel.placement.gemm_tiles import Tile, buffered, on_chip
 from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
 from iomodel.solving.solution import Solution
 from iomodel.timing.kernel_time import KernelTime
@@ -123,7 +123,7 @@ def _binding(device: Hardware, layer: Linear, tile: Tile) -> Binding:
     if not growable:
         return "extent"
     for name in growable:
-        for resource in room(device, layer, {**sizes, name: 2 * sizes[name]}).over:
+        for resource in buffered(device, layer, {**sizes, name: 2 * sizes[name]}).fit.over:
             return resource  # type: ignore[return-value]
     return "time"
 
@@ -134,8 +134,7 @@ def _next_step(device: Hardware, layer: Linear, tile: Tile) -> NextStep:
     for factor in (2**power for power in count(1)):
         for name in GROWN:
             larger = {**sizes, name: factor * sizes[name]}
-            found = room(device, layer, larger)
-            for resource, excess in found.over.items():
-                used = found.shared if resource == "shared memory" else found.sums
-                return NextStep(name, larger[name], used, excess, resource, "B")
+            fit = buffered(device, layer, larger).fit
+            for resource, excess in fit.over.items():
+                return NextStep(name, larger[name], fit.used[resource], excess, resource, "B")
     raise AssertionError  # a large tile exceeds every memory

@@ -68,15 +68,11 @@ class LaunchProblem:
 
     def _occupied(self, outer: int, inner: int) -> Any:
         """Return the shared memory, above the limit if the registers do not suffice; monotone in either tile."""
-        placement, warps = self.placement, self.launch.warps
-        query, key = (outer, inner) if self.part.names == placement.tiles else (inner, outer)
-        shared, columns = placement.memory(query, key, self.launch.stages, warps)
-        registers = placement.registers_of(query, key, warps)
-        fits = (
-            registers <= placement.registers_limit(warps)
-            and placement.blocks(shared, registers, warps, columns)[0] >= self.least_blocks
-        )
-        return shared if fits else placement.device.shared_per_block + 1 + shared
+        query, key = (outer, inner) if self.part.names == self.placement.tiles else (inner, outer)
+        fit = self.placement.fit(query, key, self.launch)
+        shared, suffices = fit.used["shared memory"], fit.used["registers"] <= fit.limits["registers"]
+        fits = suffices and fit.blocks_per_sm >= self.least_blocks
+        return shared if fits else self.placement.device.shared_per_block + 1 + shared
 
     def sizes(self, tile: tuple[Any, Any]) -> dict[str, Any]:
         """Return a tile by name, query tile first; its sizes may be arrays."""
@@ -257,7 +253,7 @@ def nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[
     variant = variants[least[2]]
     over = _over(variant, variant.sizes(least[:2]))
     query, key = variant.sizes(least[:2]).values()
-    need = variant.placement.shared_bytes(query, key, variant.launch.stages, variant.launch.warps)
+    need = variant.placement.fit(query, key, variant.launch).used["shared memory"]
     return InfeasibleError(
         f"{algorithm}: no tile fits {device.name} ({variant.placement.residency.title}); "
         f"the smallest, {query} x {key}, exceeds: {', '.join(_amounts(variant, query, key, over))}",
@@ -268,15 +264,13 @@ def nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[
 
 def _amounts(variant: LaunchProblem, query: int, key: int, over: Sequence[str]) -> Iterator[str]:
     """Yield each exceeded resource of a tile with its use and its limit."""
-    used = variant.placement.occupied(query, key, variant.launch)
-    known = {
-        "shared memory": f"{used.shared:,} of {used.shared_limit:,} B",
-        "registers": f"{used.registers} of {used.registers_limit} a thread",
-        "threads": f"{used.threads:,} of {used.threads_limit:,}",
-        "tensor memory": f"{used.tensor} of {used.tensor_limit} columns",
-        "blocks per SM": f"{used.blocks_per_sm}, {variant.least_blocks} wanted",
-    }
-    return (f"{name} ({known[name]})" for name in over)
+    fit = variant.placement.fit(query, key, variant.launch)
+    words = {"registers": " a thread", "shared memory": " B", "tensor memory": " columns"}
+    for name in over:
+        if name == "blocks per SM":
+            yield f"{name} ({fit.blocks_per_sm}, {variant.least_blocks} wanted)"
+        else:
+            yield f"{name} ({fit.used[name]:,} of {fit.limits[name]:,}{words.get(name, '')})"
 
 
 def _check(variant: LaunchProblem, tile: Tile, algorithm: AlgorithmLike, workload: Attention) -> Check:
@@ -292,9 +286,9 @@ def _rank(variant: LaunchProblem, result: SearchResult, check: Check) -> tuple[i
 def _over(variant: LaunchProblem, sizes: Mapping[str, int]) -> tuple[str, ...]:
     """List the resources that a tile exceeds, apart from the shape of the matrix instructions."""
     query, key = variant.placement.tiles
-    occupied = variant.placement.occupied(sizes[query], sizes[key], variant.launch)
-    over = tuple(name for name in occupied.over if name != "MMA shape")
-    return over or (("blocks per SM",) if occupied.blocks_per_sm < variant.least_blocks else ())
+    fit = variant.placement.fit(sizes[query], sizes[key], variant.launch)
+    over = tuple(name for name in fit.over if name != "MMA shape")
+    return over or (("blocks per SM",) if fit.blocks_per_sm < variant.least_blocks else ())
 
 
 def binding_of(variant: LaunchProblem, tile: Tile, otherwise: Binding = "traffic") -> Binding:
@@ -337,13 +331,12 @@ def _next_step(variant: LaunchProblem, tile: Tile) -> NextStep:
         larger = {**sizes, name: sizes[name] + high * step}
         resource = _over(variant, larger)[0]
         query, key = variant.placement.tiles
-        occupied = variant.placement.occupied(larger[query], larger[key], variant.launch)
-        used, excess, unit = {
-            "shared memory": (occupied.shared, occupied.shared - occupied.shared_limit, "B"),
-            "registers": (occupied.registers, occupied.registers - occupied.registers_limit, "registers"),
-            "tensor memory": (occupied.tensor, occupied.tensor - occupied.tensor_limit, "columns"),
-            "blocks per SM": (occupied.blocks_per_sm, variant.least_blocks - occupied.blocks_per_sm, "blocks"),
-        }[resource]
+        fit = variant.placement.fit(larger[query], larger[key], variant.launch)
+        if resource == "blocks per SM":
+            used, excess, unit = fit.blocks_per_sm, variant.least_blocks - fit.blocks_per_sm, "blocks"
+        else:
+            unit = "registers" if resource == "registers" else fit.units[resource]
+            used, excess = fit.used[resource], fit.over[resource]
         candidates.append((high, NextStep(name, larger[name], used, excess, resource, unit)))
     return min(candidates, key=lambda item: item[0])[1]
 

@@ -12,7 +12,7 @@ from iomodel.algorithms import AlgorithmLike, algorithm
 from iomodel.common.elementwise import at_places
 from iomodel.counting.kinds import kind_of
 from iomodel.nests.execution import PIPELINED
-from iomodel.placement.gemm_tiles import Tile, competing, room, warps_of
+from iomodel.placement.gemm_tiles import Tile, blocks_of, buffered, competing, warps_of
 from iomodel.timing.clock_points import Fastest, PointCalls
 from iomodel.timing.gemm_ranking import in_waves, masked_layouts
 from iomodel.timing.gemm_waves import layout
@@ -58,14 +58,14 @@ def times_at(
     keys = ("block_m", "block_n", "block_k", "warps", "stages")
     columns = [np.broadcast_to(tiles.get(key, 0), size) for key in keys]
     points, places = np.unique(np.stack(columns), axis=1, return_inverse=True)
-    rooms, warps = [], []
+    blocks, warps = [], []
     for point in points.T.tolist():
         sizes = dict(zip(keys, point, strict=True))
-        rooms.append(room(clock.device, layers.first, sizes, sizes["stages"] or None))
+        blocks.append(buffered(clock.device, layers.first, sizes, sizes["stages"] or None))
         warps.append(sizes["warps"] or warps_of(sizes["block_m"], sizes["block_n"]))
     each = {
-        "blocks_per_sm": [found.blocks for found in rooms],
-        "stages": [found.stages for found in rooms],
+        "blocks_per_sm": [blocks_of(each.fit) for each in blocks],
+        "stages": [each.stages for each in blocks],
         "warps": warps,
     }
     own: dict[str, Any] = {key: np.array(values)[places.ravel()] for key, values in each.items()}
