@@ -73,7 +73,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.clock": ("_SCHEDULERS", "_MOST_ASKED", "TimedLaunch", "__as_wide", "Clock"),
     "nests.implementation": ("_FEATURES", "ShippedTile"),
     "placement.shipped_tile": ("_ROWS", "__rows", "__words", "shipped_row", "shipped_tile"),
-    "solving.candidates": ("_ROWS", "underfilled", "__underfilled", "__free", "__products", "choices"),
+    "solving.question": ("_ROWS", "underfilled", "__underfilled", "free_options", "products", "choices"),
 }  # fmt: skip
 """The definitions of the time model by module; one with a further underscore in front is for its module alone."""
 

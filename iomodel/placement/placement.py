@@ -118,18 +118,23 @@ class Placement:
         granules = left // warps // device.register_granularity
         return min(device.registers_per_thread, granules * device.register_granularity // device.warp)
 
-    def fit(self, query: Any, key: Any, launch: Launch) -> Fit:
-        """Compute the resources that a block with these tiles takes; tiles may be arrays."""
+    def fit(self, query: Any, key: Any, launch: Launch, on_steps: bool = False) -> Fit:
+        """Compute the resources that a block with these tiles takes; tiles may be arrays.
+
+        Tiles `on_steps` are known to be multiples of the steps of the launch.
+        """
         device, warps = self.device, launch.warps
         shared, columns = self.memory(query, key, launch.stages, warps)
         registers, most = self.registers_of(query, key, warps), self.registers_limit(warps)
         used = {"shared memory": shared, "registers": registers, "threads": self.threads(warps)}
         limits = {"shared memory": device.shared_per_block, "registers": most, "threads": device.threads_per_block}
         if anywhere(columns):
-            used["tensor memory"], limits["tensor memory"] = columns, device.tensor_columns
-        used["MMA shape"] = sum(map(_excess, (query, key), self.steps(launch), self.residency.sizes))
-        limits["MMA shape"] = 0
-        return Fit(used, limits, self.blocks(shared, registers, warps, columns))
+            used["tensor memory"] = columns
+            limits["tensor memory"] = device.tensor_columns
+        if not on_steps:
+            used["MMA shape"] = sum(map(_excess, (query, key), self.steps(launch), self.residency.sizes))
+            limits["MMA shape"] = 0
+        return Fit(used, limits, self._blocks(shared, smaller(registers, most), warps, columns))
 
     def memory(self, query: Any, key: Any, stages: Any, warps: int) -> tuple[Any, Any]:
         """Compute the shared memory of a block [B], and its tensor memory [columns]; tiles may be arrays."""
@@ -167,7 +172,9 @@ class Placement:
 
     def blocks(self, shared: Any, registers: Any, warps: int, columns: Any = 0) -> dict[str, Any]:
         """Compute the concurrent blocks per SM that each resource has room for; the use of a block may be arrays."""
-        registers = smaller(registers, self.registers_limit(warps))
+        return self._blocks(shared, smaller(registers, self.registers_limit(warps)), warps, columns)
+
+    def _blocks(self, shared: Any, registers: Any, warps: int, columns: Any) -> dict[str, Any]:
         residency = self.residency
         return self.device.blocks(shared, registers, warps, columns, residency.producers, residency.producer_registers)
 

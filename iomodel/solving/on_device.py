@@ -21,15 +21,14 @@ from iomodel.common.validation import as_integer
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.bounds import largest_bounds
 from iomodel.counting.cost import Cost
-from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError
-from iomodel.nests.implementation import Implementation
 from iomodel.placement.budget import Budget
 from iomodel.placement.check import Check, checked
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
 from iomodel.solving.parts import PartFormulas, most_kv, parts_for, ranges_for
 from iomodel.solving.problem import Problem, SearchResult, Tile, TileRange
+from iomodel.solving.question import Question
 from iomodel.solving.search import search
 from iomodel.solving.solution import Solution
 from iomodel.workloads.attention import Attention, as_attention
@@ -69,7 +68,7 @@ class LaunchProblem:
     def _occupied(self, outer: int, inner: int) -> Any:
         """Return the shared memory, above the limit if the registers do not suffice; monotone in either tile."""
         query, key = (outer, inner) if self.part.names == self.placement.tiles else (inner, outer)
-        fit = self.placement.fit(query, key, self.launch)
+        fit = self.placement.fit(query, key, self.launch, on_steps=True)
         shared, suffices = fit.used["shared memory"], fit.used["registers"] <= fit.limits["registers"]
         fits = suffices and fit.blocks_per_sm >= self.least_blocks
         return shared if fits else self.placement.device.shared_per_block + 1 + shared
@@ -84,9 +83,7 @@ class LaunchProblem:
 class LaunchProblems:
     """All launch configurations of the kernels of a call on a device, with their shared table of costs."""
 
-    algorithm: AlgorithmLike
-    device: Hardware
-    implementation: Implementation
+    question: Question
     ask: BoundCall
     placements: tuple[Placement, ...]
     ways: tuple[LaunchProblem, ...]
@@ -96,7 +93,7 @@ class LaunchProblems:
         """Search every launch configuration in which a tile fits; InfeasibleError if no tile fits."""
         results = [(variant, result) for variant in self.ways if (result := search(variant.problem)) is not None]
         if not results:
-            raise nothing_fits(self.algorithm, self.device, self.ways)
+            raise nothing_fits(self.question, self.ways)
         return results
 
     def cost(self, sizes: Mapping[str, int]) -> Cost:
@@ -114,10 +111,10 @@ class LaunchProblems:
         timed: Timed | None = None,
     ) -> Solution:
         """Build the solution of a tile in one launch configuration; `least` is the least traffic of all [B]."""
-        check = _check(variant, tile, self.algorithm, as_attention(self.ask.workload.longest))
+        question, workload, on_device = self.question, self.ask.workload, variant.placement.device
+        check = _check(variant, tile, question.algorithm, as_attention(workload.longest))
         cost = self.cost(check.tiles)
-        workload, on_device = self.ask.workload, variant.placement.device
-        bound, any_schedule = largest_bounds(self.algorithm, workload, sram_bytes=on_device.on_chip)
+        bound, any_schedule = largest_bounds(question.algorithm, workload, sram_bytes=on_device.on_chip)
         certificate = Certificate(
             binding=binding,
             next_step=_next_step(variant, tile),
@@ -135,13 +132,13 @@ class LaunchProblems:
             way.problem.footprint(way.problem.outer.last, way.problem.inner.last) <= way.problem.budget
             for way in self.ways
         )
-        budget = Budget(on_device.shared_per_block, "B", self.device.name, on_device.rows)
+        budget = Budget(on_device.shared_per_block, "B", question.device.name, on_device.rows)
         return Solution(
-            name_of(self.algorithm), check.tiles, cost, certificate, budget, share, saturated, check,
-            self.implementation.name,
+            name_of(question.algorithm), check.tiles, cost, certificate, budget, share, saturated, check,
+            question.library.name,
             seconds=None if timed is None else timed.seconds,
             dram_bytes=None if timed is None else timed.dram_bytes,
-            hardware=self.device,
+            hardware=question.device,
         )  # fmt: skip
 
 
@@ -156,27 +153,20 @@ class Timed:
     examined: int
 
 
-def ways_for(
-    algorithm: AlgorithmLike,
-    workload: Attention | VarlenAttention,
-    device: Hardware,
-    implementation: Implementation,
-    min_block_kv: int | None,
-    min_blocks_per_sm: int,
-    options: Mapping[str, Any],
-) -> LaunchProblems:
-    """Build the search problems of an implementation, one per launch configuration."""
-    call = BoundCall.bind(algorithm, workload, options)
-    longest = as_attention(workload.longest)
-    placed = placements(call.algorithm, longest, device, implementation, dict(call.structure), call.kind)
+def ways_for(question: Question, searched: Mapping[str, Any] = FrozenDict()) -> LaunchProblems:
+    """Build the search problems of an implementation under further options, one per launch configuration."""
+    call, kernels, device = question.bound(searched), question.library, question.device
+    assert isinstance(call.workload, Attention | VarlenAttention)
+    longest = as_attention(call.workload.longest)
+    placed = placements(call.algorithm, longest, device, kernels, dict(call.structure), call.kind)
     compiled = parts_for(call.algorithm, call.kind, call.structure, call.compiled.numbers, "B")
     if len(compiled.formulas) != 1:
         raise InputError(
-            f"implementation: {algorithm} {workload.direction} has tiles of several kernels; allowed: of one"
+            f"implementation: {call.algorithm} {call.workload.direction} has tiles of several kernels; allowed: of one"
         )
     part = compiled.formulas[0]
-    least_kv = 1 if min_block_kv is None else as_integer("min_block_kv", min_block_kv)
-    blocks = as_integer("min_blocks_per_sm", min_blocks_per_sm)
+    least_kv = 1 if question.min_block_kv is None else as_integer("min_block_kv", question.min_block_kv)
+    blocks = as_integer("min_blocks_per_sm", question.min_blocks_per_sm)
     known: dict[Tile, int] = {}
     variants = []
     stepped: dict[tuple[int, int], dict[str, TileRange]] = {}
@@ -187,14 +177,14 @@ def ways_for(
             if ranges is None:
                 named = dict(zip(placement.tiles, steps, strict=True))
                 ranges = stepped[steps] = ranges_for(
-                    compiled, call, named, least_kv, most_kv(workload, call.options, steps[1])
+                    compiled, call, named, least_kv, most_kv(call.workload, call.options, steps[1])
                 )
             for fixed in _sizes(placement, ranges):
                 variants.append(LaunchProblem(placement, launch, part, call, fixed, known, blocks))
     if not variants:
         sizes = sorted({size for placement in placed for size in placement.residency.sizes[1]})
-        raise InputError(f"min_block_kv: {least_kv} given; allowed: up to {sizes[-1]}, for {implementation.name}")
-    return LaunchProblems(algorithm, device, implementation, call, tuple(placed), tuple(variants), known)
+        raise InputError(f"min_block_kv: {least_kv} given; allowed: up to {sizes[-1]}, for {kernels.name}")
+    return LaunchProblems(question, call, tuple(placed), tuple(variants), known)
 
 
 def _sizes(placement: Placement, ranges: dict[str, TileRange]) -> Iterator[dict[str, TileRange]]:
@@ -215,18 +205,9 @@ def _sizes(placement: Placement, ranges: dict[str, TileRange]) -> Iterator[dict[
         yield {**ranges, **dict(choice)}
 
 
-def solve_resident(
-    algorithm: AlgorithmLike,
-    workload: Attention | VarlenAttention,
-    device: Hardware,
-    implementation: Implementation,
-    min_block_kv: int | None,
-    min_blocks_per_sm: int,
-    share: Fraction,
-    options: Mapping[str, Any],
-) -> Solution:
+def solve_resident(question: Question, share: Fraction) -> Solution:
     """Solve for the least traffic, as :func:`iomodel.solve` with an implementation and ``objective="traffic"``."""
-    variants = ways_for(algorithm, workload, device, implementation, min_block_kv, min_blocks_per_sm, options)
+    variants = ways_for(question)
     results = variants.found()
     least = min(result.least for _, result in results)
     limit = floor(least * (1 + share))
@@ -236,7 +217,7 @@ def solve_resident(
         if result.least <= limit
     ]
     checks = [
-        (variant, result, _check(variant, result.tile, algorithm, as_attention(variants.ask.workload.longest)))
+        (variant, result, _check(variant, result.tile, question.algorithm, as_attention(variants.ask.workload.longest)))
         for variant, result in within
         if result is not None
     ]
@@ -247,7 +228,7 @@ def solve_resident(
     return variants.solution(least + fixed, variant, result.tile, float(share), runner_up, binding)
 
 
-def nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[LaunchProblem]) -> InfeasibleError:
+def nothing_fits(question: Question, variants: Sequence[LaunchProblem]) -> InfeasibleError:
     """Build the error that names the resources exceeded by the smallest tiles."""
     least = min((variant.problem.outer.first, variant.problem.inner.first, i) for i, variant in enumerate(variants))
     variant = variants[least[2]]
@@ -255,7 +236,7 @@ def nothing_fits(algorithm: AlgorithmLike, device: Hardware, variants: Sequence[
     query, key = variant.sizes(least[:2]).values()
     need = variant.placement.fit(query, key, variant.launch).used["shared memory"]
     return InfeasibleError(
-        f"{algorithm}: no tile fits {device.name} ({variant.placement.residency.title}); "
+        f"{question.algorithm}: no tile fits {question.device.name} ({variant.placement.residency.title}); "
         f"the smallest, {query} x {key}, exceeds: {', '.join(_amounts(variant, query, key, over))}",
         least=need,
         unit="B",

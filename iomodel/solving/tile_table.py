@@ -71,7 +71,7 @@ def _room(variant: LaunchProblem) -> Mapping[str, Any] | None:
     )
     u, v = (size.ravel() for size in np.meshgrid(*sizes, indexing="ij"))
     query, key_rows = variant.sizes((u, v)).values()
-    fit = placement.fit(query, key_rows, launch)
+    fit = placement.fit(query, key_rows, launch, on_steps=True)
     blocks = fit.blocks_per_sm
     fits = fit.fits & (blocks >= variant.least_blocks)
     named = {"outer": u, "inner": v, "shared": fit.used["shared memory"], "blocks": blocks, "less_keys": -key_rows}

@@ -3,52 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from iomodel.algorithms import AlgorithmLike, algorithm
+from iomodel.algorithms import AlgorithmLike
 from iomodel.common.elementwise import at_places
-from iomodel.counting.kinds import kind_of
-from iomodel.nests.execution import PIPELINED
 from iomodel.placement.gemm_tiles import Tile, blocks_of, buffered, competing, warps_of
-from iomodel.timing.clock_points import Fastest, PointCalls
-from iomodel.timing.gemm_ranking import in_waves, masked_layouts
-from iomodel.timing.gemm_waves import layout
-from iomodel.timing.kernel_time import Launched, elapsed
-from iomodel.timing.layer_clock import LayerClock
-from iomodel.timing.work_at_point import demands
-from iomodel.workloads.linear import Linear
-
-
-@dataclass(frozen=True)
-class LayerNumbers:
-    """The numbers of many linear layers, which share the types and the features of the first."""
-
-    first: Linear
-    numbers: Mapping[str, Any]
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a number, as floats if it is an array, or an attribute that the layers share."""
-        if name in self.numbers and name != "scale_block":
-            value = self.numbers[name]
-            return value.astype(np.float64) if isinstance(value, np.ndarray) else value
-        return getattr(self.first, name)
-
-    @property
-    def parameters(self) -> Any:
-        """Number of weights, as :attr:`iomodel.Linear.parameters` [elements]."""
-        return self.groups * self.in_features * self.out_features * (2 if self.first.gated else 1)
-
-    @property
-    def flops(self) -> Any:
-        """FLOPs, 2 per row and weight [FLOP]."""
-        return 2 * self.rows * self.parameters
-
-    def at(self, where: Any) -> LayerNumbers:
-        """Return the layers at some places."""
-        return LayerNumbers(self.first, {name: at_places(value, where) for name, value in self.numbers.items()})
+from iomodel.timing.clock_points import Fastest
+from iomodel.timing.layer_clock import LayerClock, LayerNumbers
 
 
 def times_at(
@@ -103,23 +66,14 @@ def fastest_at(clock: LayerClock, layers: LayerNumbers, splits: Any, size: int, 
 
 def _timed(clock: LayerClock, layers: LayerNumbers, tile: Any, name: AlgorithmLike) -> Fastest:
     """Time layers at tiles that fit; all numbers are arrays."""
-    known, free = clock.rates_of(layers.first)
-    size = len(tile.block_m)
-    sizes = {key: getattr(tile, key) for key in ("block_m", "block_n", "block_k", "splits")}
-    call = PointCalls(layers.numbers, layers.first.element_size)
-    work = demands(algorithm(name), kind_of(layers.first), (), PIPELINED).over(call, call, sizes, sizes)
-    distinct, places = np.unique(tile.warps, return_inverse=True)
-    layouts = [layout(clock.device, warps, layers.first) for warps in distinct.tolist()]
-    launched = Launched(layouts[0], tile.blocks_per_sm, layouts=masked_layouts([layouts[at] for at in places.tolist()]))
-    floor, launch = clock.floor(layers, tile, known), clock.launch(free)
+    size, known = len(tile.block_m), clock.rates_of(layers.first)[1]
     total: Any = np.zeros(size)
     columns: dict[str, Any] = {"kernels": np.zeros(size)}
-    for number, demand in enumerate(work):
-        moved = in_waves(demand, layers, layers.rows, tile, tile.blocks_per_sm, known)
-        took = elapsed(moved, None, False, free, PIPELINED, launched, clock.parameters)
-        runs = demand.requested_bytes > 0  # without traffic it is not launched
-        total = total + np.where(runs, took.seconds if number else np.maximum(took.seconds, floor), 0.0)
-        for key, value in {**took.breakdown, "launch": launch, "streamed": took.streamed, "kernels": 1}.items():
+    for seconds, runs, took in clock.kernels_at(layers, tile, name):
+        total = total + seconds
+        parts = {**took.breakdown, "launch": clock.launch(known), "streamed": took.streamed, "kernels": 1}
+        for key, value in parts.items():
             columns[key] = columns.get(key, 0.0) + np.where(runs, value, 0.0)
-    columns |= {"host": clock.parameters.host_launch, **sizes, "warps": tile.warps, "stages": tile.stages}
+    columns |= {"host": clock.parameters.host_launch, "warps": tile.warps, "stages": tile.stages}
+    columns |= {key: getattr(tile, key) for key in ("block_m", "block_n", "block_k", "splits")}
     return Fastest(total, {key: np.broadcast_to(value, size) for key, value in columns.items()})

@@ -57,7 +57,8 @@ from iomodel.placement.implementations import implementation_for, implementation
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import check_triton
 from iomodel.plots.trace import visits
-from iomodel.solving.candidates import TileSearch, families
+from iomodel.solving.candidates import families
+from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables
 from iomodel.studies.compare import answering
 from iomodel.timing.kernel_time import Launched, kernel_time

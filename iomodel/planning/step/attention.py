@@ -11,17 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InputError, IOModelError
-from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.placement.implementations import implementations_for
-from iomodel.solving.default_tiles import fastest_tiles
+from iomodel.solving.default_tiles import default_tiles
+from iomodel.solving.question import Question
 from iomodel.studies.estimate import estimate
-from iomodel.timing.clock import clock_for
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.timing.result import Estimate
 from iomodel.timing.span import Span
@@ -110,11 +108,8 @@ class AttentionClock:
         """Rank a candidate by the time of its fastest launch [s]."""
         if tiles is None:
             return self._timed(name, call, tiles, options).seconds
-        bound = BoundCall.bind(name, call, options, tiled=bool(tiles.keys() - LAUNCH_NAMES))
-        known = rates(self.device, call.dtype)
-        clock = clock_for(name, call, self.device, bound.options, self.parameters, known)
-        launch = {entry: tiles[entry] for entry in LAUNCH_NAMES & tiles.keys()}
-        return clock.fastest(bound.sizes(tiles), launch).seconds
+        asked = Question.ask(name, call, self.device, None, options, parameters=self.parameters)
+        return asked.launched(tiles).seconds
 
     def _timed(self, name: str, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]) -> Span:
         result = estimate(name, call, self.device, tiles, parameters=self.parameters, **options)
@@ -173,7 +168,8 @@ class AttentionClock:
             typical = call.model_copy(update={"q_len": queries, "kv_len": length, "batch": batch, "mask": mask})
             if not implementations_for(name, typical, self.device, None):  # pages hardly change it
                 typical = typical.model_copy(update={"page_size": None})
-            return fastest_tiles(name, typical, self.device, self.parameters, None, options)[0]
+            asked = Question.ask(name, typical, self.device, None, options, parameters=self.parameters)
+            return default_tiles(asked)[0]
         except IOModelError:
             return None
 
