@@ -1,4 +1,4 @@
-"""Questions by time: a call of an algorithm on a device, with the kernels that may run it."""
+"""Questions: a call of an algorithm on a device or under a budget, with the kernels that may run it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
@@ -20,13 +20,16 @@ from iomodel.devices.rates import Rates, rates
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
+from iomodel.placement.budget import Budget, budget_of
 from iomodel.placement.implementations import implementations_for
-from iomodel.timing.clock import Clock, TimedLaunch, clock_for
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.varlen import VarlenAttention, as_call
 from iomodel.workloads.workload import Workload, as_workload
+
+if TYPE_CHECKING:
+    from iomodel.timing.clock import Clock, TimedLaunch
 
 ROWS = 128
 """Rows of a tile in the rule for packing [rows]."""
@@ -34,14 +37,14 @@ ROWS = 128
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """One call of an algorithm on one device, as every verb by time asks it.
+    """One call of an algorithm on one device or under a bare budget, as every verb asks it.
 
     Questions of one device object are equal if their other parts are; hashing all figures of a device is slow.
 
     Attributes
     ----------
-    algorithm, call, device
-        What is computed, on what, where.
+    algorithm, call, hardware
+        What is computed, on what, where; no hardware with a bare budget.
     implementation : str, Implementation or None
         The kernels wanted; None for the first that runs the call.
     options : mapping of str to Any
@@ -50,37 +53,40 @@ class Question:
         The assumptions of the time model.
     min_block_kv, min_blocks_per_sm : int
         Limits of the tiles that compete [rows], [-].
+    memory : mapping of str to int
+        A bare budget, `sram_bytes` or `sram_elements`, and the `alignment` of its tiles.
     """
 
     algorithm: Algorithm
     call: Workload
-    device: Hardware
+    hardware: Hardware | None
     implementation: str | Implementation | None = None
     options: Mapping[str, Any] = FrozenDict()
     parameters: Parameters = DEFAULT
     min_block_kv: int | None = None
     min_blocks_per_sm: int = 1
+    memory: Mapping[str, Any] = FrozenDict()
 
     @classmethod
     def ask(
         cls,
         algorithm: AlgorithmLike,
         workload: Workload,
-        hardware: Hardware | str,
+        hardware: Hardware | str | None,
         implementation: str | Implementation | None = None,
         options: Mapping[str, Any] = FrozenDict(),
         **more: Any,
     ) -> Question:
         """Find the algorithm and the device by their names, and check the call."""
         call = as_call(workload) if isinstance(workload, Call) else as_workload(workload)
-        device = as_device(hardware)
+        device = None if hardware is None else as_device(hardware)
         return cls(find_algorithm(algorithm), call, device, implementation, FrozenDict(options), **more)
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         return (
-            id(self.device), self.algorithm, self.call, self.implementation, self.parameters, self.min_block_kv,
-            self.min_blocks_per_sm, *_typed(self.options),
+            id(self.hardware), self.algorithm, self.call, self.implementation, self.parameters, self.min_block_kv,
+            self.min_blocks_per_sm, self.memory, *_typed(self.options),
         )  # fmt: skip
 
     def __hash__(self) -> int:
@@ -90,6 +96,18 @@ class Question:
         return isinstance(other, Question) and self._key == other._key
 
     @property
+    def device(self) -> Hardware:
+        """The device of a question that has one."""
+        assert self.hardware is not None
+        return self.hardware
+
+    @property
+    def budget(self) -> Budget:
+        """The memory of one thread block; raise InputError unless there is exactly one budget."""
+        given = (self.memory.get(name) for name in ("sram_bytes", "sram_elements", "alignment"))
+        return budget_of(self.hardware, *given)
+
+    @property
     def rates(self) -> Rates:
         """The rates of the device for the type of the call."""
         return rates(self.device, self.call.dtype)
@@ -97,7 +115,9 @@ class Question:
     @cached_property
     def kernels(self) -> Sequence[Implementation]:
         """The implementations that run the call on the device, in the order in which they are tried."""
-        return implementations_for(self.algorithm, self.call, self.device, self.implementation)
+        if self.hardware is None:
+            return []
+        return implementations_for(self.algorithm, self.call, self.hardware, self.implementation)
 
     @property
     def library(self) -> Implementation:
@@ -162,7 +182,7 @@ def _typed(options: Mapping[str, Any]) -> tuple[tuple[str, type, Any], ...]:
     return tuple((name, type(value), value) for name, value in sorted(options.items()))
 
 
-Timer = tuple[BoundCall, Clock]
+Timer = tuple[BoundCall, "Clock"]
 """A call with its options, and the timer of its tiles."""
 
 
@@ -177,6 +197,8 @@ def _timer(
     implementation: str | Implementation | None,
 ) -> Timer:
     """Build the timer of one pass."""
+    from iomodel.timing.clock import clock_for  # the time model, which a search for traffic does not need
+
     bound = BoundCall.bind(algorithm, call, {name: value for name, _, value in options}, tiled=tiled)
     known = rates(device, call.dtype)
     return bound, clock_for(algorithm, call, device, bound.options, parameters, known, implementation)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Literal
 
-from iomodel.algorithms import AlgorithmLike, name_of
-from iomodel.common.validation import as_integer, finite
+from iomodel.algorithms import AlgorithmLike
+from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.validation import finite
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.implementation import TEXTBOOK, Implementation
-from iomodel.placement.budget import budget_of
+from iomodel.solving.answer import answer
+from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
-from iomodel.solving.textbook import solve_textbook
-from iomodel.workloads.call import Call
-from iomodel.workloads.varlen import as_call
-from iomodel.workloads.workload import Workload, as_workload
+from iomodel.workloads.workload import Workload
 
 
 def solve(
@@ -110,36 +109,15 @@ def solve(
     share = share_of(epsilon)
     if objective is not None and (not isinstance(objective, str) or objective not in ("traffic", "time")):
         raise UnknownNameError("objective", objective, ["traffic", "time"])
-    bare = sram_bytes is not None or sram_elements is not None or alignment is not None
-    if implementation is None and (hardware is None or bare):
+    given = {"sram_bytes": sram_bytes, "sram_elements": sram_elements, "alignment": alignment}
+    memory = FrozenDict({name: value for name, value in given.items() if value is not None})
+    if implementation is None and (hardware is None or memory):
         implementation = TEXTBOOK
-    if hardware is not None and (not bare or implementation not in (TEXTBOOK, TEXTBOOK.name)):
-        from iomodel.solving.question import Question  # imports the time model
-
-        question = Question.ask(
-            algorithm, workload, hardware, implementation, options,
-            min_block_kv=min_block_kv, min_blocks_per_sm=min_blocks_per_sm,
-        )  # fmt: skip
-        if bare and question.kernels:
-            raise InputError(
-                "implementation: given with sram_bytes, sram_elements or alignment; allowed: with hardware"
-            )
-        if not bare:
-            from iomodel.solving.answer import answer
-
-            return answer(question, objective, share, top)
-    if objective == "time":
-        obstacle = f"epsilon {epsilon}" if epsilon else f"no implementation of {name_of(algorithm)}"
-        raise InputError(
-            f"objective: 'time' given with {obstacle}; allowed: with an implementation and without epsilon"
-        )
-    if as_integer("top", top) > 1:
-        raise InputError(f"top: {top} given; allowed: 1, unless an implementation is solved by time")
-    if as_integer("min_blocks_per_sm", min_blocks_per_sm) != 1:
-        raise InputError(f"min_blocks_per_sm: {shown(min_blocks_per_sm)} given; allowed: with an implementation")
-    call = as_call(workload) if isinstance(workload, Call) else as_workload(workload)
-    budget = budget_of(hardware, sram_bytes, sram_elements, alignment)
-    return solve_textbook(algorithm, call, budget, min_block_kv, share, options)
+    question = Question.ask(
+        algorithm, workload, hardware, implementation, options, memory=memory,
+        min_block_kv=min_block_kv, min_blocks_per_sm=min_blocks_per_sm,
+    )  # fmt: skip
+    return answer(question, objective, share, top)
 
 
 def share_of(epsilon: object) -> Fraction:

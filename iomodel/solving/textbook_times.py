@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from fractions import Fraction
 from math import inf
 from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.nests.implementation import PACKED, TEXTBOOK
-from iomodel.placement.budget import budget_of
 from iomodel.placement.implementations import no_kernel
 from iomodel.solving.best_choice import Choice, best_choice
 from iomodel.solving.question import Question
@@ -75,11 +73,8 @@ def solve_on_textbook(question: Question) -> Solution | None:
 
 def _least_traffic(question: Question, faster: Mapping[str, int] | None = None) -> Solution:
     """Solve for the tiles of least traffic in the memory of a device."""
-    algorithm, call, device = question.algorithm, question.call, question.device
-    budget, notes = budget_of(device, None, None, None), (no_kernel(algorithm, call, device),)
-    return solve_textbook(
-        algorithm, call, budget, question.min_block_kv, Fraction(0), question.options, notes, faster=faster
-    )
+    notes = (no_kernel(question.algorithm, question.call, question.device),)
+    return solve_textbook(question, notes=notes, faster=faster)
 
 
 def _fastest_of_least_traffic(question: Question) -> Choice | None:
@@ -99,7 +94,7 @@ def _quicker(start: Mapping[str, int], question: Question) -> Choice:
     algorithm, options, asked = question.algorithm, dict(question.options), question.by(TEXTBOOK)
     names = asked.bound({}).tiles
     numbers = {name: sizes for name, sizes in algorithm.searched.items() if name not in options}
-    step = budget_of(question.device, None, None, None).alignment
+    step = question.budget.alignment
 
     def seconds(point: Mapping[str, int]) -> float:
         chosen, tiles = ({name: point[name] for name in each} for each in (numbers, names))

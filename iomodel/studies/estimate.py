@@ -12,9 +12,8 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer, as_mapping
 from iomodel.counting.bounds import compulsory
 from iomodel.counting.cost import Cost
-from iomodel.devices.device import Hardware, as_device
+from iomodel.devices.device import Hardware
 from iomodel.devices.levels import memory_levels
-from iomodel.devices.rates import rates
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import Implementation
@@ -32,7 +31,7 @@ from iomodel.timing.result import Estimate
 from iomodel.timing.totals import dram_interval, leaving_interval, seconds_of
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear
-from iomodel.workloads.workload import Workload, as_workload
+from iomodel.workloads.workload import Workload
 
 
 class Timed(Protocol):
@@ -111,18 +110,23 @@ def estimate(
     >>> e.bound, round(e.mfu, 2)
     ('matrix', 0.71)
     """
-    device = as_device(hardware)
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
-    rates(device, as_workload(workload).dtype)  # raises for a device without the rates of a time
-    if isinstance(workload, Linear):
-        check_layer_kernels(algorithm, workload, device, implementation)
-    elif not isinstance(workload, Call) and implementation is not None:
-        raise InputError(
-            f"implementation: {shown(implementation)} given; allowed: none, with a {workload.operation} workload"
-        )
-    question = Question.ask(algorithm, workload, device, implementation, options, parameters=parameters)
-    if not isinstance(workload, Call):
+    question = Question.ask(algorithm, workload, hardware, implementation, options, parameters=parameters)
+    return estimated(question, tiles)
+
+
+def estimated(question: Question, tiles: Mapping[str, int] | None = None) -> Estimate:
+    """Estimate a call at tiles, or at the default ones."""
+    question.rates  # noqa: B018 - raises for a device without the rates of a time
+    call, implementation = question.call, question.implementation
+    if not isinstance(call, Call):
+        if isinstance(call, Linear):
+            check_layer_kernels(question.algorithm, call, question.device, implementation)
+        elif implementation is not None:
+            raise InputError(
+                f"implementation: {shown(implementation)} given; allowed: none, with a {call.operation} workload"
+            )
         return _of_layer(question, tiles)
     question.bound({}, tiled=False)  # raises for a wrong option before the search
     if tiles is None:
