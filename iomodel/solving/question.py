@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from iomodel.algorithms import AlgorithmLike
@@ -17,6 +18,7 @@ from iomodel.counting.options import only_taken
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware, as_device
 from iomodel.devices.rates import Rates, rates
+from iomodel.errors import IOModelError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import DIRECTIONS, TEXTBOOK, Implementation
@@ -180,6 +182,27 @@ class Question:
 def _typed(options: Mapping[str, Any]) -> tuple[tuple[str, type, Any], ...]:
     """Return options as a key of a cache, in which True is not 1."""
     return tuple((name, type(value), value) for name, value in sorted(options.items()))
+
+
+Choice = tuple[Mapping[str, int], Mapping[str, Any]]
+"""Tiles, and the options that go with them."""
+
+
+def best_choice(question: Question, tile: Callable[[Mapping[str, Any]], Mapping[str, int] | None]) -> Choice | None:
+    """Return the fastest of the options that the kernels choose, at the tile under each; None if no tile fits."""
+    best: tuple[float, Choice | None] = (inf, None)
+    for searched in question.choices():
+        chosen = {**question.options, **searched}
+        sizes = tile(chosen)
+        if sizes is None:
+            continue
+        try:
+            timed = question.launched(sizes, searched)
+        except IOModelError:
+            continue
+        if timed.seconds < best[0]:
+            best = timed.seconds, (FrozenDict(timed.tiles), chosen)
+    return best[1]
 
 
 Timer = tuple[BoundCall, "Clock"]

@@ -11,8 +11,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.nests.implementation import PACKED, TEXTBOOK
 from iomodel.placement.implementations import no_kernel
-from iomodel.solving.best_choice import Choice, best_choice
-from iomodel.solving.question import Question
+from iomodel.solving.question import Choice, Question, best_choice
 from iomodel.solving.solution import Solution
 from iomodel.solving.textbook import solve_textbook
 from iomodel.timing.totals import seconds_of

@@ -12,7 +12,6 @@ import numpy as np
 from iomodel.common.elementwise import at_places
 from iomodel.counting.arrays.calls import Calls
 from iomodel.counting.arrays.integers import common_shape
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost_array import ATTENTION, CostArray, attention_calls, cost_array
 from iomodel.counting.options import only_taken
 from iomodel.devices.device import Hardware
@@ -52,12 +51,13 @@ class AttentionPoints:
         """Check the arguments and lay them out."""
         counted, own = None, launch or TILE_NAMES & arguments.keys()
         asked = None if own else attention_calls(algorithm, {**ATTENTION, **arguments})
-        free = () if asked is None else BoundCall.bind(algorithm, asked.called.first, asked.scalars, tiled=False).tiles
-        if asked is None or not free:
+        question = None if asked is None else Question.ask(algorithm, asked.called.first, device, None, asked.scalars)
+        free = () if question is None else question.bound({}, tiled=False).tiles
+        if asked is None or question is None or not free:
             counted = cost_array(algorithm, **arguments)
             called, complete, sizes = counted.calls, counted.options, counted.tiles
         else:
-            complete = {**BoundCall.bind(algorithm, asked.called.first, asked.scalars).options, **asked.numbers}
+            complete = {**question.bound({}).options, **asked.numbers}
             called, sizes = asked.called, {}
         assert isinstance(called, Calls)
         for name in ("dtype", "kv_dtype", *called.widths):

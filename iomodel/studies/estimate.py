@@ -18,10 +18,9 @@ from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import Implementation
 from iomodel.placement.implementations import check_layer_kernels
-from iomodel.solving.best_choice import best_choice
 from iomodel.solving.by_pass import of_pass
 from iomodel.solving.default_tiles import default_tiles
-from iomodel.solving.question import Question
+from iomodel.solving.question import Question, best_choice
 from iomodel.timing.clock import Clock
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.layer_clock import layer_clock

@@ -10,7 +10,6 @@ from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.display import figure
 from iomodel.common.validation import as_mapping
-from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import only_taken
@@ -94,7 +93,7 @@ def modelled(change: Change, device: Hardware) -> Modelled:
 
 
 def _cost(change: Change, sizes: Mapping[str, int]) -> Cost:
-    bound = BoundCall.bind(change.algorithm, change.workload, change.options)
+    bound = Question.ask(change.algorithm, change.workload, None, options=change.options).bound({})
     return bound.at(bound.sizes(sizes))
 
 
