@@ -78,7 +78,7 @@ def parts(layer: DecoderLayer) -> list[str]:
 def state(recurrent: RecurrentLayer) -> str:
     """Describe a recurrent layer in a few words.
 
-    >>> from iomodel.models.recurrent_delta import LightningAttention
+    >>> from iomodel.models.recurrent import LightningAttention
     >>> state(LightningAttention(heads=64, head_dim=128))
     'lightning, state of 4,194,304 B'
     """
