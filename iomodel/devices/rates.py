@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iomodel.common.cache import per_device
 from iomodel.common.display import percent
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import Quantity
 from iomodel.errors import SpecError

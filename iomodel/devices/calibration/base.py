@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from iomodel.common.yaml_files import spec_names
-from iomodel.devices.calibration.device import Facts
+from iomodel.devices.calibration.experiments import Facts
 from iomodel.devices.device import Hardware, hardware
 from iomodel.errors import InputError
 

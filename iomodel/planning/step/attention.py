@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.cache import per_device
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InputError, IOModelError

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.layers import MLP, DecoderLayer
