@@ -1,8 +1,11 @@
-"""Fields of a config.json, read with type and range checks and one-line errors."""
+"""Fields of a config.json, over the defaults of its model type, read with checks and one-line errors."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
 from iomodel.common.validation import as_integer, integers_from
@@ -150,3 +153,20 @@ class Fields:
         if value is None or isinstance(value, dict):
             return value
         raise InputError(f"{self.path(name)}: {shown(value)} given; allowed: a mapping")
+
+
+@lru_cache(maxsize=1)
+def _types() -> Mapping[str, Mapping[str, Any]]:
+    text = files(__package__).joinpath("class_defaults.json").read_text(encoding="utf-8")
+    types: Mapping[str, Mapping[str, Any]] = json.loads(text)["types"]
+    return types
+
+
+def class_defaults(*names: str) -> Mapping[str, Any]:
+    """Return the defaults of the first of these model types that has a class; none if no type has one.
+
+    >>> class_defaults("qwen2")["num_key_value_heads"], class_defaults("of no class")
+    (32, {})
+    """
+    types = _types()
+    return next((types[name] for name in names if name in types), {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -9,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from iomodel.common.validation import as_mapping
-from iomodel.common.yaml_files import parse, read_bytes, read_shipped, spec_names
+from iomodel.common.yaml_files import check_schema, names_file, parse, read_bytes, read_shipped, spec_names
 from iomodel.errors import InputError, SpecError, UnknownNameError, nearest_names, shown
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.config import spec_of
 from iomodel.models.file import SCHEMA, ModelFile
-from iomodel.models.json import parse_json
 from iomodel.models.layers import MLP, DecoderLayer
 from iomodel.models.spec import ModelSpec
 
@@ -66,8 +66,7 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
         return _from_file(source)
     if not isinstance(source, str):
         raise InputError(f"model: a name, the path of a file or a mapping is needed, given {shown(source)}")
-    separators = {"/", os.sep, os.altsep} - {None}
-    if source.lower().endswith(ENDINGS) or any(str(mark) in source for mark in separators):
+    if names_file(source, ENDINGS):
         if not source.lower().endswith(ENDINGS) and nearest_names(source, list_models()) and not _exists(source):
             raise _unknown(source)  # such as the name of a model on Hugging Face
         return _from_file(source)
@@ -139,11 +138,38 @@ def _from_data(data: dict[str, Any], where: str, quantisation: dict[str, Any] | 
 
 
 def _from_layout(data: dict[str, Any], where: str, name: str | None) -> ModelSpec:
-    version = data.get("schema")
-    if isinstance(version, bool) or version != SCHEMA:
-        problem = "missing" if "schema" not in data else f"{shown(version)} is not supported"
-        raise SpecError(f"{where}: schema: {problem}; this iomodel reads schema {SCHEMA}, write 'schema: {SCHEMA}'")
+    check_schema(data, where, SCHEMA)
     try:
         return ModelFile(**data).spec(name)
     except (InputError, UnknownNameError) as error:
         raise SpecError(f"{where}: {error}") from None
+
+
+def parse_json(content: bytes, where: str) -> dict[str, Any]:
+    """Parse the mapping in a JSON file; SpecError names the file and the fault.
+
+    >>> parse_json(b'{"hidden_size": 4096}', "config.json")
+    {'hidden_size': 4096}
+    """
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in merged and merged[key] != value:
+                raise SpecError(f"{where}: key {shown(key)} is given twice, as {shown(merged[key])} and {shown(value)}")
+            merged[key] = value
+        return merged
+
+    try:
+        parsed = json.loads(content.decode("utf-8-sig"), object_pairs_hook=mapping)
+    except SpecError:
+        raise
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{where}: not a UTF-8 text file (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise SpecError(f"{where}: line {error.lineno}: not valid JSON ({error.msg})") from None
+    except (ValueError, RecursionError) as error:  # an integer with thousands of digits, or deeply nested brackets
+        raise SpecError(f"{where}: {shown(str(error), 200)[1:-1]}") from None
+    if not isinstance(parsed, dict):
+        raise SpecError(f"{where}: the file must be a mapping of keys to values, given {shown(parsed)}")
+    return parsed

@@ -316,6 +316,6 @@ class ModelSpec(Shown, ModelFacts, NamedData):
 
     def tables(self) -> list[Table | str]:
         """Return the table of the terminal."""
-        from iomodel.models.table import model_table
+        from iomodel.models.model_tables import model_table
 
         return [model_table(self)]

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from iomodel import InputError
 from iomodel.models.attention import AttentionLayer
-from iomodel.models.config_modules import PREFIXES
+from iomodel.models.config_quantisation import PREFIXES
 from iomodel.models.file import ModelFile
 from iomodel.models.indexer import Indexer
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.mlp import MLP
-from iomodel.models.module_lists import globs, segments
+from iomodel.models.quantisation import globs, segments
 from iomodel.models.recurrent import GatedDeltaNet, KimiDelta, LightningAttention, Mamba1, Mamba2, ShortConvolution
 from iomodel.models.registry import model
 from iomodel.models.spec import ModelSpec
