@@ -65,13 +65,30 @@ class Group(Model):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        from iomodel.devices.field_docs import field_docs  # slow to read, and needed by the schema alone
-
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
-        for name, text in field_docs(cls).items():
+        for name, text in _field_docs(cls).items():
             properties[name]["description"] = text
         return schema
+
+
+def _field_docs(model: type) -> dict[str, str]:
+    """Map the fields of a class to the docstrings below them, read from its source; none without the source."""
+    import ast  # slow to load, and needed by the schema alone
+    import inspect
+    from itertools import pairwise
+
+    try:
+        source = ast.parse(inspect.getsource(model)).body[0]
+    except (OSError, SyntaxError):
+        return {}
+    assert isinstance(source, ast.ClassDef)
+    docs = {}
+    for field, text in pairwise(source.body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(doc))):
+                docs[name] = inspect.cleandoc(doc)
+    return docs
 
 
 class Alternative(Group):

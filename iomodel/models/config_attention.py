@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from iomodel.errors import InputError, shown
+from iomodel.models.config_fields import Fields
 from iomodel.models.config_order import Slot, entries
 from iomodel.models.families import CSA, HCA, Family
-from iomodel.models.fields import Fields
 
 REACH_FIELDS = {"window": "sliding_window", "chunk": "attention_chunk_size"}
 RATIOS = {CSA: 4, HCA: 128}

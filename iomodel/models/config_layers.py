@@ -7,6 +7,7 @@ from typing import Any
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
 from iomodel.models.config_attention import attention_of, indexer_changes
+from iomodel.models.config_fields import Fields
 from iomodel.models.config_mlp import ROUTED, dense_of, experts_of, routed_experts
 from iomodel.models.config_order import (
     KINDS,
@@ -24,7 +25,6 @@ from iomodel.models.config_order import (
 )
 from iomodel.models.config_recurrent import recurrent_of
 from iomodel.models.families import CSA, HCA, Family
-from iomodel.models.fields import Fields
 from iomodel.models.layers import DecoderLayer
 
 BY_LAYER = (

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
+from iomodel.models.config_fields import Fields
 from iomodel.models.families import CSA, HCA, Family
-from iomodel.models.fields import Fields
 from iomodel.models.spec import MOST_LAYERS
 
 Mixer = Literal["attention", "recurrent", "both", "none"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InputError, shown
-from iomodel.models.fields import Fields
+from iomodel.models.config_fields import Fields
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.quantisation import Scheme, read_scheme
 

@@ -9,7 +9,7 @@ from fnmatch import translate
 from typing import Any, Literal
 
 from iomodel.errors import InputError, shown
-from iomodel.models.fields import Fields
+from iomodel.models.config_fields import Fields
 
 NESTED_QUANTIFIER = re.compile(r"\((?:[^()\\]|\\.)*[*+}](?:[^()\\]|\\.)*\)\s*[*+{]")
 """Regular expressions that may take exponential time."""

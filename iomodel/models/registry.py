@@ -14,8 +14,8 @@ from iomodel.common.yaml_files import check_schema, names_file, parse, read_byte
 from iomodel.errors import InputError, SpecError, UnknownNameError, nearest_names, shown
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.config import spec_of
-from iomodel.models.file import SCHEMA, ModelFile
 from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.models.model_file import SCHEMA, ModelFile
 from iomodel.models.spec import ModelSpec
 
 __all__ = ["MLP", "AttentionLayer", "DecoderLayer", "ModelSpec", "list_models", "model"]

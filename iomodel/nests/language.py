@@ -50,10 +50,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from iomodel.common.cache import cached_hash
-from iomodel.nests.axes import Axis as Axis  # noqa: PLC0414 - part of the language
-from iomodel.nests.axes import DType as DType  # noqa: PLC0414 - part of the language
-from iomodel.nests.axes import Per as Per  # noqa: PLC0414 - part of the language
-from iomodel.nests.axes import Tensor as Tensor  # noqa: PLC0414 - part of the language
+from iomodel.nests.axis import Axis as Axis  # noqa: PLC0414 - part of the language
+from iomodel.nests.axis import DType as DType  # noqa: PLC0414 - part of the language
+from iomodel.nests.axis import Per as Per  # noqa: PLC0414 - part of the language
+from iomodel.nests.axis import Tensor as Tensor  # noqa: PLC0414 - part of the language
 
 if TYPE_CHECKING:
     from sympy import Expr, Symbol

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from iomodel import InputError
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.config_quantisation import PREFIXES
-from iomodel.models.file import ModelFile
 from iomodel.models.indexer import Indexer
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.mlp import MLP
+from iomodel.models.model_file import ModelFile
 from iomodel.models.quantisation import globs, segments
 from iomodel.models.recurrent import GatedDeltaNet, KimiDelta, LightningAttention, Mamba1, Mamba2, ShortConvolution
 from iomodel.models.registry import model

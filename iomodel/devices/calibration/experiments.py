@@ -1,6 +1,6 @@
 """Experiments of a calibration: the work of one call, and the figure that follows from its time.
 
-Nothing runs here; :mod:`iomodel.devices.calibration.calls` turns an experiment into calls.
+Nothing runs here; :mod:`iomodel.devices.calibration.experiment_calls` turns an experiment into calls.
 """
 
 from __future__ import annotations

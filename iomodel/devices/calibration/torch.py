@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from itertools import cycle
 from typing import Any
 
-from iomodel.devices.calibration.calls import calls_of
+from iomodel.devices.calibration.experiment_calls import calls_of
 from iomodel.devices.calibration.experiments import Experiment, Facts, Run
 from iomodel.errors import InputError, shown
 
