@@ -96,7 +96,7 @@ class Hardware(Group, NamedData):
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the figures to plain data in base units, omitting unset fields; `from_data` restores them."""
-        return _pruned(self.model_dump(mode="json", by_alias=True))
+        return pruned(self.model_dump(mode="json", by_alias=True))
 
     def to_yaml(self) -> str:
         """Format the figures as a hardware file."""
@@ -161,7 +161,8 @@ def _walk(group: Group, path: str) -> Iterator[tuple[str, Quantity | SizeList]]:
                     yield from _walk(item, f"{path}{name}.{place}.")
 
 
-def _pruned(data: dict[str, Any]) -> dict[str, Any]:
+def pruned(data: dict[str, Any]) -> dict[str, Any]:
+    """Return plain data without unset fields and empty groups."""
     pairs = ((key, _pruned_value(value)) for key, value in data.items())
     return {key: value for key, value in pairs if value is not None and value not in ({}, [], "")}
 
@@ -169,7 +170,7 @@ def _pruned(data: dict[str, Any]) -> dict[str, Any]:
 def _pruned_value(value: Any) -> Any:
     if isinstance(value, list):
         return [_pruned_value(item) for item in value]
-    return _pruned(value) if isinstance(value, dict) else value
+    return pruned(value) if isinstance(value, dict) else value
 
 
 def list_hardware() -> list[str]:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from functools import cache
+from os.path import exists, isfile  # false for a name that is too long or has a null byte, as those of Path are not
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
     if not isinstance(source, str):
         raise InputError(f"model: a name, the path of a file or a mapping is needed, given {shown(source)}")
     if names_file(source, ENDINGS):
-        if not source.lower().endswith(ENDINGS) and nearest_names(source, list_models()) and not _exists(source):
+        if not source.lower().endswith(ENDINGS) and nearest_names(source, list_models()) and not exists(source):  # noqa: PTH110
             raise _unknown(source)  # such as the name of a model on Hugging Face
         return _from_file(source)
     if source.lower() not in _names():
@@ -77,13 +78,6 @@ def model(name_or_path_or_dict: str | os.PathLike[str] | Mapping[str, Any]) -> M
 
 def _unknown(name: str) -> UnknownNameError:
     return UnknownNameError("model", name, list_models(), listing=f"{LISTING}, or the path of a config.json")
-
-
-def _exists(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):  # a name too long, a null byte
-        return False
 
 
 @cache
@@ -101,11 +95,8 @@ def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
         name = os.fsdecode(path)
     except TypeError:
         raise SpecError(f"{shown(path)}: cannot be read: not the path of a file") from None
-    try:
-        inside = Path(name) / "config.json"
-        target = str(inside) if inside.is_file() else name
-    except (OSError, ValueError):  # a name too long, a null byte
-        target = name
+    inside = str(Path(name) / "config.json")
+    target = inside if isfile(inside) else name  # noqa: PTH113
     if target.lower().endswith(".json"):
         content, where = read_bytes(target, LARGEST_JSON)
         return _from_data(parse_json(content, where), where, _quantisation(target))
@@ -115,13 +106,10 @@ def _from_file(path: str | os.PathLike[str]) -> ModelSpec:
 
 def _quantisation(config: str) -> dict[str, Any] | None:
     """Read hf_quant_config.json beside a config, if there is one."""
-    beside = Path(config).with_name("hf_quant_config.json")
-    try:
-        if Path(config).name != "config.json" or not beside.is_file():
-            return None
-    except (OSError, ValueError):
+    beside = str(Path(config).with_name("hf_quant_config.json"))
+    if Path(config).name != "config.json" or not isfile(beside):  # noqa: PTH113
         return None
-    content, where = read_bytes(str(beside), LARGEST_JSON)
+    content, where = read_bytes(beside, LARGEST_JSON)
     return parse_json(content, where)
 
 
