@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.algorithms._ranks import SCHEDULES
 from iomodel.common.frozen_dict import FrozenDict
@@ -27,7 +28,7 @@ def context_parallel(
     sharding: Sharding | None = None,
     devices_per_node: int | None = None,
     network_bandwidth: float | None = None,
-    attention_algorithm: str | None = None,
+    attention_algorithm: AlgorithmLike | None = None,
     parameters: Parameters = DEFAULT,
 ) -> ContextParallel:
     """Count and time an attention call whose sequence is divided among ranks, by method.
@@ -54,8 +55,8 @@ def context_parallel(
         Devices of a node, which exchange by their own links; nodes exchange by a network [-].
     network_bandwidth : float, optional
         Bandwidth of the network for each device, in one direction [B/s]; that of :class:`iomodel.Layout` by default.
-    attention_algorithm : str, optional
-        One of :func:`iomodel.list_algorithms`; by default the fastest of flash3, split_kv and flash2.
+    attention_algorithm : str or Algorithm, optional
+        As for :func:`iomodel.step`.
     parameters : Parameters
         Parameters of the time model other than the device's figures.
 
@@ -90,7 +91,7 @@ def context_parallel(
     for field, name, known in (("method", method, tuple(SCHEDULES)), ("sharding", sharding, SHARDINGS)):
         if name is not None and (not isinstance(name, str) or name not in known):
             raise UnknownNameError(field, name, known)
-    algorithm = None if attention_algorithm is None else find_algorithm(attention_algorithm).name
+    algorithm = None if attention_algorithm is None else find_algorithm(attention_algorithm)
     clock = None if device is None else attention_clock(device, parameters, algorithm)
     methods, refused = [], {}
     for name, schedule in SCHEDULES.items():

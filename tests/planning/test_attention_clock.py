@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.devices.device import hardware
 from iomodel.planning.step.attention import AttentionClock, _one_head
 
@@ -50,8 +51,8 @@ def test_the_fastest_candidate_is_chosen():
     call = iomodel.Attention(batch=2, heads=8, kv_heads=1, q_len=1, kv_len=8192, head_dim=128, mask="causal")
     name, span = clock.fastest(call)
     each = {
-        (algorithm, options.get("splits")): clock._timed(algorithm, call, tiles, options).seconds
-        for algorithm in ("flash3", "split_kv")
+        (algorithm.name, options.get("splits")): clock._timed(algorithm, call, tiles, options).seconds
+        for algorithm in map(find_algorithm, ("flash3", "split_kv"))
         for options in clock._options(algorithm, call)
         for tiles in clock._tiles(algorithm, call, options)
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, get_args
 
+from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
@@ -42,7 +43,7 @@ def step(
     kv_dtype: str | None = None,
     precision: str | None = None,
     page_size: int | None = None,
-    attention_algorithm: str | None = None,
+    attention_algorithm: AlgorithmLike | None = None,
     logits: Logits = "last",
     routing: Sequence[int] | None = None,
     shared_keys: int = 0,
@@ -78,8 +79,8 @@ def step(
         (weights alone); types given beside it take precedence.
     page_size : int, optional
         Tokens per page of the cache [tokens].
-    attention_algorithm : str, optional
-        One of :func:`iomodel.list_algorithms`; by default the fastest of flash3, split_kv and flash2.
+    attention_algorithm : str or Algorithm, optional
+        One of :func:`iomodel.list_algorithms`, or a declaration; by default the fastest of those with a preference.
     logits : {"last", "all", "none"}
         Rows to which the output layer is applied.
     routing : sequence of int, optional
@@ -142,7 +143,9 @@ def step(
     routed = check_routing(spec, routing, sequences * queries)
     at = StepSetting(
         clock=layer_clock(device, parameters),
-        attention=attention_clock(device, parameters, _algorithm(attention_algorithm)),
+        attention=attention_clock(
+            device, parameters, None if attention_algorithm is None else find_algorithm(attention_algorithm)
+        ),
         layout=shared,
         hidden=spec.hidden_size,
         batch=-(-sequences // shared.data_parallel),
@@ -191,11 +194,6 @@ def step(
         stage_seconds=longest,
         parts=listed,
     )
-
-
-def _algorithm(name: object) -> str | None:
-    """Validate the name of an attention algorithm, or return None."""
-    return None if name is None else find_algorithm(name).name  # type: ignore[arg-type]
 
 
 def _before(spec: ModelSpec, at: StepSetting) -> Iterator[Part]:

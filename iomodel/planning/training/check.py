@@ -1,10 +1,14 @@
-"""Checks of a training step: the model, the layout, the batch, and the precision on a device."""
+"""Checks of a training step: the model, the layout, the batch, the precision on a device, and the attention."""
 
 from __future__ import annotations
 
+from iomodel.algorithms import AlgorithmLike, list_algorithms
+from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError
 from iomodel.models.spec import ModelSpec
+from iomodel.nests.algorithm import Algorithm
+from iomodel.planning.numbers import as_choice
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.training.strategy import PRECISIONS
 
@@ -64,3 +68,33 @@ def check_precision(precision: str, device: Hardware) -> None:
 def _peaks(device: Hardware) -> tuple[str, ...]:
     """List the types that a device's matrix units multiply."""
     return tuple(name for name in PRECISIONS if getattr(device.compute.peak, name, None))
+
+
+def as_trained(algorithm: AlgorithmLike) -> Algorithm:
+    """Look up an algorithm of attention with a backward pass that keeps no scores."""
+    if isinstance(algorithm, Algorithm):
+        declaration = find_algorithm(algorithm)
+        if not _trains(declaration):
+            raise InputError(
+                f"attention_algorithm: {declaration.name!r} given; allowed: one with forward and backward passes that "
+                "keep no scores, such as flash2"
+            )
+        return declaration
+    if not isinstance(algorithm, str) or algorithm not in list_algorithms() or not _trains(find_algorithm(algorithm)):
+        as_choice("attention_algorithm", algorithm, tuple(filter(_trains_by_name, list_algorithms())))
+    return find_algorithm(algorithm)
+
+
+def _trains_by_name(name: str) -> bool:
+    return _trains(find_algorithm(name))
+
+
+def _trains(algorithm: Algorithm) -> bool:
+    """Check that an algorithm has both passes, and stores no tensor of queries and keys."""
+    from iomodel.nests.language import Store, walk
+    from iomodel.nests.tensors import key, query
+
+    if "both" not in algorithm.directions:
+        return False
+    stored = (leaf.tensor for leaf, _ in walk(algorithm.nest("forward")) if isinstance(leaf, Store))
+    return not any({query, key} <= {*tensor.axes} for tensor in stored)

@@ -19,8 +19,6 @@ OVERLAPS = ("data", "tensor", "pipeline", "experts")
 exchange of the rows of experts."""
 DEFAULT_OVERLAPS = ("data", "tensor", "pipeline")
 KERNELS = ("fused", "eager")
-ATTENTION = ("flash1", "flash2", "flash3")
-"""Algorithms with a backward pass that keep no scores."""
 
 
 @dataclass(frozen=True)

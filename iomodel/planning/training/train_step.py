@@ -8,24 +8,23 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from iomodel.algorithms import AlgorithmLike, name_of
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, shown
 from iomodel.models.spec import ModelSpec
+from iomodel.nests.algorithm import Algorithm
 from iomodel.placement.implementations import implementation as find_implementation
-from iomodel.planning.numbers import as_choice
-from iomodel.planning.step.attention import AttentionClock, attention_clock
+from iomodel.planning.step.attention import AttentionClock, PassClock, attention_clock
 from iomodel.planning.step.given import as_layout, as_model
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import link, send, with_nodes
-from iomodel.planning.training.check import check_precision, check_step
+from iomodel.planning.training.check import as_trained, check_precision, check_step
 from iomodel.planning.training.memory import WEIGHT, TrainingMemory, stage_elements, stage_memory
 from iomodel.planning.training.passes import (
     Backward,
-    BackwardClock,
     Forward,
-    KernelClock,
     loss_parts,
     pass_of_layer,
     recomputed,
@@ -33,7 +32,7 @@ from iomodel.planning.training.passes import (
 )
 from iomodel.planning.training.result import TrainingStep
 from iomodel.planning.training.stage_times import Stage, stage_times
-from iomodel.planning.training.strategy import ATTENTION, DEFAULT_OVERLAPS, Strategy, as_overlap
+from iomodel.planning.training.strategy import DEFAULT_OVERLAPS, Strategy, as_overlap
 from iomodel.planning.weights import stage_layers
 from iomodel.timing.parameters import DEFAULT, Parameters
 
@@ -55,7 +54,7 @@ def train_step(
     virtual_stages: int = 1,
     kernels: str = "fused",
     overlap: Collection[str] = DEFAULT_OVERLAPS,
-    attention_algorithm: str | None = None,
+    attention_algorithm: AlgorithmLike | None = None,
     attention_implementation: str | None = None,
     nodes_per_token: int | None = None,
     parameters: Parameters = DEFAULT,
@@ -100,9 +99,10 @@ def train_step(
         Collectives that run beside products: those of data parallelism (FSDP; --overlap-grad-reduce and
         --overlap-param-gather of Megatron-LM), those of tensor parallelism (--tp-comm-overlap), sends between virtual
         stages, and, if asked for, the exchange of experts (DualPipe; --overlap-moe-expert-parallel-comm).
-    attention_algorithm, attention_implementation : str, optional
-        The attention kernels, by default the fastest of the device: `"flash1"`, `"flash2"` or `"flash3"`, and one of
-        :func:`iomodel.list_implementations`.
+    attention_algorithm : str or Algorithm, optional
+        Attention with a backward pass that keeps no scores, such as flash2; by default the fastest of the device.
+    attention_implementation : str, optional
+        Its kernels: one of :func:`iomodel.list_implementations`.
     nodes_per_token : int, optional
         Most nodes whose experts a token visits, as node-limited routing sets (4 in DeepSeek-V3): its row then crosses
         the network once for each, and in fp8 at that precision (DeepEP). By default it crosses once for each expert.
@@ -135,9 +135,7 @@ def train_step(
     if not isinstance(parameters, Parameters):
         raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
     strategy = Strategy(shard, recompute, gradient_dtype, precision, kernels, as_overlap(overlap))
-    algorithm = attention_algorithm
-    if algorithm is not None:
-        as_choice("attention_algorithm", algorithm, ATTENTION)
+    algorithm = None if attention_algorithm is None else as_trained(attention_algorithm)
     chunks = as_integer("virtual_stages", virtual_stages)
     groups = replicas * shared.data_parallel
     check_step(spec, shared, sequences, passed * groups, chunks)
@@ -166,7 +164,8 @@ def train_step(
     }
     kernel = attention_implementation
     ahead = Forward(attention=_forward_clock(device, parameters, algorithm, kernel), **common)
-    behind = Backward(attention=BackwardClock(device, parameters, algorithm, implementation=kernel), **common)
+    backwards = PassClock(device, parameters, algorithm, direction="backward", implementation=kernel)
+    behind = Backward(attention=backwards, **common)
     stages, weights = stage_layers(spec, shared), stage_elements(spec, shared)
     border = _border(device, shared, passed * length * spec.hidden_size * WEIGHT)
     timed: list[dict[str, float]] = []
@@ -223,7 +222,7 @@ def train_step(
         virtual_stages=chunks,
         kernels=kernels,
         overlap=strategy.overlap,
-        attention_algorithm=algorithm,
+        attention_algorithm=None if algorithm is None else name_of(algorithm),
         attention_implementation=attention_implementation,
         seconds=sum(longest.values()),
         serial_seconds=max(serial),
@@ -262,7 +261,7 @@ def _balanced(spec: ModelSpec, layout: Layout, tokens: int) -> list[int] | None:
 
 
 def _forward_clock(
-    device: Hardware, parameters: Parameters, algorithm: str | None, implementation: str | None
+    device: Hardware, parameters: Parameters, algorithm: Algorithm | None, implementation: str | None
 ) -> AttentionClock:
     """Return the timer of the requested algorithm, by default of the fastest."""
     if implementation is None:
@@ -272,7 +271,7 @@ def _forward_clock(
             f"attention_implementation: {shown(implementation)} given; allowed: with attention_algorithm, as in flash2"
         )
     find_implementation(algorithm, implementation)
-    return KernelClock(device, parameters, algorithm, implementation=implementation)
+    return PassClock(device, parameters, algorithm, implementation=implementation)
 
 
 def _in_flight(micro_batches: int, stages: int, place: int, chunks: int) -> Fraction:
