@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=20_000, help="requests of the comparison (default 20,000)")
     requests = parser.parse_args().requests
     first = best(lambda: library(MOST, machine=True), 1)[0]
-    service = as_service(MODEL, PROMPT, OUTPUT, iomodel.Layout(), {}, 0.9, OVERHEAD)
+    service = as_service(MODEL, PROMPT, OUTPUT, iomodel.Layout(), memory_utilization=0.9, overhead_bytes=OVERHEAD)
     steps = ReplicaSteps(service, iomodel.hardware(GPU))
     table = step_table(steps, np.array([PROMPT]), PROMPT, MOST, PROMPT, False)
     hand, means = best(lambda: by_hand(table, requests), 1)

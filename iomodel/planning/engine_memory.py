@@ -13,6 +13,7 @@ from typing import NamedTuple
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
 from iomodel.models.layers import DecoderLayer
+from iomodel.models.spec import ModelSpec
 from iomodel.planning.engines import GIB, LARGE, Engine
 from iomodel.planning.step.layout import Layout
 
@@ -36,8 +37,8 @@ class Reserve(NamedTuple):
 
     usable: int
     overhead: int
-    low: int
-    high: int
+    low: int | None
+    high: int | None
 
 
 def seen_capacity(device: Hardware) -> int:
@@ -79,8 +80,7 @@ def reserve(
     engine: Engine,
     device: Hardware,
     layers: Iterable[DecoderLayer],
-    hidden: int,
-    vocabulary: int,
+    model: ModelSpec,
     layout: Layout,
     weights: int,
     utilization: float | None,
@@ -96,8 +96,8 @@ def reserve(
         The device.
     layers : iterable of DecoderLayer
         Layers of the stage.
-    hidden, vocabulary : int
-        Widths of the model [elements].
+    model : ModelSpec
+        The model.
     layout : Layout
         Parallel layout of the replica.
     weights : int
@@ -111,14 +111,14 @@ def reserve(
     usual, requests = step_limits(engine, device)
     budget = usual if tokens is None else tokens
     peers = (layout.devices - 1) * PER_PEER
-    forward = activation_bytes(layers, hidden, layout, budget)
+    forward = activation_bytes(layers, model.hidden_size, layout, budget)
     if engine.share_of == "weights and cache":
         free = total - CONTEXT - peers
         static = static_share(total, layout, budget) if utilization is None else Fraction(repr(utilization))
         return Reserve(int(static * free), 0, -peers // 2, CONTEXT)
     share = Fraction(repr(engine.share if utilization is None else utilization))
     if engine.share_of == "all":
-        sampler = int(LOGIT_BYTES * requests * vocabulary) + 2 * budget * hidden
+        sampler = int(LOGIT_BYTES * requests * model.vocab_size) + 2 * budget * model.hidden_size
         overhead = NON_TORCH + peers + max(forward, sampler)
         return Reserve(int(share * total), overhead, overhead - max(forward, sampler) // 4, overhead + GRAPHS[1])
     kept = CONTEXT + peers + forward

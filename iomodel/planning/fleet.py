@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
@@ -15,12 +15,9 @@ from iomodel.planning.fleet_try import tried_on
 from iomodel.planning.fleet_unreachable import unreachable
 from iomodel.planning.layouts import default_layouts
 from iomodel.planning.numbers import as_choice, as_prices, as_real
-from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.speculation import Speculation
+from iomodel.planning.service_options import ServiceOptions, check_names, takes
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.lora import Lora
-from iomodel.planning.step.precision import service_types
 from iomodel.planning.trust import QUEUE, trust
 
 OBJECTIVES = ("devices", "cost")
@@ -28,6 +25,7 @@ MOST_DEVICES = 1024
 Device = Hardware | str
 
 
+@takes(ServiceOptions)
 def fleet(
     model: ModelSpec | str,
     hardware: Device | Iterable[Device] | None = None,
@@ -41,19 +39,8 @@ def fleet(
     layouts: Iterable[Layout] | None = None,
     max_count: int = MOST_DEVICES,
     objective: str = "devices",
-    dtype: str | None = None,
-    weight_dtype: str | None = None,
-    kv_dtype: str | None = None,
-    linear_dtype: str | None = None,
-    precision: str | None = None,
-    page_size: int | None = None,
-    memory_utilization: float | None = None,
-    overhead_bytes: int | None = None,
-    engine: str | None = None,
-    prefix_cache: PrefixCache | None = None,
-    speculation: Speculation | None = None,
-    lora: Lora | None = None,
     deviations: float = 2.0,
+    **service: Unpack[ServiceOptions],
 ) -> Fleet:
     """Find the smallest or the cheapest fleet of one device that meets latency targets at a load.
 
@@ -82,12 +69,9 @@ def fleet(
         Largest number of devices.
     objective : "devices" or "cost"
         Quantity to minimise.
-    dtype, weight_dtype, kv_dtype, linear_dtype, precision, page_size
-        As for :func:`iomodel.plan`.
-    memory_utilization, overhead_bytes, engine, prefix_cache, speculation, lora
-        As for :func:`iomodel.plan`.
     deviations : float
         Number of standard deviations above the mean requests in flight that must fit in memory [-].
+    **service
 
     Raises
     ------
@@ -103,11 +87,8 @@ def fleet(
     >>> result.best.device, result.best.operating.ttft < 0.5, result.best.operating.tpot < 0.05
     ('h100-sxm5', True, True)
     """
-    types = service_types(precision, dtype, weight_dtype, kv_dtype, linear_dtype, page_size)
-    service = as_service(
-        model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
-        speculation=speculation, lora=lora,
-    )  # fmt: skip
+    check_names(fleet, service)
+    served = as_service(model, prompt, output, **service)
     price_table = {} if prices is None else as_prices(prices)
     known = {_name(as_device(key)): price for key, price in price_table.items()}
     targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
@@ -119,23 +100,23 @@ def fleet(
         name = _name(device)
         if minimised == "cost" and name not in known:
             raise InputError(f"prices: none for {name}; allowed: a price for each device if objective = 'cost'")
-        for layout in _layouts(layouts, service, device, most):
-            outcome = tried_on(service.laid_out(layout), device, targets, known.get(name), most, spare)
+        for layout in _layouts(layouts, served, device, most):
+            outcome = tried_on(served.laid_out(layout), device, targets, known.get(name), most, spare)
             options += [outcome] if isinstance(outcome, FleetOption) else []
             refused += [outcome] if isinstance(outcome, Refusal) else []
     if not options:
         raise unreachable(refused, targets, most)
     layouts_tried = {option.layout for option in options} | {refusal.layout for refusal in refused}
-    trusted = trust(service, devices, layouts_tried)
+    trusted = trust(served, devices, layouts_tried)
     options.sort(key=lambda option: _rank(option, minimised))
     return Fleet(
-        model=service.name,
+        model=served.name,
         objective=minimised,
         load=targets["load"],
         ttft=targets["ttft"],
         tpot=targets["tpot"],
-        prompt=service.prompt,
-        output=service.output,
+        prompt=served.prompt,
+        output=served.output,
         best=options[0],
         runners_up=tuple(options[1:]),
         refused=tuple(refused),

@@ -10,19 +10,19 @@ from iomodel.errors import InfeasibleError, SpecError
 from iomodel.planning.fleet_batches import BatchTimes
 from iomodel.planning.fleet_queue import Replica
 from iomodel.planning.fleet_result import FleetOption, Refusal
-from iomodel.planning.memory import Fit, fit
 from iomodel.planning.service import Service
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes, seconds
 
 
-def replica(service: Service, device: Hardware, memory: Fit, deviations: float) -> Replica:
+def replica(service: Service, device: Hardware, deviations: float) -> Replica:
     """Model one replica, with its steps computed on demand."""
     steps = ReplicaSteps(service, device)
     step = BatchTimes(steps.decode_seconds)
     loads = steps.load_seconds() / service.layout.data_parallel  # one request after the other
     occupied = max(steps.occupied(), loads)
-    return Replica(steps.first_token_seconds(), occupied, step, service.steps, memory.fits, deviations)
+    fits = service.memory(device).fits
+    return Replica(steps.first_token_seconds(), occupied, step, service.steps, fits, deviations)
 
 
 def tried_on(
@@ -31,11 +31,11 @@ def tried_on(
     """Evaluate one device and layout: a FleetOption, or a Refusal with the reason."""
     name, layout = device.id or device.name, service.layout
     try:
-        memory = fit(service, device)
+        memory = service.memory(device)
         if not memory.fits:
             reason = f"memory: one request needs {gigabytes(memory.missing)} more on each device"
             return Refusal(name, layout, reason, missing=memory.missing)
-        single_replica = replica(service, device, memory, deviations)
+        single_replica = replica(service, device, deviations)
         alone = single_replica.prefill, single_replica.step(1) if single_replica.steps else 0.0
     except (SpecError, InfeasibleError) as error:  # a figure is missing, or no tile fits
         return Refusal(name, layout, str(error))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from itertools import product
+from typing import Any, Unpack, cast
 
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
@@ -15,15 +15,11 @@ from iomodel.planning.cheapest import cheapest_point
 from iomodel.planning.figures import figures
 from iomodel.planning.fleet import as_devices, as_layouts
 from iomodel.planning.layouts import every_layout, with_divided_caches
-from iomodel.planning.memory import fit, most_requests
 from iomodel.planning.numbers import as_choice, as_prices, as_real, as_share
 from iomodel.planning.pareto_result import Pareto, ParetoPoint, divided
-from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.service import Service, as_service
-from iomodel.planning.speculation import Speculation
+from iomodel.planning.service_options import ServiceOptions, check_names, takes
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.lora import Lora
-from iomodel.planning.step.precision import service_types
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.text import gigabytes, layout_text
 from iomodel.planning.trust import trust
@@ -34,6 +30,7 @@ MOST_DEVICES = 8
 PERCENTILES = ("p50", "p90", "p99")
 
 
+@takes(ServiceOptions)
 def pareto(
     model: ModelSpec | str,
     hardware: Device | Iterable[Device] | None = None,
@@ -50,16 +47,7 @@ def pareto(
     percentile: str | None = None,
     power_utilization: float = 1.0,
     max_count: int = MOST_DEVICES,
-    dtype: str | None = None,
-    linear_dtype: str | None = None,
-    precision: str | None = None,
-    page_size: int | None = None,
-    memory_utilization: float | None = None,
-    overhead_bytes: int | None = None,
-    engine: str | None = None,
-    prefix_cache: PrefixCache | None = None,
-    speculation: Speculation | None = None,
-    lora: Lora | None = None,
+    **service: Unpack[ServiceOptions],
 ) -> Pareto:
     """Search devices, layouts, types and batches for the best throughput at every speed of a user.
 
@@ -80,7 +68,7 @@ def pareto(
     batches : iterable of int, optional
         Requests decoded together; by default the powers of two that fit, and all that fit.
     weight_dtypes, kv_dtypes : iterable of str, optional
-        Types to choose from; by default those of the model.
+        Types to choose from; by default those of the service.
     prices : mapping of str to float, optional
         Price of one device, by name [1/h].
     ttft, tpot : float, optional
@@ -92,10 +80,7 @@ def pareto(
         Share of the TDP that a device draws; by default all of it, an upper bound of its energy [-].
     max_count : int
         Most devices of a replica.
-    dtype, linear_dtype, precision, page_size, memory_utilization, overhead_bytes, engine
-        As for :func:`iomodel.plan`.
-    prefix_cache, speculation, lora
-        As for :func:`iomodel.plan`.
+    **service
 
     Raises
     ------
@@ -113,13 +98,10 @@ def pareto(
     >>> result.cheapest.batch
     1
     """
-    types = service_types(precision, dtype, None, None, linear_dtype, page_size)
-    service = as_service(
-        model, prompt, output, Layout(), types, memory_utilization, overhead_bytes, engine, prefix_cache=prefix_cache,
-        speculation=speculation, lora=lora,
-    )  # fmt: skip
-    if service.steps < 1:
-        raise InputError(f"output: {service.output} given; allowed: at least 2, because a speed needs a second token")
+    check_names(pareto, service)
+    served = as_service(model, prompt, output, **service)
+    if served.steps < 1:
+        raise InputError(f"output: {served.output} given; allowed: at least 2, because a speed needs a second token")
     share, most = as_share("power_utilization", power_utilization), as_integer("max_count", max_count)
     targets = {name: as_real(name, value) for name, value in (("ttft", ttft), ("tpot", tpot)) if value is not None}
     kind = None if percentile is None else as_choice("percentile", percentile, PERCENTILES)
@@ -129,17 +111,15 @@ def pareto(
     sizes = None if batches is None else _sizes(batches)
     devices = as_devices(hardware, price_table)
     cost = _costs(devices, price_table, bool(targets))
-    services = [
-        replace(service, types=as_service(model, prompt, output, Layout(), {**types, **chosen}, 1.0, 0).types)
-        for chosen in _types(weight_dtypes, kv_dtypes)
-    ]
+    chosen = _types(service, weight_dtypes, kv_dtypes)
+    services = [as_service(model, prompt, output, **each) for each in chosen]
     found: list[tuple[ParetoPoint, Service, Hardware]] = []
     skipped: list[str] = []
     lacking: list[int] = []
     if layouts is None:
-        choices = with_divided_caches(every_layout(service.model, most), service)
+        choices = with_divided_caches(every_layout(served.model, most), served)
     else:
-        choices = as_layouts(layouts, service)
+        choices = as_layouts(layouts, served)
     for device in devices:
         for asked in (each.laid_out(layout) for each in services for layout in choices):
             try:
@@ -149,7 +129,7 @@ def pareto(
                 skipped.append(f"{_where(asked, device)}: {error}")
             else:
                 if not points:
-                    missing = fit(asked, device).missing
+                    missing = asked.memory(device).missing
                     lacking += [missing] if missing else []
                     reason = f"{gigabytes(missing)} too little memory" if missing else "no given batch fits"
                     skipped.append(f"{_where(asked, device)}: {reason}")
@@ -162,12 +142,12 @@ def pareto(
                 unit="B",
             )
         raise SpecError("; ".join(skipped[:3]))
-    trusted = trust(service, devices, {point.layout for point, _, _ in found})
+    trusted = trust(served, devices, {point.layout for point, _, _ in found})
     front, dominated = divided(point for point, _, _ in found)
     return Pareto(
-        model=service.name,
-        prompt=service.prompt,
-        output=service.output,
+        model=served.name,
+        prompt=served.prompt,
+        output=served.output,
         front=front,
         dominated=dominated,
         ttft=targets.get("ttft"),
@@ -176,9 +156,9 @@ def pareto(
         cheapest=cheapest_point(found, targets, kind) if targets else None,
         power_utilization=share,
         skipped=tuple(skipped),
-        prefix_cache=service.prefix_cache,
-        speculation=service.speculation,
-        lora=service.lora,
+        prefix_cache=served.prefix_cache,
+        speculation=served.speculation,
+        lora=served.lora,
         assumed=FrozenDict({name: (*trusted.common, *texts) for name, texts in trusted.assumed.items()}),
         left_out=trusted.left_out,
     )
@@ -188,7 +168,7 @@ def _points(
     service: Service, device: Hardware, sizes: list[int] | None, price: float | None, share: float
 ) -> Iterator[ParetoPoint]:
     """Compute the figures of a replica at every batch that fits."""
-    fits = most_requests(service, device)
+    fits = service.most_requests(device)
     tried = {1 << power for power in range(fits.bit_length())} | {fits} if sizes is None else set(sizes)
     tdp = device.power.tdp
     for batch in sorted(size for size in tried if 0 < size <= fits):
@@ -220,15 +200,20 @@ def _costs(devices: list[Hardware], prices: Mapping[str, float], compared: bool)
     return known
 
 
-def _types(weights: Iterable[str] | None, caches: Iterable[str] | None) -> Iterator[dict[str, str | None]]:
-    for weight_dtype in _names("weight_dtypes", weights):
-        for kv_dtype in _names("kv_dtypes", caches):
-            yield {"weight_dtype": weight_dtype, "kv_dtype": kv_dtype}
+def _types(
+    service: ServiceOptions, weights: Iterable[str] | None, caches: Iterable[str] | None
+) -> Iterator[ServiceOptions]:
+    """List the options of the service with each combination of the types to choose from."""
+    axes = {"weight_dtype": weights, "kv_dtype": caches}
+    listed = {name: _names(f"{name}s", names) for name, names in axes.items() if names is not None}
+    for name in listed:
+        if service.get(name) is not None:
+            raise InputError(f"{name}s: given with {name}; allowed: one of both")
+    for chosen in product(*listed.values()):
+        yield cast(ServiceOptions, {**service, **dict(zip(listed, chosen, strict=True))})
 
 
-def _names(field: str, names: Iterable[str] | None) -> list[Any]:
-    if names is None:
-        return [None]
+def _names(field: str, names: Iterable[str]) -> list[Any]:
     if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
         raise InputError(f"{field}: {shown(names)} given; allowed: a list of types, such as ['bf16', 'fp8']")
     listed = _bounded(field, names)

@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 from iomodel.devices.device import Hardware
-from iomodel.planning.memory import loaded_bytes
 from iomodel.planning.service import Service
 from iomodel.planning.step.divided_cache import attended_seconds
 from iomodel.planning.step.layout import Layout
@@ -98,7 +97,7 @@ class ReplicaSteps:
         stages = [Counter(layers) for layers in stage_layers(service.model, service.layout)]
 
         def longest(before: int, tokens: int, rate: float) -> float:
-            return max(loaded_bytes(service, counted, before, tokens) for counted in stages) / rate
+            return max(service.requests.behind(counted, before, tokens) for counted in stages) / rate
 
         return longest(device, host, cache.host_bandwidth) + longest(device + host, disk, cache.disk_bandwidth)
 

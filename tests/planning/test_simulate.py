@@ -15,7 +15,6 @@ from iomodel.devices.device import hardware
 from iomodel.devices.edits import BANDWIDTH, matrix
 from iomodel.planning.fleet_batches import BatchTimes
 from iomodel.planning.fleet_try import replica
-from iomodel.planning.memory import fit
 from iomodel.planning.plan import plan
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.simulation.result import Simulation
@@ -160,9 +159,9 @@ def test_single_prompts_wait_as_in_a_queue_of_one_server(busy):
 
 @pytest.mark.parametrize("busy", [0.1, 0.3, 0.5])
 def test_the_means_are_those_of_the_queue_of_a_fleet(busy):
-    service = as_service(TINY, *CHAT.values(), Layout(), {}, 0.9, OVERHEAD)
+    service = as_service(TINY, *CHAT.values(), memory_utilization=0.9, overhead_bytes=OVERHEAD)
     device = hardware(H100)
-    queue = replica(service, device, fit(service, device), 2.0)
+    queue = replica(service, device, 2.0)
     load = busy / queue.prefill
     at = queue.at(load)
     result = simulate(TINY, H100, token_budget=1024, load=load, requests=8000, **CHAT)
@@ -174,7 +173,9 @@ def test_the_means_are_those_of_the_queue_of_a_fleet(busy):
 
 
 def steps_of(prompt, output):
-    return ReplicaSteps(as_service(TINY, prompt, output, Layout(), {}, 0.9, OVERHEAD), hardware(H100))
+    return ReplicaSteps(
+        as_service(TINY, prompt, output, memory_utilization=0.9, overhead_bytes=OVERHEAD), hardware(H100)
+    )
 
 
 def test_the_table_holds_the_steps():

@@ -1,19 +1,21 @@
-"""One run of the event loop: its table of steps, its inputs as lists or arrays, and the latencies."""
+"""One run of the event loop: its table of steps, decode steps drawn at random, its inputs, and the latencies."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from iomodel.counting.evaluation.engine_choice import numba_is_there
 from iomodel.devices.device import Hardware
 from iomodel.planning.service import Service
-from iomodel.planning.simulation.loop import compiled, plain
+from iomodel.planning.simulation.loop import Progress, Queue, Scheduler, compiled, plain
 from iomodel.planning.simulation.requests import Requests
 from iomodel.planning.simulation.result import Percentiles
 from iomodel.planning.simulation.table import FEW, PER_OCTAVE, StepTable, spaced, step_table
+from iomodel.planning.speculation import Speculation
 from iomodel.planning.steps import ReplicaSteps
 
 WORTH = 5_000_000
@@ -22,10 +24,9 @@ OPEN_BATCH = 8
 """Batch by which the steps under open arrivals are guessed, to choose between Python and machine code alone."""
 
 
-def tabulate(
-    service: Service, device: Hardware, arriving: Requests, batch: int, budget: int, chunked: bool
-) -> StepTable:
+def tabulate(service: Service, device: Hardware, arriving: Requests, scheduler: Scheduler) -> StepTable:
     """Tabulate the steps over the contexts and prompts of all requests."""
+    batch, budget, chunked = scheduler.most, scheduler.budget, scheduler.chunked
     prompts, computed = np.unique(arriving.prompt), np.unique(arriving.prompt - cached_tokens(service, arriving))
     shortest, longest, most = int(prompts[0]), int(prompts[-1]), int(computed[-1])
     last = int((arriving.prompt + np.maximum(arriving.output - 1, 1)).max())
@@ -56,46 +57,51 @@ def _prefill_attention(steps: ReplicaSteps, prompt: int) -> float:
 
 
 def run(
-    service: Service,
-    device: Hardware,
-    table: StepTable,
-    arriving: Requests,
-    need: Any,
-    room: int,
-    batch: int,
-    budget: int,
-    chunked: bool,
-    host: float,
-    decodings: Any,
-) -> tuple[Any, tuple[Any, Any, Any]]:
+    service: Service, device: Hardware, arriving: Requests, need: Any, scheduler: Scheduler, seed: int
+) -> tuple[Totals, tuple[Any, Any, Any]]:
     """Run the loop: its totals, and TTFT, TPOT and latency of the requests [s]."""
-    count = len(need)
+    table = tabulate(service, device, arriving, scheduler)
+    decodings = decode_steps(arriving.output, service.speculation, seed)
     cached = cached_tokens(service, arriving)
-    whole = whole_attention(service, device, table, arriving, cached)
-    gain = (arriving.output - 1) / np.maximum(decodings, 1)
-    lengths: list[Any] = [arriving.prompt - cached, cached, arriving.output, decodings, gain]
-    arrays: list[Any] = [arriving.arrival.copy(), *lengths, need, whole]
-    limits = (arriving.concurrency or 0, room, batch, budget, service.tokens_at_once, chunked, host)
-    tables: list[Any] = [
-        table.contexts,
-        table.decode.ravel(),
-        table.decode_attention.ravel(),
-        table.lengths,
-        table.other,
-    ]
-    tables += [table.rows, table.chunks, table.caches, table.chunk_attention.ravel()]
-    ends = np.full(int(decodings.max()) + 1, -1)
-    state: list[Any] = [ends, np.full(count, -1), np.zeros(count), np.zeros(count)]
-    expected = int(decodings.sum()) // min(batch, arriving.concurrency or OPEN_BATCH)
-    if expected >= WORTH and numba_is_there():
-        totals = compiled()(*arrays, *limits, *tables, *state)
+    queue = Queue(
+        arriving.arrival.copy(),
+        arriving.prompt - cached,
+        cached,
+        arriving.output,
+        decodings,
+        (arriving.output - 1) / np.maximum(decodings, 1),
+        need,
+        whole_attention(service, device, table, arriving, cached),
+    )
+    count = len(need)
+    progress = Progress(np.full(int(decodings.max()) + 1, -1), np.full(count, -1), np.zeros(count), np.zeros(count))
+    columns, loop = table.columns, plain
+    if int(decodings.sum()) // min(scheduler.most, scheduler.clients or OPEN_BATCH) >= WORTH and numba_is_there():
+        loop = compiled()
     else:
-        arrays, tables, state = ([array.tolist() for array in some] for some in (arrays, tables, state))
-        totals = plain(*arrays, *limits, *tables, *state)
-    arrival, first, last = (np.asarray(array) for array in (arrays[0], state[2], state[3]))
+        queue, progress = Queue(*_listed(queue)), Progress(*_listed(progress))
+        columns = tuple(_listed(columns))
+    totals = loop(queue, scheduler, columns, progress)
+    arrival, first, last = (np.asarray(times) for times in (queue.arrival, progress.first, progress.last))
     more = arriving.output > 1
     tpot = (last[more] - first[more]) / (arriving.output[more] - 1)
-    return totals, (first - arrival, tpot, last - arrival)
+    return Totals(*totals, int(decodings.sum())), (first - arrival, tpot, last - arrival)
+
+
+class Totals(NamedTuple):
+    """Figures of the engine over a run: times [s], steps, requests decoded in them, and the most at once."""
+
+    seconds: float
+    busy_seconds: float
+    steps: int
+    decode_steps: int
+    largest_batch: int
+    largest_bytes: int
+    decodings: int
+
+
+def _listed(arrays: Iterable[Any]) -> Iterator[list[Any]]:
+    return (array.tolist() for array in arrays)
 
 
 def percentiles(times: Any) -> Percentiles:
@@ -104,3 +110,35 @@ def percentiles(times: Any) -> Percentiles:
         return Percentiles(0.0, 0.0, 0.0, 0.0, 0.0)
     p50, p90, p99 = np.percentile(times, [50, 90, 99])
     return Percentiles(float(times.mean()), float(p50), float(p90), float(p99), float(times.max()))
+
+
+def decode_steps(output: Any, speculation: Speculation | None, seed: int) -> Any:
+    """Draw the decode steps of each request behind its first token [-].
+
+    A step yields a token of the model behind the drafts that it accepts: those before the first that it does not.
+
+    >>> decode_steps(np.array([1, 9, 9]), None, 0).tolist()
+    [0, 8, 8]
+    >>> decode_steps(np.array([1, 9, 9]), Speculation(tokens=3, acceptance=1.0), 0).tolist()
+    [0, 2, 2]
+    """
+    left = output - 1
+    if speculation is None:
+        return left
+    rng = np.random.default_rng([seed, 2])
+    steps = np.zeros_like(left)
+    waiting = np.flatnonzero(left)
+    left = left[waiting]
+    while len(waiting):
+        steps[waiting] += 1
+        left -= 1 + _accepted(rng, speculation, len(waiting))
+        more = left > 0
+        waiting, left = waiting[more], left[more]
+    return steps
+
+
+def _accepted(rng: np.random.Generator, speculation: Speculation, count: int) -> Any:
+    """Draw the accepted drafts of a step of each of some requests."""
+    if speculation.acceptance == 1:
+        return np.full(count, speculation.tokens)
+    return np.minimum(rng.geometric(1 - speculation.acceptance, count) - 1, speculation.tokens)

@@ -55,6 +55,12 @@ class StepTable:
     caches: Any
     chunk_attention: Any
 
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """Arrays of one axis in the order in which the loop reads them."""
+        decode, part, grid = (values.ravel() for values in (self.decode, self.decode_attention, self.chunk_attention))
+        return self.contexts, decode, part, self.lengths, self.other, self.rows, self.chunks, self.caches, grid
+
 
 def step_table(
     steps: ReplicaSteps, prompts: Any, longest: int, batch: int, budget: int, chunked: bool, keys: int | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware
@@ -14,6 +15,8 @@ from iomodel.planning.step.precision import MULTIPLIED, as_linear_dtype, own_pro
 from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
 from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE, served
 from iomodel.workloads.linear import WEIGHT_QUARTERS
+
+TYPES = ("dtype", "weight_dtype", "linear_dtype", "kv_dtype")
 
 
 def as_model(model: ModelSpec | str) -> ModelSpec:
@@ -64,15 +67,9 @@ def linear_layers(model: ModelSpec | str, layout: Layout = Layout()) -> tuple[Li
     return (*(linear._replace(times=times) for linear, times in counts.items()), head)
 
 
-def types_of(
-    spec: ModelSpec,
-    device: Hardware,
-    dtype: str | None,
-    weight_dtype: str | None,
-    linear_dtype: str | None,
-    kv_dtype: str | None,
-) -> dict[str, str]:
+def types_of(spec: ModelSpec, device: Hardware, asked: Mapping[str, Any]) -> dict[str, str]:
     """Resolve the types of activations, products, matrices and cache, with defaults for missing ones."""
+    dtype, weight_dtype, linear_dtype, kv_dtype = (asked.get(name) for name in TYPES)
     dtypes = {"dtype": (dtype, ELEMENT_SIZE), "kv_dtype": (kv_dtype, KV_QUARTERS)}
     as_linear_dtype(linear_dtype)
     for field, (value, known) in dtypes.items():

@@ -63,29 +63,6 @@ def with_precision(precision: object, types: Mapping[str, Any]) -> dict[str, Any
     return filled
 
 
-def service_types(
-    precision: object,
-    dtype: str | None,
-    weight_dtype: str | None,
-    kv_dtype: str | None,
-    linear_dtype: str | None,
-    page_size: int | None,
-) -> dict[str, Any]:
-    """Collect the types and the page size of a service, with those that are not given from a precision.
-
-    >>> service_types("int8", "fp16", None, None, None, 16)
-    {'dtype': 'fp16', 'weight_dtype': 'int8', 'kv_dtype': None, 'linear_dtype': 'int8', 'page_size': 16}
-    """
-    types = {
-        "dtype": dtype,
-        "weight_dtype": weight_dtype,
-        "kv_dtype": kv_dtype,
-        "linear_dtype": linear_dtype,
-        "page_size": page_size,
-    }
-    return with_precision(precision, types)
-
-
 def as_linear_dtype(value: object) -> str | None:
     """Validate a type of products."""
     if value is None or (isinstance(value, str) and value in PRODUCTS):

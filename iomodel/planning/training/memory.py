@@ -13,7 +13,7 @@ from iomodel.common.results import Record
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.step.layout import Layout, layer_linears
-from iomodel.planning.weights import WeightTypes, layer_weights, stage_layers
+from iomodel.planning.weights import WeightTypes, final_vectors, layer_weights, stage_layers
 
 SHARDS = ("none", "optimizer", "gradients", "parameters")
 """Tensors that data-parallel ranks divide, each with all before it: ZeRO stages 0 to 3; the last is FSDP."""
@@ -104,8 +104,8 @@ def layer_activations(
 def stage_elements(model: ModelSpec, layout: Layout) -> list[Weights]:
     """Count the weights on a rank of each stage."""
     types = WeightTypes("bf16", "bf16", "bf16")
-    table = -(-model.vocab_size // layout.tensor_parallel) * model.hidden_size
-    final = model.layers[-1]
+    rows = -(-model.vocab_size // layout.tensor_parallel)
+    table = rows * model.hidden_size
     counts, experts = [], []
     for layers in stage_layers(model, layout):
         by_kind = Counter(layers).items()
@@ -114,8 +114,7 @@ def stage_elements(model: ModelSpec, layout: Layout) -> list[Weights]:
     counts[0] += table + model.other_weights
     if not (model.tied_embeddings and len(counts) == 1):
         counts[-1] += table
-    norm = model.hidden_size * (1 + final.norm_bias) if final.norms else 0
-    counts[-1] += norm + -(-model.vocab_size // layout.tensor_parallel) * model.lm_head_bias
+    counts[-1] += final_vectors(model, rows)
     return [Weights(count - of_experts, of_experts) for count, of_experts in zip(counts, experts, strict=True)]
 
 
