@@ -20,8 +20,8 @@ from iomodel.planning.step.attention import AttentionClock, PassClock, attention
 from iomodel.planning.step.given import as_layout, as_model
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import link, send, with_nodes
-from iomodel.planning.training.check import as_trained, check_precision, check_step
-from iomodel.planning.training.memory import WEIGHT, TrainingMemory, stage_elements, stage_memory
+from iomodel.planning.step.setting import Part
+from iomodel.planning.training.memory import WEIGHT, StageLayers, stage_memory, stages_of
 from iomodel.planning.training.passes import (
     Backward,
     Forward,
@@ -32,8 +32,14 @@ from iomodel.planning.training.passes import (
 )
 from iomodel.planning.training.result import TrainingStep
 from iomodel.planning.training.stage_times import Stage, stage_times
-from iomodel.planning.training.strategy import DEFAULT_OVERLAPS, Strategy, as_overlap
-from iomodel.planning.weights import stage_layers
+from iomodel.planning.training.strategy import (
+    DEFAULT_OVERLAPS,
+    Strategy,
+    as_overlap,
+    as_trained,
+    check_precision,
+    check_step,
+)
 from iomodel.timing.parameters import DEFAULT, Parameters
 
 
@@ -145,11 +151,10 @@ def train_step(
         link(device)
     micro_batches = sequences // (passed * groups)
     again = _again(spec, shared, recompute, recompute_layers)
-    clock = training_clock(device, parameters)
     common: dict[str, Any] = {
         **dict.fromkeys(("dtype", "kv_dtype"), "bf16"),
         **dict.fromkeys(("linear_dtype", "weight_dtype", "expert_dtype"), precision),
-        "clock": clock,
+        "clock": training_clock(device, parameters),
         "layout": shared,
         "hidden": spec.hidden_size,
         "batch": passed,
@@ -166,46 +171,21 @@ def train_step(
     ahead = Forward(attention=_forward_clock(device, parameters, algorithm, kernel), **common)
     backwards = PassClock(device, parameters, algorithm, direction="backward", implementation=kernel)
     behind = Backward(attention=backwards, **common)
-    stages, weights = stage_layers(spec, shared), stage_elements(spec, shared)
+    stages = stages_of(spec, shared, again)
     border = _border(device, shared, passed * length * spec.hidden_size * WEIGHT)
-    timed: list[dict[str, float]] = []
-    built: list[Stage] = []
-    memories: list[TrainingMemory] = []
-    flops = 0
-    for place, layers in enumerate(stages):
-        first, last = place == 0, place == len(stages) - 1
-        forward, repeated, backward = [], [], []
-        for layer, times in Counter(layers).items():
-            parts = pass_of_layer(layer, ahead)
-            forward += parts * times
-            repeated += recomputed(parts, recompute) * layers[:again].count(layer)
-            backward += pass_of_layer(layer, behind) * times
-        for ends, at in ((forward, ahead), (backward, behind)):
-            ends += [at.rowwise("embedding", "embedding", at.hidden)] * first
-            ends += list(loss_parts(spec.vocab_size, at)) if last else []
-        flops += sum(span.flops for _, _, span in forward) * shared.ranks
-        sends = border * (2 * chunks - first - last)
-        built.append(Stage(forward, repeated, backward, len(layers), sends, weights[place]))
-        timed.append(stage_times(built[-1], strategy, micro_batches, chunks, replicas, ahead))
-        memories.append(
-            stage_memory(
-                spec,
-                layers,
-                place,
-                weights[place],
-                passed * length,
-                shared,
-                replicas,
-                shard,
-                strategy.gradient_size,
-                again,
-                kernels,
-                _in_flight(micro_batches, len(stages), place, chunks),
-            )
+    built = [_stage(spec, stage, ahead, behind, recompute, border, chunks) for stage in stages]
+    memories = [
+        stage_memory(
+            spec, stage, passed * length, shared, replicas, strategy,
+            _in_flight(micro_batches, len(stages), stage.place, chunks),
         )
+        for stage in stages
+    ]  # fmt: skip
+    timed = [stage_times(stage, strategy, micro_batches, chunks, replicas, ahead) for stage in built]
     longest = max(timed, key=lambda times: sum(times.values()))
     alone = replace(strategy, overlap=())
     serial = (sum(stage_times(stage, alone, micro_batches, chunks, replicas, ahead).values()) for stage in built)
+    flops = sum(span.flops for stage in built for _, _, span in stage.forward) * shared.ranks
     return TrainingStep(
         model=spec,
         hardware=device,
@@ -230,6 +210,26 @@ def train_step(
         memory=max(memories, key=lambda memory: memory.total),
         model_flops=3 * flops * micro_batches * replicas,
     )
+
+
+def _stage(
+    model: ModelSpec, stage: StageLayers, ahead: Forward, behind: Backward, recompute: str, border: float, chunks: int
+) -> Stage:
+    """List the kernels of one micro-batch on a stage."""
+    first, last = stage.place == 0, stage.place == ahead.layout.pipeline_parallel - 1
+    forward: list[Part] = []
+    repeated: list[Part] = []
+    backward: list[Part] = []
+    for layer, times in Counter(stage.layers).items():
+        parts = pass_of_layer(layer, ahead)
+        forward += parts * times
+        repeated += recomputed(parts, recompute) * stage.layers[: stage.again].count(layer)
+        backward += pass_of_layer(layer, behind) * times
+    for ends, at in ((forward, ahead), (backward, behind)):
+        ends += [at.rowwise("embedding", "embedding", at.hidden)] * first
+        ends += list(loss_parts(model.vocab_size, at)) if last else []
+    sends = border * (2 * chunks - first - last)
+    return Stage(forward, repeated, backward, len(stage.layers), sends, stage.weights)
 
 
 def _again(spec: ModelSpec, layout: Layout, recompute: str, layers: int | None) -> int:
