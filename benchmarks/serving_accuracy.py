@@ -36,7 +36,7 @@ from iomodel.devices.edits import capacity  # noqa: E402
 from iomodel.devices.rates import rates  # noqa: E402
 from iomodel.errors import IOModelError  # noqa: E402
 from iomodel.models.registry import ModelSpec, list_models, model  # noqa: E402
-from iomodel.planning.figures import figures  # noqa: E402
+from iomodel.planning.replica_figures import figures  # noqa: E402
 from iomodel.planning.service import Service, as_service  # noqa: E402
 from iomodel.planning.simulation.simulate import simulate  # noqa: E402
 from iomodel.planning.step.layout import Layout  # noqa: E402

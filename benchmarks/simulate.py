@@ -23,7 +23,7 @@ from rich.table import Table
 import iomodel
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.simulation import run as engine
-from iomodel.planning.simulation.table import StepTable, step_table
+from iomodel.planning.simulation.step_table import StepTable, step_table
 from iomodel.planning.steps import ReplicaSteps
 
 MODEL, GPU = "llama-3-8b", "h100-sxm5"

@@ -9,11 +9,11 @@ from typing import Any
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.errors import IOModelError
 from iomodel.models.registry import model as find_model
-from iomodel.planning.bound import bound_of
-from iomodel.planning.figures import figures
 from iomodel.planning.layouts import no_room
+from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.step_result import bound_of
 from iomodel.planning.steps import ReplicaSteps
 
 

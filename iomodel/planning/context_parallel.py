@@ -12,9 +12,9 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.nests.ranks import SHARDINGS, Sharding
 from iomodel.planning.context_result import Block, ContextParallel, RankWork
-from iomodel.planning.step.attention import AttentionClock, attention_clock
-from iomodel.planning.step.context import RankTimes, rank_times, timed_blocks
+from iomodel.planning.step.attention_clock import AttentionClock, attention_clock
 from iomodel.planning.step.layout import Layout
+from iomodel.planning.step.rank_attention import RankTimes, rank_times, timed_blocks
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention, as_attention
 

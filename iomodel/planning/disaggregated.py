@@ -11,9 +11,9 @@ from typing import Unpack
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.checked_numbers import as_prices, as_real
 from iomodel.planning.disaggregated_result import Disaggregation, Pool
 from iomodel.planning.layouts import no_room, with_least_layout
-from iomodel.planning.numbers import as_prices, as_real
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_options import CapacityOptions, check_names, takes
 from iomodel.planning.step.layout import Layout

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError, InputError, SpecError
 from iomodel.models.registry import ModelSpec
+from iomodel.planning.formatting import gigabytes, layout_text
 from iomodel.planning.service import Service
 from iomodel.planning.step.layout import Layout, cache_ranks
-from iomodel.planning.text import gigabytes, layout_text
 
 SERVER = 8
 """Most ranks of tensor parallelism: the devices of a common server."""

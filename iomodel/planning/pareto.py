@@ -12,16 +12,16 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.cheapest import cheapest_point
-from iomodel.planning.figures import figures
+from iomodel.planning.checked_numbers import as_choice, as_prices, as_real, as_share
 from iomodel.planning.fleet import as_devices, as_layouts
+from iomodel.planning.formatting import gigabytes, layout_text
 from iomodel.planning.layouts import every_layout, with_divided_caches
-from iomodel.planning.numbers import as_choice, as_prices, as_real, as_share
 from iomodel.planning.pareto_result import Pareto, ParetoPoint, divided
+from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_options import ServiceOptions, check_names, takes
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.steps import ReplicaSteps
-from iomodel.planning.text import gigabytes, layout_text
 from iomodel.planning.trust import trust
 
 Device = Hardware | str

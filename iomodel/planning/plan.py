@@ -8,17 +8,17 @@ from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.bound import bound_of
-from iomodel.planning.figures import Figures, figures
+from iomodel.planning.checked_numbers import as_real
 from iomodel.planning.layouts import SERVER, no_room, with_least_layout
-from iomodel.planning.memory import Fit
-from iomodel.planning.numbers import as_real
-from iomodel.planning.result import Plan
+from iomodel.planning.plan_result import Plan
+from iomodel.planning.replica_figures import Figures, figures
 from iomodel.planning.sensitivity import sensitivities
 from iomodel.planning.service import Service, as_service
+from iomodel.planning.service_memory import Fit
 from iomodel.planning.service_options import ServiceOptions, check_names, takes
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.search import crossover_context
+from iomodel.planning.step.step_result import bound_of
+from iomodel.planning.step.step_search import crossover_context
 from iomodel.planning.steps import ReplicaSteps
 from iomodel.planning.trust import trust
 

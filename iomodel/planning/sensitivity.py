@@ -9,7 +9,7 @@ from iomodel.common.results import Record
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, figure, matrix, scaled
 from iomodel.errors import SpecError
-from iomodel.planning.figures import figures
+from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import Service
 
 STEP = 0.1

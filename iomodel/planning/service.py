@@ -19,17 +19,15 @@ from iomodel.errors import InputError, UnknownNameError, shown, shown_name
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
-from iomodel.planning.engine_memory import Reserve, reserve, seen_capacity, step_limits
-from iomodel.planning.engines import Engine, as_engine, check_architecture
-from iomodel.planning.memory import Fit, RequestMemory
-from iomodel.planning.numbers import as_share
+from iomodel.planning.checked_numbers import as_share
+from iomodel.planning.engines import Engine, Reserve, as_engine, check_architecture, reserve, seen_capacity, step_limits
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.service_memory import Fit, RequestMemory
 from iomodel.planning.service_options import ServiceOptions
 from iomodel.planning.speculation import OWN, Speculation, draft_layout
-from iomodel.planning.step.given import check_cache
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora, check_lora
-from iomodel.planning.step.precision import as_linear_dtype, with_precision
+from iomodel.planning.step.step_arguments import as_linear_dtype, check_cache, with_precision
 from iomodel.planning.weights import ReplicaWeights, stage_layers
 from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
 from iomodel.workloads.dtypes import WEIGHT_SIZE, known_kv_dtype, served

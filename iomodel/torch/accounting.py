@@ -16,7 +16,7 @@ from iomodel.counting.cost import cost as count
 from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import LAUNCH_NAMES
-from iomodel.planning.step.attention import attention_clock
+from iomodel.planning.step.attention_clock import attention_clock
 from iomodel.planning.step.streamed import streamed
 from iomodel.studies.estimate import estimate
 from iomodel.timing.layer_clock import LayerClock, layer_clock

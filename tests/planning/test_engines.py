@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import SpecError, UnknownNameError, hardware, model
-from iomodel.planning.engine_memory import (
+from iomodel.planning.engines import (
     CONTEXT,
+    ENGINES,
     LOGIT_BYTES,
     NON_TORCH,
     PER_PEER,
@@ -17,14 +18,11 @@ from iomodel.planning.engine_memory import (
     static_share,
     step_limits,
 )
-from iomodel.planning.engines import ENGINES
-from iomodel.planning.figures import figures
 from iomodel.planning.fleet import fleet
-from iomodel.planning.host import EAGER, LAUNCH, REQUEST
 from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.replica_figures import EAGER, LAUNCH, REQUEST, cycle_with_engine, figures, mixed_seconds
 from iomodel.planning.service import as_service
-from iomodel.planning.shared_steps import cycle_with_engine, mixed_seconds
 from iomodel.planning.simulation.simulate import simulate
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout

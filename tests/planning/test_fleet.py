@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import InfeasibleError, InputError, SpecError, UnknownNameError, hardware
-from iomodel.planning.fleet import fleet
-from iomodel.planning.fleet_batches import BatchTimes
+from iomodel.planning.fleet import fleet, replica
 from iomodel.planning.fleet_queue import HALVINGS, Replica
-from iomodel.planning.fleet_try import replica
 from iomodel.planning.layouts import default_layouts
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
+from iomodel.planning.steps import BatchTimes
 from tests.support.inside import main
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"

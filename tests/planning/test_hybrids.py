@@ -11,7 +11,7 @@ from iomodel import InputError, hardware, model
 from iomodel.planning.plan import plan
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.step.sparse import visible
+from iomodel.planning.step.sparse_parts import visible
 from iomodel.planning.step.step import linear_layers, step
 from tests.models.test_published_configs import PUBLISHED, read
 

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from iomodel import hardware, model
-from iomodel.planning.memory import RequestMemory
 from iomodel.planning.service import as_service
+from iomodel.planning.service_memory import RequestMemory
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.weights import stage_layers
 

@@ -3,7 +3,7 @@
 import pytest
 
 from iomodel import InputError, hardware, model
-from iomodel.planning.command_lines.flags import engine_flags
+from iomodel.planning.engine_flags import engine_flags
 from iomodel.planning.plan import plan
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout

@@ -7,7 +7,7 @@ import pytest
 from benchmarks import offline_run
 from benchmarks.offline_run import run_seconds
 from iomodel import hardware, model
-from iomodel.planning.figures import figures
+from iomodel.planning.replica_figures import figures
 from iomodel.planning.service import as_service
 from iomodel.planning.steps import ReplicaSteps
 

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iomodel import InfeasibleError, InputError, SpecError, UnknownNameError, hardware, list_models, model
-from iomodel.planning.bound import bound_of
 from iomodel.planning.plan import plan
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
+from iomodel.planning.step.step_result import bound_of
 from iomodel.planning.steps import ReplicaSteps, mean
 from iomodel.planning.weights import stage_layers
 from tests.support.device_edits import edited

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import Layout
 from iomodel.planning.service import as_service
-from iomodel.planning.step.experts import _balanced, _copied, approximate_skew, busiest
-from iomodel.planning.step.given import linear_layers
+from iomodel.planning.step.expert_loads import _balanced, _copied, approximate_skew, busiest
+from iomodel.planning.step.step_arguments import linear_layers
 from tests.support.strategies import fraction_of_examples
 
 V3 = iomodel.model("deepseek-v3")

@@ -11,16 +11,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from iomodel import hardware
-from iomodel.planning.fleet_batches import BatchTimes
-from iomodel.planning.fleet_try import replica
+from iomodel.planning.fleet import replica
 from iomodel.planning.plan import plan
 from iomodel.planning.service import OVERHEAD, as_service
-from iomodel.planning.simulation.result import Simulation
 from iomodel.planning.simulation.simulate import POLICIES, simulate
-from iomodel.planning.simulation.table import step_table
+from iomodel.planning.simulation.simulation_result import Simulation
+from iomodel.planning.simulation.step_table import step_table
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
-from iomodel.planning.steps import ReplicaSteps
+from iomodel.planning.steps import BatchTimes, ReplicaSteps
 from tests.support.device_edits import scaled
 from tests.support.inside import BANDWIDTH, main, matrix
 

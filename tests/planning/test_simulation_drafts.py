@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import InputError, Speculation
 from iomodel.planning.service import as_service
-from iomodel.planning.simulation.run import decode_steps
+from iomodel.planning.simulation.engine_run import decode_steps
 from iomodel.planning.steps import ReplicaSteps
 
 TINY, H100 = "llama-3.2-1b", "h100-sxm5"

@@ -8,8 +8,8 @@ import pytest
 
 import iomodel
 from iomodel.planning.service import as_service
-from iomodel.planning.simulation.requests import as_requests
-from iomodel.planning.simulation.run import percentiles
+from iomodel.planning.simulation.arrivals import as_requests
+from iomodel.planning.simulation.engine_run import percentiles
 from tests.support.public_types import MADE
 
 

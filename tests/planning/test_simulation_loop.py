@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from iomodel.planning.simulation.loop import Progress, Queue, Scheduler, compiled, interpolate, plain
+from iomodel.planning.simulation.event_loop import Progress, Queue, Scheduler, compiled, interpolate, plain
 
 
 @dataclass(eq=False)  # requests of the same lengths are not the same

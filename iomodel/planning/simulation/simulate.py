@@ -10,21 +10,20 @@ from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.engine_memory import step_limits
-from iomodel.planning.engines import as_engine
-from iomodel.planning.host import server_host
+from iomodel.planning.checked_numbers import as_choice, as_real
+from iomodel.planning.engines import as_engine, step_limits
+from iomodel.planning.formatting import gigabytes
 from iomodel.planning.layouts import no_room, with_least_layout
-from iomodel.planning.numbers import as_choice, as_real
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.replica_figures import server_host
 from iomodel.planning.service import Service, as_service
 from iomodel.planning.service_options import ServiceOptions, check_names, takes
-from iomodel.planning.simulation.loop import Scheduler
-from iomodel.planning.simulation.requests import Requests, as_requests
-from iomodel.planning.simulation.result import Simulation
-from iomodel.planning.simulation.run import percentiles, run
+from iomodel.planning.simulation.arrivals import Requests, as_requests
+from iomodel.planning.simulation.engine_run import percentiles, run
+from iomodel.planning.simulation.event_loop import Scheduler
+from iomodel.planning.simulation.simulation_result import Simulation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.steps import ReplicaSteps
-from iomodel.planning.text import gigabytes
 from iomodel.planning.trust import NO_HOST, trust
 
 POLICIES = ("prefill-first", "chunked")
@@ -58,9 +57,9 @@ def simulate(
     Under ``prefill-first``, waiting prompts are prefilled together, up to the token budget, before any decode step.
     Under ``chunked``, each step decodes one token of every running request and fills the rest of the budget with
     prompts, the last of which may be divided (A. Agrawal et al., *Taming throughput-latency tradeoff in LLM inference
-    with Sarathi-Serve*, OSDI 2024, section 4). Step times are approximate: :mod:`iomodel.planning.simulation.table`
-    states the interpolation. With an engine, the time to the first token includes the host time of the prefill and of
-    the server. The drafts that a step accepts are drawn at random.
+    with Sarathi-Serve*, OSDI 2024, section 4). Step times are approximate:
+    :mod:`iomodel.planning.simulation.step_table` states the interpolation. With an engine, the time to the first token
+    includes the host time of the prefill and of the server. The drafts that a step accepts are drawn at random.
 
     Parameters
     ----------

@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from iomodel.devices.rates import rates
 from iomodel.models.layers import DecoderLayer
-from iomodel.planning.step.attention import AttentionClock
+from iomodel.planning.step.attention_clock import AttentionClock
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.lora import Lora
-from iomodel.planning.step.precision import MULTIPLIED, ROW_TYPE
-from iomodel.planning.step.result import Kind
+from iomodel.planning.step.step_arguments import MULTIPLIED, ROW_TYPE
+from iomodel.planning.step.step_result import Kind
 from iomodel.timing.layer_clock import IN_BLOCKS, LayerClock
 from iomodel.timing.span import Span
 from iomodel.workloads.call import ELEMENT_SIZE

@@ -12,14 +12,22 @@ from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.service_options import StepOptions, check_names, takes
-from iomodel.planning.step.attention import attention_clock
-from iomodel.planning.step.given import as_layout, as_model, check_routing, linear_layers, types_of
+from iomodel.planning.step.attention_clock import attention_clock
+from iomodel.planning.step.layer_parts import Part, StepSetting, layer_parts
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_to_all, link, send, with_nodes
 from iomodel.planning.step.lora import check_lora
-from iomodel.planning.step.parts import Part, StepSetting, layer_parts
-from iomodel.planning.step.precision import check_products, own_products, with_precision
-from iomodel.planning.step.result import StepPart, StepTime, part_of
+from iomodel.planning.step.step_arguments import (
+    as_layout,
+    as_model,
+    check_products,
+    check_routing,
+    linear_layers,
+    own_products,
+    types_of,
+    with_precision,
+)
+from iomodel.planning.step.step_result import StepPart, StepTime, part_of
 from iomodel.planning.weights import stage_layers
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.parameters import DEFAULT, Parameters

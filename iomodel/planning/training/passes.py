@@ -10,8 +10,8 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.models.layers import MLP, DecoderLayer
+from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.links import passed_on
-from iomodel.planning.step.parts import layer_parts
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.timing.layer_clock import LayerClock
 from iomodel.timing.parameters import DEFAULT, Parameters

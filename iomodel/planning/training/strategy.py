@@ -12,7 +12,7 @@ from iomodel.devices.device import Hardware
 from iomodel.errors import InputError, shown
 from iomodel.models.spec import ModelSpec
 from iomodel.nests.algorithm import Algorithm
-from iomodel.planning.numbers import as_choice
+from iomodel.planning.checked_numbers import as_choice
 from iomodel.planning.step.layout import Layout
 
 SHARDS = ("none", "optimizer", "gradients", "parameters")

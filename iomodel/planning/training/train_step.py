@@ -16,12 +16,11 @@ from iomodel.errors import InputError, shown
 from iomodel.models.spec import ModelSpec
 from iomodel.nests.algorithm import Algorithm
 from iomodel.placement.implementations import implementation as find_implementation
-from iomodel.planning.step.attention import AttentionClock, PassClock, attention_clock
-from iomodel.planning.step.given import as_layout, as_model
+from iomodel.planning.step.attention_clock import AttentionClock, PassClock, attention_clock
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import link, send, with_nodes
 from iomodel.planning.step.setting import Part
-from iomodel.planning.training.memory import WEIGHT, StageLayers, stage_memory, stages_of
+from iomodel.planning.step.step_arguments import as_layout, as_model
 from iomodel.planning.training.passes import (
     Backward,
     Forward,
@@ -30,7 +29,6 @@ from iomodel.planning.training.passes import (
     recomputed,
     training_clock,
 )
-from iomodel.planning.training.result import TrainingStep
 from iomodel.planning.training.stage_times import Stage, stage_times
 from iomodel.planning.training.strategy import (
     DEFAULT_OVERLAPS,
@@ -40,6 +38,8 @@ from iomodel.planning.training.strategy import (
     check_precision,
     check_step,
 )
+from iomodel.planning.training.training_memory import WEIGHT, StageLayers, stage_memory, stages_of
+from iomodel.planning.training.training_result import TrainingStep
 from iomodel.timing.parameters import DEFAULT, Parameters
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from iomodel.counting.evaluation.engine_choice import numba_is_there
 from iomodel.devices.device import Hardware
 from iomodel.planning.service import Service
-from iomodel.planning.simulation.loop import Progress, Queue, Scheduler, compiled, plain
-from iomodel.planning.simulation.requests import Requests
-from iomodel.planning.simulation.result import Percentiles
-from iomodel.planning.simulation.table import FEW, PER_OCTAVE, StepTable, spaced, step_table
+from iomodel.planning.simulation.arrivals import Requests
+from iomodel.planning.simulation.event_loop import Progress, Queue, Scheduler, compiled, plain
+from iomodel.planning.simulation.simulation_result import Percentiles
+from iomodel.planning.simulation.step_table import FEW, PER_OCTAVE, StepTable, spaced, step_table
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.steps import ReplicaSteps
 

@@ -12,10 +12,10 @@ from iomodel.common.display import Result, Table
 from iomodel.errors import InputError, shown
 from iomodel.models.registry import model as find_model
 from iomodel.models.spec import ModelSpec
-from iomodel.planning.command_lines.names import ENGINES, OptionNames
+from iomodel.planning.checked_numbers import as_choice
+from iomodel.planning.engine_options import ENGINES, OptionNames
 from iomodel.planning.engines import as_engine, command_name, engines_on
-from iomodel.planning.numbers import as_choice
-from iomodel.planning.result import Plan
+from iomodel.planning.plan_result import Plan
 from iomodel.planning.speculation import FREE, OWN
 from iomodel.workloads.dtypes import served
 

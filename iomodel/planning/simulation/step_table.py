@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from iomodel.errors import InputError
-from iomodel.planning.fleet_batches import BatchTimes
 from iomodel.planning.step.divided_cache import attended_seconds
-from iomodel.planning.steps import ReplicaSteps, sampled
+from iomodel.planning.steps import BatchTimes, ReplicaSteps, sampled
 
 PER_OCTAVE = 4
 """Lengths of prefills computed per factor of two."""
