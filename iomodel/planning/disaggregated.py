@@ -111,7 +111,7 @@ def disaggregate(
     waits = (filling.prefill().seconds, step)
     pools = [
         Pool(
-            device.id or device.name,
+            device.label,
             served.layout,
             served.memory(device),
             together,

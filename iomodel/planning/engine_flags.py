@@ -130,7 +130,7 @@ def hub_name(model: ModelSpec) -> str:
     """Return the repository of a model on the Hugging Face hub, or its name without one."""
     addresses = (source.url for source in model.sources if source.url and source.url.startswith(HUB))
     paths = (address.removeprefix(HUB).split("/") for address in addresses)
-    return next(("/".join(path[:2]) for path in paths if len(path) > 1), model.name or model.title)
+    return next(("/".join(path[:2]) for path in paths if len(path) > 1), model.label)
 
 
 def _layout(plan: Plan, names: OptionNames) -> Iterator[Flag]:

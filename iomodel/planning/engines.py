@@ -141,7 +141,7 @@ def check_architecture(engine: Engine, device: Hardware) -> None:
     """
     able = engines_on(device)
     if able and engine.name not in able:
-        raise SpecError(f"engine: {engine.name} given for {device.id or device.name}; allowed: {', '.join(able)}")
+        raise SpecError(f"engine: {engine.name} given for {device.label}; allowed: {', '.join(able)}")
 
 
 SEEN = 0.99

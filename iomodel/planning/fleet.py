@@ -92,17 +92,18 @@ def fleet(
     check_names(fleet, service)
     served = as_service(model, prompt, output, **service)
     price_table = {} if prices is None else as_prices(prices)
-    known = {_name(as_device(key)): price for key, price in price_table.items()}
+    known = {as_device(key).label: price for key, price in price_table.items()}
     targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
     most, spare = as_integer("max_count", max_count), as_real("deviations", deviations, zero=True)
     minimised = as_choice("objective", objective, OBJECTIVES)
+    given = None if layouts is None else as_layouts(layouts, served)
     options, refused = [], []
     devices = as_devices(hardware, price_table)
     for device in devices:
-        name = _name(device)
+        name = device.label
         if minimised == "cost" and name not in known:
             raise InputError(f"prices: none for {name}; allowed: a price for each device if objective = 'cost'")
-        for layout in _layouts(layouts, served, device, most):
+        for layout in given or default_layouts(served, device, most):
             outcome = tried_on(served.laid_out(layout), device, targets, known.get(name), most, spare)
             options += [outcome] if isinstance(outcome, FleetOption) else []
             refused += [outcome] if isinstance(outcome, Refusal) else []
@@ -142,14 +143,6 @@ def as_devices(hardware: Any, prices: Mapping[str, float]) -> list[Hardware]:
     return list(devices.values())
 
 
-def _name(device: Hardware) -> str:
-    return device.id or device.name
-
-
-def _layouts(layouts: Iterable[Layout] | None, service: Service, device: Hardware, most: int) -> list[Layout]:
-    return default_layouts(service, device, most) if layouts is None else as_layouts(layouts, service)
-
-
 def as_layouts(layouts: object, service: Service) -> list[Layout]:
     """Validate layouts of a model, at least one."""
     if not isinstance(layouts, Iterable):
@@ -187,7 +180,7 @@ def tried_on(
     service: Service, device: Hardware, targets: Mapping[str, float], price: float | None, most: int, deviations: float
 ) -> FleetOption | Refusal:
     """Evaluate one device and layout: a FleetOption, or a Refusal with the reason."""
-    name, layout = device.id or device.name, service.layout
+    name, layout = device.label, service.layout
     try:
         memory = service.memory(device)
         if not memory.fits:

@@ -137,7 +137,7 @@ def no_room(service: Service, device: Hardware, batch: int = 1) -> InfeasibleErr
 
     The latter names the least layout that holds a request.
     """
-    memory, where = service.memory(device), f"{device.id or device.name}, {layout_text(service.layout)}"
+    memory, where = service.memory(device), f"{device.label}, {layout_text(service.layout)}"
     if memory.fits:
         return InfeasibleError(
             f"batch: {batch:,} requests of {service.tokens:,} tokens given; allowed: at most {memory.fits:,}, which "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
+from itertools import islice, product
 from typing import Any, Unpack, cast
 
 from iomodel.common.frozen_dict import FrozenDict
@@ -28,6 +28,8 @@ Device = Hardware | str
 MOST_DEVICES = 8
 """Devices of a replica by default: those of a common server."""
 PERCENTILES = ("p50", "p90", "p99")
+MOST_CHOICES = 1000
+"""Most batches or types to choose from."""
 
 
 @takes(ServiceOptions)
@@ -124,23 +126,20 @@ def pareto(
         for asked in (each.laid_out(layout) for each in services for layout in choices):
             try:
                 points = list(_points(asked, device, sizes, cost.get(id(device)), share))
+                missing = 0 if points else asked.memory(device).missing
+                reason = f"{gigabytes(missing)} too little memory" if missing else "no given batch fits"
             except (SpecError, InfeasibleError) as error:
-                points = []
-                skipped.append(f"{_where(asked, device)}: {error}")
-            else:
-                if not points:
-                    missing = asked.memory(device).missing
-                    lacking += [missing] if missing else []
-                    reason = f"{gigabytes(missing)} too little memory" if missing else "no given batch fits"
-                    skipped.append(f"{_where(asked, device)}: {reason}")
+                points, missing, reason = [], 0, str(error)
             found += [(point, asked, device) for point in points]
+            skipped += [] if points else [f"{_where(asked, device)}: {reason}"]
+            lacking += [missing] if missing else []
+    if not found and lacking:
+        raise InfeasibleError(
+            f"memory: no device and layout holds a batch; nearest lacks {gigabytes(min(lacking))} on each device",
+            least=min(lacking),
+            unit="B",
+        )
     if not found:
-        if lacking:
-            raise InfeasibleError(
-                f"memory: no device and layout holds a batch; nearest lacks {gigabytes(min(lacking))} on each device",
-                least=min(lacking),
-                unit="B",
-            )
         raise SpecError("; ".join(skipped[:3]))
     trusted = trust(served, devices, {point.layout for point, _, _ in found})
     front, dominated = divided(point for point, _, _ in found)
@@ -175,7 +174,7 @@ def _points(
         reached = figures(service, device, batch)
         decode = ReplicaSteps(service, device).decode(batch, service.contexts[0])
         yield ParetoPoint(
-            device=device.id or device.name,
+            device=device.label,
             layout=service.layout,
             devices=service.devices,
             weight_dtype=decode.weight_dtype,
@@ -194,7 +193,7 @@ def _points(
 def _costs(devices: list[Hardware], prices: Mapping[str, float], compared: bool) -> dict[int, float]:
     """Return the price of each device by identity; all or none have one where they are compared."""
     known = {id(as_device(name)): price for name, price in prices.items()}
-    lacking = [device.id or device.name for device in devices if id(device) not in known]
+    lacking = [device.label for device in devices if id(device) not in known]
     if known and lacking and compared:
         raise InputError(f"prices: none for {lacking[0]}; allowed: a price for each device, or for none")
     return known
@@ -213,43 +212,33 @@ def _types(
         yield cast(ServiceOptions, {**service, **dict(zip(listed, chosen, strict=True))})
 
 
-def _names(field: str, names: Iterable[str]) -> list[Any]:
-    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
-        raise InputError(f"{field}: {shown(names)} given; allowed: a list of types, such as ['bf16', 'fp8']")
-    listed = _bounded(field, names)
-    if not listed:
-        raise InputError(f"{field}: an empty list given; allowed: at least one type")
-    return list(dict.fromkeys(name if isinstance(name, str) else shown(name) for name in listed))
-
-
-def _sizes(batches: Iterable[int]) -> list[int]:
-    if isinstance(batches, str | bytes | Mapping) or not isinstance(batches, Iterable):
-        raise InputError(f"batches: {shown(batches)} given; allowed: a list of integers, such as [1, 8, 64]")
-    sizes = [as_integer("batches", size) for size in _bounded("batches", batches)]
-    if not sizes:
-        raise InputError("batches: an empty list given; allowed: at least one batch")
-    return sizes
-
-
-MOST_CHOICES = 1000
-"""Most batches or types to choose from."""
-
-
-def _bounded(field: str, values: Iterable[Any]) -> list[Any]:
-    """List a few values, or raise InputError for a list without an end."""
-    listed = []
+def _listed(field: str, values: object, allowed: str, one: str) -> list[Any]:
+    """List values to choose from, or raise InputError for none, or for a list without an end."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError(f"{field}: {shown(values)} given; allowed: a list of {allowed}")
     try:
-        for value in values:
-            listed.append(value)
-            if len(listed) > MOST_CHOICES:
-                raise InputError(f"{field}: more than {MOST_CHOICES:,} values given; allowed: up to {MOST_CHOICES:,}")
+        listed = list(islice(values, MOST_CHOICES + 1))
     except IOModelError:
         raise
     except Exception:  # an iterator that fails, such as a 0-dimensional array
         raise InputError(f"{field}: {shown(values)} given; allowed: a list") from None
+    if len(listed) > MOST_CHOICES:
+        raise InputError(f"{field}: more than {MOST_CHOICES:,} values given; allowed: up to {MOST_CHOICES:,}")
+    if not listed:
+        raise InputError(f"{field}: an empty list given; allowed: at least one {one}")
     return listed
+
+
+def _names(field: str, names: Iterable[str]) -> list[Any]:
+    listed = _listed(field, names, "types, such as ['bf16', 'fp8']", "type")
+    return list(dict.fromkeys(name if isinstance(name, str) else shown(name) for name in listed))
+
+
+def _sizes(batches: Iterable[int]) -> list[int]:
+    listed = _listed("batches", batches, "integers, such as [1, 8, 64]", "batch")
+    return [as_integer("batches", size) for size in listed]
 
 
 def _where(service: Service, device: Hardware) -> str:
     chosen = [str(service.types[name]) for name in ("weight_dtype", "kv_dtype") if service.types.get(name)]
-    return ", ".join([device.id or device.name, layout_text(service.layout), *chosen])
+    return ", ".join([device.label, layout_text(service.layout), *chosen])

@@ -108,7 +108,7 @@ def plan(
     assumed, left_out = trust(served, [device], [served.layout]).of(device)
     return Plan(
         model=served.name,
-        hardware=device.id or device.name,
+        hardware=device.label,
         count=devices,
         replicas=replicas,
         layout=served.layout,

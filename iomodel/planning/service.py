@@ -88,7 +88,7 @@ class Service:
     @property
     def name(self) -> str:
         """Name of the model."""
-        return self.model.name or self.model.title
+        return self.model.label
 
     @property
     def tokens(self) -> int:

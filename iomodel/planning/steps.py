@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from iomodel.common.cache import BoundedCache
 from iomodel.devices.device import Hardware
+from iomodel.models.spec import ModelSpec
 from iomodel.planning.service import Service
 from iomodel.planning.step.divided_cache import attended_seconds
-from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import Logits, StepTime, step
 from iomodel.planning.weights import stage_layers
 
@@ -19,6 +18,8 @@ POINTS = 3
 """Contexts at which a decode step is computed, for longer outputs."""
 CUTS = 32
 """Most cuts in the contexts of an output."""
+TIMED = BoundedCache[tuple[ModelSpec, Hardware, StepTime]](8192)
+"""Steps of all replicas; comparing the figures of models and devices is slower than a look-up by identity."""
 
 
 def sampled(first: int, last: int, points: int = POINTS) -> list[int]:
@@ -183,35 +184,20 @@ class ReplicaSteps:
         return list(zip([first, *(end + 1 for end in ends)], [*ends, last], strict=True))
 
     def _step(self, batch: int, q_len: int, kv_len: int, logits: Logits = "last", shared_keys: int = 0) -> StepTime:
-        service = self.service
-        options = (*service.types.items(), ("logits", logits), ("shared_keys", shared_keys), ("lora", service.lora))
-        return _timed(_Same(service.model), _Same(self.device), batch, q_len, kv_len, service.layout, options)
-
-
-@dataclass(frozen=True, eq=False)
-class _Same:
-    """A model or a device compared by identity, because comparing its figures is slower than a look-up."""
-
-    value: Any
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-@lru_cache(maxsize=8192)
-def _timed(
-    model: _Same,
-    device: _Same,
-    batch: int,
-    q_len: int,
-    kv_len: int,
-    layout: Layout,
-    options: tuple[tuple[str, Any], ...],
-) -> StepTime:
-    return step(model.value, device.value, batch=batch, q_len=q_len, kv_len=kv_len, layout=layout, **dict(options))
+        service, model, device = self.service, self.service.model, self.device
+        asked: dict[str, Any] = {
+            **service.types,
+            "batch": batch,
+            "q_len": q_len,
+            "kv_len": kv_len,
+            "layout": service.layout,
+            "lora": service.lora,
+            "logits": logits,
+            "shared_keys": shared_keys,
+        }
+        # The entry keeps the model and the device alive, so that no other objects take their ids.
+        key = id(model), id(device), *asked.items()
+        return TIMED.get(key, lambda: (model, device, step(model, device, **asked)))[2]
 
 
 class BatchTimes:

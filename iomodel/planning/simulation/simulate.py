@@ -155,7 +155,7 @@ def simulate(
     assumed = tuple(text for text in assumed if text != NO_HOST)  # stated with the time of a step
     return Simulation(
         model=served.name,
-        hardware=device.id or device.name,
+        hardware=device.label,
         layout=served.layout,
         policy=order,
         token_budget=budget,

@@ -69,8 +69,7 @@ class Lora(Model):
             attention = layer.attention
             if attention is None or attention.latent or attention.tied_kv or layer.recurrent is not None:
                 raise InputError(
-                    f"lora: given for {model.name or model.title}; allowed: none, because some layers have no heads "
-                    "of K and V"
+                    f"lora: given for {model.label}; allowed: none, because some layers have no heads of K and V"
                 )
 
     def linears(self, layer: DecoderLayer, hidden: int, layout: Layout) -> tuple[LinearLayer, ...]:
@@ -93,8 +92,8 @@ class Lora(Model):
         groups = [(size, count) for size, count in ((rows + 1, more), (rows, active - more)) if size and count]
         name = " ".join(linear.name for linear in linears)
         width, outputs = linears[0].in_features, sum(linear.out_features for linear in linears)
-        down = [at.plain(size, width, len(linears) * self.rank, count) for size, count in groups]
-        up = [at.plain(size, self.rank, outputs, count) for size, count in groups]
+        down = [at.wide(size, width, len(linears) * self.rank, count) for size, count in groups]
+        up = [at.wide(size, self.rank, outputs, count) for size, count in groups]
         yield at.product(f"adapters of {name}, A", *down)
         yield at.product(f"adapters of {name}, B", *up)
 

@@ -100,8 +100,7 @@ def check_cache(spec: ModelSpec, kv_dtype: object) -> None:
     shared = any(layer.attention and (layer.attention.latent or layer.attention.tied_kv) for layer in spec.counted)
     if kv_dtype == "int4" and shared:
         raise InputError(
-            f"kv_dtype: int4 given for {spec.name or spec.title}, whose rows are both K and V; allowed: bf16, fp8, "
-            "nvfp4"
+            f"kv_dtype: int4 given for {spec.label}, whose rows are both K and V; allowed: bf16, fp8, nvfp4"
         )
 
 
@@ -192,6 +191,6 @@ def check_products(device: Hardware, linear_dtype: str | None) -> None:
         return
     known = [kind for kind in PRODUCTS if getattr(device.compute.peak, kind, None)]
     raise InputError(
-        f"linear_dtype: {linear_dtype} given, but {device.id or device.name} has no such matrix peak on file; "
+        f"linear_dtype: {linear_dtype} given, but {device.label} has no such matrix peak on file; "
         f"allowed: {', '.join(known)}"
     )

@@ -126,7 +126,7 @@ def check_precision(precision: str, device: Hardware) -> None:
     known = _peaks(device)
     if precision not in known:
         raise InputError(
-            f"precision: {precision} given, but {device.id or device.name} has no such matrix peak on file; allowed: "
+            f"precision: {precision} given, but {device.label} has no such matrix peak on file; allowed: "
             f"{', '.join(known) or 'none'}"
         )
 
