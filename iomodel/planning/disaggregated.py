@@ -97,47 +97,50 @@ def disaggregate(
     size = most if batch is None else as_integer("batch", batch)
     if size > most:
         raise no_room(services[1], receivers, size)
-    filling, later = ReplicaSteps(services[0], senders), ReplicaSteps(services[1], receivers)
-    step = later.decode_seconds(size) if services[1].steps else 0.0
+    (sender, receiver), (filling, later) = services, map(ReplicaSteps, services, (senders, receivers))
+    step = later.decode_seconds(size) if receiver.steps else 0.0
     parts = [_device_bytes(served) for served in services]
     transfer = max(parts) / bandwidth
     # A link carries one cache at a time, beside the work of its device.
     busy = [part / bandwidth / served.layout.data_parallel for part, served in zip(parts, services, strict=True)]
-    rates = (
-        1 / max(filling.occupied(), busy[0]),
-        1 / max((services[1].steps * step + transfer) / size, busy[1]),
-    )
-    many = [1 if rate is None else ceil(rate / each) for each in rates]
-    waits = (filling.prefill().seconds, step)
-    pools = [
-        Pool(
-            device.label,
-            served.layout,
-            served.memory(device),
-            together,
-            seconds,
-            each,
-            replicas,
-            costs.get(id(device)),
-        )
-        for device, served, together, seconds, each, replicas in zip(
-            (senders, receivers), services, (1, size), waits, rates, many, strict=True
-        )
-    ]
-    whole = services[0].laid_out(Layout())
+    prefilling, first = max(filling.occupied(), busy[0]), filling.prefill().seconds
+    decoding = max((receiver.steps * step + transfer) / size, busy[1])
+    whole = sender.laid_out(Layout())
     return Disaggregation(
         model=whole.name,
         prompt=whole.prompt,
-        output=services[1].output,
+        output=receiver.output,
         link=bandwidth,
-        prefill=pools[0],
-        decode=pools[1],
+        prefill=_pool(sender, senders, 1, first, 1 / prefilling, rate, costs),
+        decode=_pool(receiver, receivers, size, step, 1 / decoding, rate, costs),
         kv_bytes=whole.requests.own(whole.model.counted, whole.prompt),
         device_bytes=max(parts),
         transfer_seconds=transfer,
-        ttft=waits[0],
-        tpot=step + transfer / services[1].steps if services[1].steps else 0.0,
+        ttft=first,
+        tpot=step + transfer / receiver.steps if receiver.steps else 0.0,
         load=rate,
+    )
+
+
+def _pool(
+    service: Service,
+    device: Hardware,
+    batch: int,
+    seconds: float,
+    requests_per_second: float,
+    load: float | None,
+    prices: Mapping[int, float],
+) -> Pool:
+    """Count the replicas of a pool that a load needs."""
+    return Pool(
+        hardware=device.label,
+        layout=service.layout,
+        memory=service.memory(device),
+        batch=batch,
+        seconds=seconds,
+        requests_per_second=requests_per_second,
+        replicas=1 if load is None else ceil(load / requests_per_second),
+        price_per_hour=prices.get(id(device)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from typing import Any, Unpack, cast
 
@@ -11,7 +11,7 @@ from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, shown
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.cheapest import cheapest_point
+from iomodel.planning.cheapest import Found, cheapest_point
 from iomodel.planning.checked_numbers import as_choice, as_prices, as_real, as_share
 from iomodel.planning.fleet import as_devices, as_layouts
 from iomodel.planning.formatting import gigabytes, layout_text
@@ -115,32 +115,12 @@ def pareto(
     cost = _costs(devices, price_table, bool(targets))
     chosen = _types(service, weight_dtypes, kv_dtypes)
     services = [as_service(model, prompt, output, **each) for each in chosen]
-    found: list[tuple[ParetoPoint, Service, Hardware]] = []
-    skipped: list[str] = []
-    lacking: list[int] = []
     if layouts is None:
         choices = with_divided_caches(every_layout(served.model, most), served)
     else:
         choices = as_layouts(layouts, served)
-    for device in devices:
-        for asked in (each.laid_out(layout) for each in services for layout in choices):
-            try:
-                points = list(_points(asked, device, sizes, cost.get(id(device)), share))
-                missing = 0 if points else asked.memory(device).missing
-                reason = f"{gigabytes(missing)} too little memory" if missing else "no given batch fits"
-            except (SpecError, InfeasibleError) as error:
-                points, missing, reason = [], 0, str(error)
-            found += [(point, asked, device) for point in points]
-            skipped += [] if points else [f"{_where(asked, device)}: {reason}"]
-            lacking += [missing] if missing else []
-    if not found and lacking:
-        raise InfeasibleError(
-            f"memory: no device and layout holds a batch; nearest lacks {gigabytes(min(lacking))} on each device",
-            least=min(lacking),
-            unit="B",
-        )
-    if not found:
-        raise SpecError("; ".join(skipped[:3]))
+    asked = [each.laid_out(layout) for each in services for layout in choices]
+    found, skipped = _search(asked, devices, sizes, cost, share)
     trusted = trust(served, devices, {point.layout for point, _, _ in found})
     front, dominated = divided(point for point, _, _ in found)
     return Pareto(
@@ -161,6 +141,35 @@ def pareto(
         assumed=FrozenDict({name: (*trusted.common, *texts) for name, texts in trusted.assumed.items()}),
         left_out=trusted.left_out,
     )
+
+
+def _search(
+    services: Sequence[Service], devices: Sequence[Hardware], sizes: list[int] | None, cost: Mapping[int, float],
+    share: float,
+) -> tuple[list[Found], list[str]]:  # fmt: skip
+    """Compute the points of services on devices, and the reasons of those without one."""
+    found: list[Found] = []
+    skipped: list[str] = []
+    lacking: list[int] = []
+    for device, service in product(devices, services):
+        try:
+            points = list(_points(service, device, sizes, cost.get(id(device)), share))
+            missing = 0 if points else service.memory(device).missing
+            reason = f"{gigabytes(missing)} too little memory" if missing else "no given batch fits"
+        except (SpecError, InfeasibleError) as error:
+            points, missing, reason = [], 0, str(error)
+        found += [(point, service, device) for point in points]
+        skipped += [] if points else [f"{_where(service, device)}: {reason}"]
+        lacking += [missing] if missing else []
+    if not found and lacking:
+        raise InfeasibleError(
+            f"memory: no device and layout holds a batch; nearest lacks {gigabytes(min(lacking))} on each device",
+            least=min(lacking),
+            unit="B",
+        )
+    if not found:
+        raise SpecError("; ".join(skipped[:3]))
+    return found, skipped
 
 
 def _points(

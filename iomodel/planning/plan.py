@@ -91,17 +91,12 @@ def plan(
         most = SERVER if count is None else as_integer("count", count)
         served = with_least_layout(served, device, most)
     devices = served.devices if count is None else as_integer("count", count)
-    if devices % served.devices:
-        lower = devices - devices % served.devices
-        near = " or ".join(f"{n:,}" for n in (lower, lower + served.devices) if n)
-        raise InputError(
-            f"count: {devices:,} given for replicas of {served.devices} devices; allowed: a multiple, such as {near}"
-        )
+    replicas = _replicas(served, devices)
     memory = served.memory(device)
     size = served.most_requests(device) if batch is None else as_integer("batch", batch)
     if not size or size > memory.fits:
         raise no_room(served, device, size)
-    replicas, steps = devices // served.devices, ReplicaSteps(served, device)
+    steps = ReplicaSteps(served, device)
     reached = figures(served, device, size)
     prefill, decode = steps.prefill(), steps.decode(size, sum(served.contexts) // 2)
     bounds = bound_of(prefill), bound_of(decode)
@@ -132,6 +127,18 @@ def plan(
         left_out=left_out,
         sensitivities=sensitivities(served, device, batch if batch is None else size, replicas) if sensitivity else (),
     )
+
+
+def _replicas(service: Service, devices: int) -> int:
+    """Divide devices among replicas evenly."""
+    each = service.devices
+    if devices % each:
+        lower = devices - devices % each
+        near = " or ".join(f"{n:,}" for n in (lower, lower + each) if n)
+        raise InputError(
+            f"count: {devices:,} given for replicas of {each} devices; allowed: a multiple, such as {near}"
+        )
+    return devices // each
 
 
 def _batches(service: Service, device: Hardware, full: Figures) -> tuple[Figures, ...]:

@@ -116,18 +116,7 @@ def simulate(
     host = as_real("host_seconds", host_seconds, zero=True)
     most = None if batch is None else as_integer("batch", batch)
     arriving = as_requests(prompt, output, trace, concurrency, load, requests, seed)
-    place = int((arriving.prompt + arriving.output).argmax())
-    lengths = int(arriving.prompt[place]), int(arriving.output[place])
-    try:
-        served = as_service(model, *lengths, Layout() if layout is None else layout, **service)
-        if served.prefix_cache is not None:
-            place = int(arriving.prompt.argmin())
-            served.prefix_cache.check(int(arriving.prompt[place]))
-            _check_tiers(served.prefix_cache)
-    except InputError as error:
-        if arriving.rows is not None and str(error).startswith(("prompt + output", "prefix_cache.shared")):
-            raise InputError(f"{arriving.where(place)}: {error}") from None
-        raise
+    served = _service(model, arriving, layout, service)
     if layout is None:
         served = with_least_layout(served, device)
     _check_layout(served.layout)
@@ -138,15 +127,9 @@ def simulate(
     if serving is not None:
         fits = min(fits, step_limits(serving, device)[1])
     limit = fits if most is None else min(most, fits)
-    scheduler = Scheduler(
-        clients=arriving.concurrency or 0,
-        room=memory.left,
-        most=min(limit, arriving.concurrency or limit, len(need)),
-        budget=budget,
-        each=served.tokens_at_once,
-        chunked=order == "chunked",
-        host=host,
-    )
+    together = min(limit, arriving.concurrency or limit, len(need))
+    chunked, each = order == "chunked", served.tokens_at_once
+    scheduler = Scheduler(arriving.concurrency or 0, memory.left, together, budget, each, chunked, host)
     totals, (ttft, tpot, latency) = run(served, device, arriving, need, scheduler, int(seed))
     if serving is not None:
         waited = server_host(ReplicaSteps(served, device).prefill())
@@ -179,6 +162,23 @@ def simulate(
         lora=served.lora,
         left_out=left_out,
     )
+
+
+def _service(model: ModelSpec | str, arriving: Requests, layout: Layout | None, service: ServiceOptions) -> Service:
+    """Build the service of the longest request, or raise an error with the row of a trace that it is in."""
+    place = int((arriving.prompt + arriving.output).argmax())
+    lengths = int(arriving.prompt[place]), int(arriving.output[place])
+    try:
+        served = as_service(model, *lengths, Layout() if layout is None else layout, **service)
+        if served.prefix_cache is not None:
+            place = int(arriving.prompt.argmin())
+            served.prefix_cache.check(int(arriving.prompt[place]))
+            _check_tiers(served.prefix_cache)
+    except InputError as error:
+        if arriving.rows is not None and str(error).startswith(("prompt + output", "prefix_cache.shared")):
+            raise InputError(f"{arriving.where(place)}: {error}") from None
+        raise
+    return served
 
 
 def _check_tiers(cache: PrefixCache) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, Unpack, get_args
+from typing import Any, Literal, Unpack, get_args
 
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
@@ -110,10 +110,6 @@ def step(
     shared = with_nodes(shared, device)
     if min(shared.devices, shared.devices_per_node or shared.devices) > 1:
         link(device)
-    asked = with_precision(service.get("precision"), service)
-    types = types_of(spec, device, asked)
-    check_products(device, asked.get("linear_dtype"))
-    _check_divided(shared, queries, keys, shared_prefix)
     algorithm = service.get("attention_algorithm")
     at = StepSetting(
         clock=layer_clock(device, parameters),
@@ -126,12 +122,11 @@ def step(
         page_size=service.get("page_size"),
         routing=check_routing(spec, routing, sequences * queries),
         shared_keys=shared_prefix,
-        released=asked.get("weight_dtype") is None,
-        narrow=own_products(device) if asked.get("linear_dtype") is None else frozenset(),
         block_scales=spec.dtype == "fp8",
         lora=service.get("lora"),
-        **types,
+        **_types(spec, device, service),
     )
+    _check_divided(shared, queries, keys, shared_prefix)
     parts, longest = _timed(spec, at, logits)
     return StepTime(
         model=spec,
@@ -148,6 +143,16 @@ def step(
         stage_seconds=longest,
         parts=parts,
     )
+
+
+def _types(spec: ModelSpec, device: Hardware, service: StepOptions) -> dict[str, Any]:
+    """Resolve the types of a step, and how matrices of each are multiplied."""
+    asked = with_precision(service.get("precision"), service)
+    types = types_of(spec, device, asked)
+    linear_dtype = asked.get("linear_dtype")
+    check_products(device, linear_dtype)
+    narrow = own_products(device) if linear_dtype is None else frozenset()
+    return {**types, "released": asked.get("weight_dtype") is None, "narrow": narrow}
 
 
 def _check_divided(layout: Layout, queries: int, keys: int, shared: int) -> None:

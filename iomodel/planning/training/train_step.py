@@ -151,21 +151,15 @@ def train_step(
         link(device)
     micro_batches = sequences // (passed * groups)
     again = _again(spec, shared, recompute, recompute_layers)
-    common: dict[str, Any] = {
-        **dict.fromkeys(("dtype", "kv_dtype"), "bf16"),
-        **dict.fromkeys(("linear_dtype", "weight_dtype", "expert_dtype"), precision),
+    limit = None if nodes_per_token is None else as_integer("nodes_per_token", nodes_per_token)
+    common = {
         "clock": training_clock(device, parameters),
         "layout": shared,
-        "hidden": spec.hidden_size,
         "batch": passed,
         "q_len": length,
         "kv_len": length,
-        "page_size": None,
-        "released": False,
-        "narrow": frozenset(),
-        "routing": _balanced(spec, shared, passed * length),
-        "nodes_per_token": None if nodes_per_token is None else as_integer("nodes_per_token", nodes_per_token),
-        "fused": strategy.fused,
+        "nodes_per_token": limit,
+        **_settings(spec, shared, strategy, passed * length),
     }
     kernel = attention_implementation
     ahead = Forward(attention=_forward_clock(device, parameters, algorithm, kernel), **common)
@@ -194,14 +188,9 @@ def train_step(
         seq_len=length,
         micro_batch=passed,
         data_parallel=replicas,
-        shard=shard,
-        recompute=recompute,
+        **vars(strategy),
         recompute_layers=recompute_layers,
-        gradient_dtype=gradient_dtype,
-        precision=precision,
         virtual_stages=chunks,
-        kernels=kernels,
-        overlap=strategy.overlap,
         attention_algorithm=None if algorithm is None else name_of(algorithm),
         attention_implementation=attention_implementation,
         seconds=sum(longest.values()),
@@ -210,6 +199,20 @@ def train_step(
         memory=max(memories, key=lambda memory: memory.total),
         model_flops=3 * flops * micro_batches * replicas,
     )
+
+
+def _settings(model: ModelSpec, layout: Layout, strategy: Strategy, tokens: int) -> dict[str, Any]:
+    """Return the settings of kernels that a model and a strategy give."""
+    return {
+        **dict.fromkeys(("dtype", "kv_dtype"), "bf16"),
+        **dict.fromkeys(("linear_dtype", "weight_dtype", "expert_dtype"), strategy.precision),
+        "hidden": model.hidden_size,
+        "page_size": None,
+        "released": False,
+        "narrow": frozenset(),
+        "routing": _balanced(model, layout, tokens),
+        "fused": strategy.fused,
+    }
 
 
 def _stage(
