@@ -9,12 +9,13 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.common.validation import as_integer
 from iomodel.counting.rank_calls import RankCalls
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, UnknownNameError
 from iomodel.nests.ranks import SHARDINGS, Sharding
 from iomodel.planning.context_result import Block, ContextParallel, RankWork
 from iomodel.planning.step.attention_clock import AttentionClock, attention_clock
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.rank_attention import RankTimes, rank_times, timed_blocks
+from iomodel.planning.step.step_arguments import as_parameters
 from iomodel.timing.parameters import DEFAULT, Parameters
 from iomodel.workloads.attention import Attention, as_attention
 
@@ -86,8 +87,7 @@ def context_parallel(
         raise InputError(
             f"devices_per_node: {devices_per_node} given with ranks = {count}; allowed: a multiple or a divisor of it"
         )
-    if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    as_parameters(parameters)
     for field, name, known in (("method", method, tuple(SCHEDULES)), ("sharding", sharding, SHARDINGS)):
         if name is not None and (not isinstance(name, str) or name not in known):
             raise UnknownNameError(field, name, known)

@@ -84,7 +84,7 @@ def disaggregate(
     senders, receivers = as_device(prefill), as_device(decode)
     bandwidth = as_real("link", link)
     rate = None if load is None else as_real("load", load)
-    price_table = {} if prices is None else as_prices(prices)
+    price_table = as_prices(prices)
     costs = {id(as_device(name)): price for name, price in price_table.items()}
     services: list[Service] = []
     for device, layout, tokens in ((senders, prefill_layout, 1), (receivers, decode_layout, output)):

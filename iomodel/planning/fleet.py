@@ -91,7 +91,7 @@ def fleet(
     """
     check_names(fleet, service)
     served = as_service(model, prompt, output, **service)
-    price_table = {} if prices is None else as_prices(prices)
+    price_table = as_prices(prices)
     known = {as_device(key).label: price for key, price in price_table.items()}
     targets = {name: as_real(name, value) for name, value in (("load", load), ("ttft", ttft), ("tpot", tpot))}
     most, spare = as_integer("max_count", max_count), as_real("deviations", deviations, zero=True)

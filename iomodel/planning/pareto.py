@@ -109,7 +109,7 @@ def pareto(
     kind = None if percentile is None else as_choice("percentile", percentile, PERCENTILES)
     if kind is not None and not targets:
         raise InputError(f"percentile: {kind!r} given without a target; allowed: with ttft or tpot")
-    price_table = {} if prices is None else as_prices(prices)
+    price_table = as_prices(prices)
     sizes = None if batches is None else _sizes(batches)
     devices = as_devices(hardware, price_table)
     cost = _costs(devices, price_table, bool(targets))

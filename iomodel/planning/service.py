@@ -18,7 +18,6 @@ from iomodel.devices.edits import capacity
 from iomodel.errors import InputError, UnknownNameError, shown, shown_name
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.registry import ModelSpec
-from iomodel.models.registry import model as find_model
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engines import Engine, Reserve, as_engine, check_architecture, reserve, seen_capacity, step_limits
 from iomodel.planning.prefix_cache import PrefixCache
@@ -27,7 +26,7 @@ from iomodel.planning.service_options import ServiceOptions
 from iomodel.planning.speculation import OWN, Speculation, draft_layout
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora, check_lora
-from iomodel.planning.step.step_arguments import as_linear_dtype, check_cache, with_precision
+from iomodel.planning.step.step_arguments import as_layout, as_linear_dtype, as_model, check_cache, with_precision
 from iomodel.planning.weights import ReplicaWeights, stage_layers
 from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
 from iomodel.workloads.dtypes import WEIGHT_SIZE, known_kv_dtype, served
@@ -244,10 +243,7 @@ def as_service(
     **options: Unpack[ServiceOptions],
 ) -> Service:
     """Build a service from arguments, or raise an error with the name of the field."""
-    spec = model if isinstance(model, ModelSpec) else find_model(model)
-    types = _types(options)
-    if not isinstance(layout, Layout):
-        raise InputError(f"layout: {shown(layout)} given; allowed: an iomodel.Layout")
+    spec, types, layout = as_model(model), _types(options), as_layout(layout)
     lengths = {"prompt": as_integer("prompt", prompt), "output": as_integer("output", output)}
     tokens, most = sum(lengths.values()), spec.max_positions
     if most is not None and tokens > most:

@@ -125,9 +125,21 @@ class StepSetting:
         return _linear((rows, width_in, width_out, groups), (self.dtype, self.dtype, self.dtype))
 
     def adapted(self, linears: Sequence[LinearLayer]) -> Iterator[Part]:
-        """Time the adapters of layers of one input, if there are any."""
-        if self.lora is not None:
-            yield from self.lora.parts(self, linears)
+        """Time both kernels of the adapters beside layers of one input, if there are any.
+
+        The requests are spread evenly over the adapters.
+        """
+        if self.lora is None:
+            return
+        rank, active = self.lora.rank, min(self.lora.active or self.lora.adapters, self.tokens)
+        rows, more = divmod(self.tokens, active)
+        groups = [(size, count) for size, count in ((rows + 1, more), (rows, active - more)) if size and count]
+        name = " ".join(linear.name for linear in linears)
+        width, outputs = linears[0].in_features, sum(linear.out_features for linear in linears)
+        down = [self.wide(size, width, len(linears) * rank, count) for size, count in groups]
+        up = [self.wide(size, rank, outputs, count) for size, count in groups]
+        yield self.product(f"adapters of {name}, A", *down)
+        yield self.product(f"adapters of {name}, B", *up)
 
     def product(self, name: str, *layers: Linear) -> Part:
         """Time linear layers as one part."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, Unpack, get_args
 from iomodel.algorithms import algorithm as find_algorithm
 from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
-from iomodel.errors import InputError, UnknownNameError, shown
+from iomodel.errors import InputError, UnknownNameError
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.service_options import StepOptions, check_names, takes
 from iomodel.planning.step.attention_clock import attention_clock
@@ -20,6 +20,7 @@ from iomodel.planning.step.lora import check_lora
 from iomodel.planning.step.step_arguments import (
     as_layout,
     as_model,
+    as_parameters,
     check_products,
     check_routing,
     linear_layers,
@@ -103,8 +104,7 @@ def step(
         raise InputError(f"shared_keys: {shared_prefix} given; allowed: up to kv_len - q_len = {keys - queries}")
     if logits not in get_args(Logits):
         raise UnknownNameError("logits", logits, get_args(Logits))
-    if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    as_parameters(parameters)
     shared.check(spec)
     check_lora(service.get("lora"), spec)
     shared = with_nodes(shared, device)

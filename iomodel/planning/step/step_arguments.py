@@ -16,6 +16,7 @@ from iomodel.errors import InputError, UnknownNameError, shown
 from iomodel.models.registry import ModelSpec
 from iomodel.models.registry import model as find_model
 from iomodel.planning.step.layout import Layout, LinearLayer, layer_linears
+from iomodel.timing.parameters import Parameters
 from iomodel.workloads.call import ELEMENT_SIZE, KV_QUARTERS
 from iomodel.workloads.dtypes import QUANTISED, WEIGHT_SIZE, served
 from iomodel.workloads.linear import WEIGHT_QUARTERS
@@ -33,6 +34,13 @@ def as_layout(layout: object) -> Layout:
     if not isinstance(layout, Layout):
         raise InputError(f"layout: {shown(layout)} given; allowed: an iomodel.Layout")
     return layout
+
+
+def as_parameters(parameters: object) -> Parameters:
+    """Validate parameters of the time model, or raise InputError."""
+    if not isinstance(parameters, Parameters):
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    return parameters
 
 
 def linear_layers(model: ModelSpec | str, layout: Layout = Layout()) -> tuple[LinearLayer, ...]:  # noqa: B008 - frozen

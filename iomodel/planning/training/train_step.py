@@ -20,7 +20,7 @@ from iomodel.planning.step.attention_clock import AttentionClock, PassClock, att
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import link, send, with_nodes
 from iomodel.planning.step.setting import Part
-from iomodel.planning.step.step_arguments import as_layout, as_model
+from iomodel.planning.step.step_arguments import as_layout, as_model, as_parameters
 from iomodel.planning.training.passes import (
     Backward,
     Forward,
@@ -138,8 +138,7 @@ def train_step(
     spec, device, shared = as_model(model), as_device(hardware), as_layout(layout)
     sequences, length = as_integer("batch", batch), as_integer("seq_len", seq_len)
     passed, replicas = as_integer("micro_batch", micro_batch), as_integer("data_parallel", data_parallel)
-    if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+    as_parameters(parameters)
     strategy = Strategy(shard, recompute, gradient_dtype, precision, kernels, as_overlap(overlap))
     algorithm = None if attention_algorithm is None else as_trained(attention_algorithm)
     chunks = as_integer("virtual_stages", virtual_stages)
