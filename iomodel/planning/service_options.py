@@ -110,10 +110,11 @@ def options_of(group: type) -> dict[str, Option]:
         else:
             name, _, kind = line.partition(" : ")
             docs[name] = [kind]
-    return {
-        name: Option(name, docs[name][0], annotation.__forward_arg__, " ".join(docs[name][1:]))
-        for name, annotation in group.__annotations__.items()
-    }
+    found = {}
+    for name, annotation in group.__annotations__.items():
+        kind, *lines = docs.get(name, [""])  # Python -OO has no docstrings
+        found[name] = Option(name, kind, annotation.__forward_arg__, " ".join(lines))
+    return found
 
 
 def takes(group: type) -> Callable[[F], F]:
