@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from iomodel.algorithms import answering, name_of
+from iomodel.common.cache import BoundedCache
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.devices.cache import per_device
@@ -40,7 +42,7 @@ FEW_ROWS = 128
 """Most rows of a packed group of heads at which keys are split among blocks, as in decoding [rows]."""
 
 
-_Choice = tuple[Algorithm, Mapping[str, int] | None, Mapping[str, Any]]
+_Choice = tuple[Mapping[str, int] | None, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -50,47 +52,43 @@ class AttentionClock:
     device: Hardware
     parameters: Parameters = DEFAULT
     algorithm: Algorithm | None = None
-    known: dict[Attention, tuple[str, Span]] = field(default_factory=dict, compare=False, repr=False)
-    tiles: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    known: BoundedCache[tuple[str, Span]] = field(default_factory=lambda: BoundedCache(MOST), compare=False, repr=False)
+    tiles: BoundedCache[tuple[Mapping[str, int] | None, ...]] = field(
+        default_factory=lambda: BoundedCache(MOST), compare=False, repr=False
+    )
 
     def fastest(self, call: Attention) -> tuple[str, Span]:
         """Find the fastest algorithm and its time; raise the last error if no algorithm takes the call."""
-        entry = self.known.get(call)
-        if entry is None:
-            alike = _one_head(call)
-            entry = self._fastest(call) if alike == call else self.fastest(alike)
-            if len(self.known) >= MOST:
-                self.known.pop(next(iter(self.known)), None)
-            self.known[call] = entry
-        return entry
+        return self.known.get(call, lambda: self._of_one_head(call))
+
+    def _of_one_head(self, call: Attention) -> tuple[str, Span]:
+        alike = _one_head(call)
+        return self._fastest(call) if alike == call else self.fastest(alike)
 
     def _fastest(self, call: Attention) -> tuple[str, Span]:
-        best: tuple[float, _Choice] | None = None
+        timed: list[tuple[float, Algorithm, _Choice]] = []
         refused: IOModelError | None = None
-        tried: list[Any] = []
         for algorithm in self._algorithms(call):
-            for asked in self._options(algorithm, call):
-                for tiles in self._tiles(algorithm, call, asked):
-                    options = _whole_tiles(asked, tiles, call)
-                    candidate = algorithm, tiles, tuple(options.items())
-                    if candidate in tried:
-                        continue
-                    tried.append(candidate)
-                    try:
-                        seconds = self._seconds(algorithm, call, tiles, options)
-                    except (
-                        IOModelError
-                    ) as error:  # the tile is too large, or the kernel does not support the call or device
-                        refused = error
-                        continue
-                    if best is None or seconds < best[0]:
-                        best = seconds, (algorithm, tiles, options)
-            if best is not None and not _few(call):
+            for choice in self._choices(algorithm, call):
+                try:
+                    timed.append((self._seconds(algorithm, call, *choice), algorithm, choice))
+                except IOModelError as error:  # too large a tile, or a call or device that the kernel does not support
+                    refused = error
+            if timed and not _few(call):
                 break  # those that follow cover devices and calls that this one does not support
-        if best is None:
+        if not timed:
             raise refused or IOModelError(f"attention: no algorithm takes {call}")
-        chosen, fastest, kernels = best[1]
-        return name_of(chosen), self._timed(chosen, call, fastest, kernels)
+        _, algorithm, choice = min(timed, key=itemgetter(0))
+        return name_of(algorithm), self._timed(algorithm, call, *choice)
+
+    def _choices(self, algorithm: Algorithm, call: Attention) -> list[_Choice]:
+        """List the tiles and options to try, each once."""
+        choices: list[_Choice] = []
+        for asked in self._options(algorithm, call):
+            for tiles in self._tiles(algorithm, call, asked):
+                choice = tiles, _whole_tiles(asked, tiles, call)
+                choices += [] if choice in choices else [choice]
+        return choices
 
     def _algorithms(self, call: Attention) -> Sequence[Algorithm]:
         """List the algorithms to try in order: for a prefill, those with a kernel for the device come first.
@@ -162,12 +160,13 @@ class AttentionClock:
         if plain is None:
             plain = call.memo["plain"] = call.model_copy(update=_PLAIN)
         kind = (algorithm, tuple(options.items()), call.q_len if decoding else 0, plain)
-        known = self.tiles.get(kind)
-        if known is None:
+
+        def best() -> tuple[Mapping[str, int] | None, ...]:
             lengths = TYPICAL[-1:] if decoding else TYPICAL
             tiles = dict.fromkeys(self._typical(algorithm, call, options, length) for length in lengths)
-            self.tiles[kind] = known = tuple(entry for entry in tiles if entry) or (None,)
-        return known
+            return tuple(entry for entry in tiles if entry) or (None,)
+
+        return self.tiles.get(kind, best)
 
     def _typical(
         self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any], length: int
