@@ -148,6 +148,7 @@ ALGORITHM = Algorithm(
     declare=declare,
     backward=backward,
     options={"lse": True},
+    preference=1,
     saved={"lse": True},
     classes=frozenset({"exact", "exact-backward", "row-atomic", "fixed-split"}),
     execution={"forward": IN_SECTIONS, "backward": ADDED_IN_SECTIONS},

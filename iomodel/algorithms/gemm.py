@@ -106,6 +106,7 @@ ALGORITHM = Algorithm(
     answers="linear",
     declare=declare,
     options={"splits": 1},
+    preference=1,
     features=("gated", "scaled", "bias"),
     as_written=("wrapped_edges",),
     requires=(

@@ -83,7 +83,7 @@ def link(device: Hardware) -> float:
         if figure is not None and figure.value:
             return float(figure.value) / directions
     raise SpecError(
-        f"interconnect: {device.id or device.name} has no link on file; tensor_parallel, pipeline_parallel and "
+        f"interconnect: {device.label} has no link on file; tensor_parallel, pipeline_parallel and "
         "expert_parallel above 1 need interconnect.per_direction"
     )
 

@@ -45,6 +45,8 @@ def as_choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
 
 
 def as_prices(prices: object) -> dict[str, float]:
-    """Validate prices by device, each above 0 [1/h]."""
+    """Validate prices by device, each above 0; none if they are None [1/h]."""
+    if prices is None:
+        return {}
     price_table: Mapping[str, Any] = as_mapping("prices", prices, "{'h100-sxm5': 2.5}")
     return {name: as_real(f"prices.{name}", value) for name, value in price_table.items()}

@@ -1,22 +1,24 @@
-"""Fastest attention kernel of a call: the shipped algorithms at a few tiles, timed by `estimate`.
+"""Fastest attention kernel of a call: algorithms in their declared order of preference, timed by `estimate`.
 
-The tiles are those of the solver at two lengths of the same kind of call. A new length then needs no search, and a
-longer context is never faster because of a better tile.
+In serving the tiles are those of the solver at two lengths of the same kind of call. A new length then needs no search,
+and a longer context is never faster because of a better tile. In training they are the default tiles of the call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
-from iomodel.algorithms import algorithm as find_algorithm
-from iomodel.common.cache import per_device
+from iomodel.algorithms import answering, name_of
+from iomodel.common.cache import BoundedCache, per_device
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
-from iomodel.errors import InputError, IOModelError
+from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
+from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.placement.implementations import implementations_for
 from iomodel.solving.default_tiles import fastest_tiles
@@ -31,8 +33,6 @@ from iomodel.workloads.masks.documents import Documents
 
 MOST = 1 << 14
 """Cached results."""
-NAMES = ("flash3", "split_kv", "flash2")
-"""Candidate algorithms, in this order."""
 TYPICAL = (1024, 16384)
 """Keys of the typical calls, whose best tiles are tried on other calls [rows]."""
 MOST_SPLITS = 64
@@ -41,7 +41,7 @@ FEW_ROWS = 128
 """Most rows of a packed group of heads at which keys are split among blocks, as in decoding [rows]."""
 
 
-_Choice = tuple[str, Mapping[str, int] | None, Mapping[str, Any]]
+_Choice = tuple[Mapping[str, int] | None, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -50,74 +50,73 @@ class AttentionClock:
 
     device: Hardware
     parameters: Parameters = DEFAULT
-    algorithm: str | None = None
-    known: dict[Attention, tuple[str, Span]] = field(default_factory=dict, compare=False, repr=False)
-    tiles: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    algorithm: Algorithm | None = None
+    known: BoundedCache[tuple[str, Span]] = field(default_factory=lambda: BoundedCache(MOST), compare=False, repr=False)
+    tiles: BoundedCache[tuple[Mapping[str, int] | None, ...]] = field(
+        default_factory=lambda: BoundedCache(MOST), compare=False, repr=False
+    )
 
     def fastest(self, call: Attention) -> tuple[str, Span]:
         """Find the fastest algorithm and its time; raise the last error if no algorithm takes the call."""
-        entry = self.known.get(call)
-        if entry is None:
-            alike = _one_head(call)
-            entry = self._fastest(call) if alike == call else self.fastest(alike)
-            if len(self.known) >= MOST:
-                self.known.pop(next(iter(self.known)), None)
-            self.known[call] = entry
-        return entry
+        return self.known.get(call, lambda: self._of_one_head(call))
+
+    def _of_one_head(self, call: Attention) -> tuple[str, Span]:
+        alike = _one_head(call)
+        return self._fastest(call) if alike == call else self.fastest(alike)
 
     def _fastest(self, call: Attention) -> tuple[str, Span]:
-        best: tuple[float, _Choice] | None = None
+        timed: list[tuple[float, Algorithm, _Choice]] = []
         refused: IOModelError | None = None
-        tried: list[Any] = []
-        for name in self._names(call):
-            for asked in self._options(name, call):
-                for tiles in self._tiles(name, call, asked):
-                    options = _whole_tiles(asked, tiles, call)
-                    candidate = name, tiles, tuple(options.items())
-                    if candidate in tried:
-                        continue
-                    tried.append(candidate)
-                    try:
-                        seconds = self._seconds(name, call, tiles, options)
-                    except (
-                        IOModelError
-                    ) as error:  # the tile is too large, or the kernel does not support the call or device
-                        refused = error
-                        continue
-                    if best is None or seconds < best[0]:
-                        best = seconds, (name, tiles, options)
-            if best is not None and not _few(call):
-                break  # flash2 covers devices and calls that the others do not support
-        if best is None:
+        for algorithm in self._algorithms(call):
+            for choice in self._choices(algorithm, call):
+                try:
+                    timed.append((self._seconds(algorithm, call, *choice), algorithm, choice))
+                except IOModelError as error:  # too large a tile, or a call or device that the kernel does not support
+                    refused = error
+            if timed and not _few(call):
+                break  # those that follow cover devices and calls that this one does not support
+        if not timed:
             raise refused or IOModelError(f"attention: no algorithm takes {call}")
-        chosen, fastest, kernels = best[1]
-        return chosen, self._timed(chosen, call, fastest, kernels)
+        _, algorithm, choice = min(timed, key=itemgetter(0))
+        return name_of(algorithm), self._timed(algorithm, call, *choice)
 
-    def _names(self, call: Attention) -> Sequence[str]:
+    def _choices(self, algorithm: Algorithm, call: Attention) -> list[_Choice]:
+        """List the tiles and options to try, each once."""
+        choices: list[_Choice] = []
+        for asked in self._options(algorithm, call):
+            for tiles in self._tiles(algorithm, call, asked):
+                choice = tiles, _whole_tiles(asked, tiles, call)
+                choices += [] if choice in choices else [choice]
+        return choices
+
+    def _algorithms(self, call: Attention) -> Sequence[Algorithm]:
         """List the algorithms to try in order: for a prefill, those with a kernel for the device come first.
 
         Decoding has kernels on every device that no implementation here states, so that the textbook's stand in.
         """
         if self.algorithm is not None:
             return (self.algorithm,)
+        preferred = answering(call)
         if _few(call):
-            return NAMES
-        return sorted(NAMES, key=lambda name: not implementations_for(name, call, self.device, None))
+            return preferred
+        return sorted(preferred, key=lambda algorithm: not implementations_for(algorithm, call, self.device, None))
 
     def _seconds(
-        self, name: str, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]
+        self, algorithm: Algorithm, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]
     ) -> float:
         """Rank a candidate by the time of its fastest launch [s]."""
         if tiles is None:
-            return self._timed(name, call, tiles, options).seconds
-        bound = BoundCall.bind(name, call, options, tiled=bool(tiles.keys() - LAUNCH_NAMES))
+            return self._timed(algorithm, call, tiles, options).seconds
+        bound = BoundCall.bind(algorithm, call, options, tiled=bool(tiles.keys() - LAUNCH_NAMES))
         known = rates(self.device, call.dtype)
-        clock = clock_for(name, call, self.device, bound.options, self.parameters, known)
+        clock = clock_for(algorithm, call, self.device, bound.options, self.parameters, known)
         launch = {entry: tiles[entry] for entry in LAUNCH_NAMES & tiles.keys()}
         return clock.fastest(bound.sizes(tiles), launch).seconds
 
-    def _timed(self, name: str, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]) -> Span:
-        result = estimate(name, call, self.device, tiles, parameters=self.parameters, **options)
+    def _timed(
+        self, algorithm: Algorithm, call: Attention, tiles: Mapping[str, int] | None, options: Mapping[str, Any]
+    ) -> Span:
+        result = estimate(algorithm, call, self.device, tiles, parameters=self.parameters, **options)
         return attention_span(result, self._conversion(call, result.cost))
 
     def _conversion(self, call: Attention, cost: Cost) -> float:
@@ -130,11 +129,13 @@ class AttentionClock:
             return 0.0
         return (cost.reads.get("K", 0) + cost.reads.get("V", 0)) * self.parameters.convert_ops / rate
 
-    def _options(self, name: str, call: Attention) -> Iterator[dict[str, Any]]:
+    def _options(self, algorithm: Algorithm, call: Attention) -> Iterator[dict[str, Any]]:
         """List options to try: packed groups of heads, and keys split among blocks, if there are few rows."""
-        if "forward" not in find_algorithm(name).directions:
-            raise InputError(f"attention_algorithm: {name!r} given; allowed: one with a forward pass, such as flash2")
-        accepted, few = find_algorithm(name).takes("forward"), _few(call)
+        if "forward" not in algorithm.directions:
+            raise InputError(
+                f"attention_algorithm: {algorithm.name!r} given; allowed: one with a forward pass, such as flash2"
+            )
+        accepted, few = algorithm.takes("forward"), _few(call)
         packed = few and call.group > 1
         if "splits" not in accepted:
             yield {"packed": packed, **({"lse": False} if "lse" in accepted else {})}
@@ -149,21 +150,26 @@ class AttentionClock:
             yield splits
             splits *= 2
 
-    def _tiles(self, name: str, call: Attention, options: Mapping[str, Any]) -> tuple[Mapping[str, int] | None, ...]:
+    def _tiles(
+        self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any]
+    ) -> tuple[Mapping[str, int] | None, ...]:
         """Collect the best tiles of typical calls of this kind; None (the tiles of the call itself) without any."""
         decoding = _few(call)
         plain = call.memo.get("plain")
         if plain is None:
             plain = call.memo["plain"] = call.model_copy(update=_PLAIN)
-        kind = (name, tuple(options.items()), call.q_len if decoding else 0, plain)
-        known = self.tiles.get(kind)
-        if known is None:
-            lengths = TYPICAL[-1:] if decoding else TYPICAL
-            tiles = dict.fromkeys(self._typical(name, call, options, length) for length in lengths)
-            self.tiles[kind] = known = tuple(entry for entry in tiles if entry) or (None,)
-        return known
+        kind = (algorithm, tuple(options.items()), call.q_len if decoding else 0, plain)
 
-    def _typical(self, name: str, call: Attention, options: Mapping[str, Any], length: int) -> Mapping[str, int] | None:
+        def best() -> tuple[Mapping[str, int] | None, ...]:
+            lengths = TYPICAL[-1:] if decoding else TYPICAL
+            tiles = dict.fromkeys(self._typical(algorithm, call, options, length) for length in lengths)
+            return tuple(entry for entry in tiles if entry) or (None,)
+
+        return self.tiles.get(kind, best)
+
+    def _typical(
+        self, algorithm: Algorithm, call: Attention, options: Mapping[str, Any], length: int
+    ) -> Mapping[str, int] | None:
         decoding = _few(call)
         queries, batch = (min(call.q_len, length), 8) if decoding else (length, 1)
         mask = "causal" if isinstance(call.mask, Documents) else call.mask
@@ -171,9 +177,9 @@ class AttentionClock:
             options = {**options, "splits": min(options["splits"], 4)}
         try:
             typical = call.model_copy(update={"q_len": queries, "kv_len": length, "batch": batch, "mask": mask})
-            if not implementations_for(name, typical, self.device, None):  # pages hardly change it
+            if not implementations_for(algorithm, typical, self.device, None):  # pages hardly change it
                 typical = typical.model_copy(update={"page_size": None})
-            return fastest_tiles(name, typical, self.device, self.parameters, None, options)[0]
+            return fastest_tiles(algorithm, typical, self.device, self.parameters, None, options)[0]
         except IOModelError:
             return None
 
@@ -218,8 +224,45 @@ _PLAIN = {"batch": 1, "q_len": 1, "kv_len": 1, "mask": "causal"}
 
 
 @per_device
-def attention_clock(device: Hardware, parameters: Parameters = DEFAULT, algorithm: str | None = None) -> AttentionClock:
+def attention_clock(
+    device: Hardware, parameters: Parameters = DEFAULT, algorithm: Algorithm | None = None
+) -> AttentionClock:
     """Build the attention timer of a device, for the fastest algorithm or a fixed one."""
-    if algorithm is not None:
-        find_algorithm(algorithm)
     return AttentionClock(device, parameters, algorithm)
+
+
+@dataclass(frozen=True)
+class PassClock(AttentionClock):
+    """A timer of one pass of attention calls at the default tiles, of the fastest kernels or of fixed ones."""
+
+    direction: str = "forward"
+    implementation: str | None = None
+
+    def fastest(self, call: Attention) -> tuple[str, Span]:
+        """Find the fastest algorithm with this pass, and its time."""
+        passed = call.model_copy(update={"direction": self.direction})
+        algorithms = (self.algorithm,) if self.algorithm is not None else tuple(answering(passed))
+        return _fastest_pass(self.device, passed, self.parameters, algorithms, self.implementation)
+
+
+@per_device
+def _fastest_pass(
+    device: Hardware,
+    call: Attention,
+    parameters: Parameters,
+    algorithms: tuple[Algorithm, ...],
+    implementation: str | None,
+) -> tuple[str, Span]:
+    spans: list[tuple[str, Span]] = []
+    refused: IOModelError | None = None
+    for algorithm in algorithms:
+        try:
+            result = estimate(algorithm, call, device, implementation=implementation, parameters=parameters)
+        except (InputError, SpecError, InfeasibleError) as error:
+            refused = error
+        else:
+            spans.append((name_of(algorithm), attention_span(result)))
+    if not spans:
+        assert refused is not None
+        raise refused
+    return min(spans, key=lambda entry: entry[1].seconds)

@@ -12,8 +12,8 @@ from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import UnknownNameError
 from iomodel.models.registry import ModelSpec
-from iomodel.planning.step.given import as_model
 from iomodel.planning.step.step import step
+from iomodel.planning.step.step_arguments import as_model
 
 POINT = ("model", "hardware", "batch", "q_len", "kv_len")
 OPTIONS = tuple(name for name in signature(step).parameters if name not in POINT)

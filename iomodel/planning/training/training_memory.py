@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -13,10 +12,9 @@ from iomodel.common.results import Record
 from iomodel.models.layers import DecoderLayer
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.step.layout import Layout, layer_linears
-from iomodel.planning.weights import WeightTypes, layer_weights, stage_layers
+from iomodel.planning.training.strategy import Strategy
+from iomodel.planning.weights import WeightTypes, final_vectors, layer_weights, stage_layers
 
-SHARDS = ("none", "optimizer", "gradients", "parameters")
-"""Tensors that data-parallel ranks divide, each with all before it: ZeRO stages 0 to 3; the last is FSDP."""
 WEIGHT, OPTIMIZER = 2, 12
 """Bytes of a bf16 weight; of its fp32 copy and the two moments of Adam [B]."""
 LOGIT = {"fused": 4, "eager": 14}
@@ -67,6 +65,18 @@ class Weights(NamedTuple):
         return -(-self.dense // (replicas * layout.data_parallel)) + -(-self.experts // replicas)
 
 
+class StageLayers(NamedTuple):
+    """Layers of a stage of the pipeline, its place, and its weights on a rank.
+
+    The first `again` layers run again in backward passes, and keep their inputs alone.
+    """
+
+    layers: tuple[DecoderLayer, ...]
+    place: int
+    weights: Weights
+    again: int
+
+
 def layer_activations(
     layer: DecoderLayer, hidden: int, tokens: int, layout: Layout, full: bool, kernels: str = "fused"
 ) -> int:
@@ -101,22 +111,21 @@ def layer_activations(
     return -(-tokens * (2 * elements + statistics) // ranks)
 
 
-def stage_elements(model: ModelSpec, layout: Layout) -> list[Weights]:
-    """Count the weights on a rank of each stage."""
-    types = WeightTypes("bf16", "bf16", "bf16")
-    table = -(-model.vocab_size // layout.tensor_parallel) * model.hidden_size
-    final = model.layers[-1]
-    counts, experts = [], []
-    for layers in stage_layers(model, layout):
+def stages_of(model: ModelSpec, layout: Layout, again: int) -> list[StageLayers]:
+    """List the stages of a pipeline, whose first `again` layers run again in backward passes."""
+    rows = -(-model.vocab_size // layout.tensor_parallel)
+    table, last = rows * model.hidden_size, layout.pipeline_parallel - 1
+    stages = []
+    for place, layers in enumerate(stage_layers(model, layout)):
         by_kind = Counter(layers).items()
-        counts.append(sum(n * _elements(layer, model, layout, types) for layer, n in by_kind))
-        experts.append(sum(n * expert_elements(layer, model.hidden_size, layout) for layer, n in by_kind))
-    counts[0] += table + model.other_weights
-    if not (model.tied_embeddings and len(counts) == 1):
-        counts[-1] += table
-    norm = model.hidden_size * (1 + final.norm_bias) if final.norms else 0
-    counts[-1] += norm + -(-model.vocab_size // layout.tensor_parallel) * model.lm_head_bias
-    return [Weights(count - of_experts, of_experts) for count, of_experts in zip(counts, experts, strict=True)]
+        count = sum(n * _elements(layer, model, layout) for layer, n in by_kind)
+        experts = sum(n * expert_elements(layer, model.hidden_size, layout) for layer, n in by_kind)
+        if place == 0:
+            count += table + model.other_weights
+        if place == last:
+            count += final_vectors(model, rows) + table * (last > 0 or not model.tied_embeddings)
+        stages.append(StageLayers(layers, place, Weights(count - experts, experts), again))
+    return stages
 
 
 def expert_elements(layer: DecoderLayer, hidden: int, layout: Layout) -> int:
@@ -127,48 +136,41 @@ def expert_elements(layer: DecoderLayer, hidden: int, layout: Layout) -> int:
     )
 
 
-def _elements(layer: DecoderLayer, model: ModelSpec, layout: Layout, types: WeightTypes) -> int:
+def _elements(layer: DecoderLayer, model: ModelSpec, layout: Layout) -> int:
+    types = WeightTypes("bf16", "bf16", "bf16")
     return layer_weights(layer, model.hidden_size, layout, types, False).total()
 
 
 def stage_memory(
     model: ModelSpec,
-    layers: Sequence[DecoderLayer],
-    place: int,
-    weights: Weights,
+    stage: StageLayers,
     tokens: int,
     layout: Layout,
-    data_parallel: int,
-    shard: str,
-    gradient_size: int,
-    again: int,
-    kernels: str,
+    replicas: int,
+    strategy: Strategy,
     in_flight: Fraction,
 ) -> TrainingMemory:
-    """Compute the memory of one rank of a stage, with `in_flight` micro-batches of `tokens` tokens.
-
-    The first `again` layers run again in backward passes, and keep their inputs alone.
-    """
-    level = SHARDS.index(shard)
-    elements, share = weights.all, weights.share(data_parallel, layout)
-    types = WeightTypes("bf16", "bf16", "bf16")
-    widest = max(_elements(layer, model, layout, types) for layer in layers)
+    """Compute the memory of one rank of a stage, with `in_flight` micro-batches of `tokens` tokens."""
+    hidden, kernels, level = model.hidden_size, strategy.kernels, strategy.level
+    elements, share = stage.weights.all, stage.weights.share(replicas, layout)
+    widest = max(_elements(layer, model, layout) for layer in stage.layers)
     gathered = min(elements, share + GATHERED * widest)
     kept = sum(
-        layer_activations(layer, model.hidden_size, tokens, layout, number < again, kernels)
-        for number, layer in enumerate(layers)
+        layer_activations(layer, hidden, tokens, layout, number < stage.again, kernels)
+        for number, layer in enumerate(stage.layers)
     )
     working = 0
-    if repeated := layers[:again]:
-        working = max(layer_activations(layer, model.hidden_size, tokens, layout, False, kernels) for layer in repeated)
-        working -= min(layer_activations(layer, model.hidden_size, tokens, layout, True) for layer in repeated)
-    if place == layout.pipeline_parallel - 1:
-        width = 4 * model.hidden_size + LOGIT[kernels] * model.vocab_size
+    if repeated := stage.layers[: stage.again]:
+        working = max(layer_activations(layer, hidden, tokens, layout, False, kernels) for layer in repeated)
+        working -= min(layer_activations(layer, hidden, tokens, layout, True) for layer in repeated)
+    if stage.place == layout.pipeline_parallel - 1:
+        width = 4 * hidden + LOGIT[kernels] * model.vocab_size
         working = max(working, 0) + -(-tokens * width // layout.tensor_parallel)
-    half = HALF[kernels] if gradient_size > WEIGHT else 0
+    size = strategy.gradient_size
+    half = HALF[kernels] if size > WEIGHT else 0
     return TrainingMemory(
         parameters=WEIGHT * (gathered if level == 3 else elements),
-        gradients=gradient_size * (share if level >= 2 else elements) + half * (widest if level >= 2 else elements),
+        gradients=size * (share if level >= 2 else elements) + half * (widest if level >= 2 else elements),
         optimizer=OPTIMIZER * (share if level >= 1 else elements),
         activations=ceil(in_flight * kept) + working,
     )

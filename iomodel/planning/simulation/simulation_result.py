@@ -8,12 +8,12 @@ from typing import Any
 from iomodel.common.display import Result, Table, trusted
 from iomodel.common.results import Record, column, plain
 from iomodel.common.tabular import Tabular
-from iomodel.planning.memory import Fit
+from iomodel.planning.formatting import gigabytes, layout_text, rate, seconds
 from iomodel.planning.prefix_cache import PrefixCache
+from iomodel.planning.service_memory import Fit
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.lora import Lora
-from iomodel.planning.text import gigabytes, layout_text, rate, seconds
 
 LATENCIES = ("ttft", "tpot", "latency")
 

@@ -12,7 +12,7 @@ from iomodel.planning.step.divided_cache import divided_latents, divided_parts, 
 from iomodel.planning.step.layout import LinearLayer, attention_linears
 from iomodel.planning.step.lora import ADAPTED
 from iomodel.planning.step.setting import Part, StepSetting
-from iomodel.planning.step.sparse import selected_parts, selecting_parts
+from iomodel.planning.step.sparse_parts import selected_parts, selecting_parts
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE
 
@@ -51,7 +51,7 @@ def attention_parts(layer: DecoderLayer, attention: AttentionLayer, at: StepSett
     elif _divided(at):
         yield from divided_parts(attention, at, heads)
     elif at.layout.context_parallel > 1:
-        from iomodel.planning.step.context import context_parts  # imports sympy, which other layouts do without
+        from iomodel.planning.step.rank_attention import context_parts  # imports sympy, which other layouts do without
 
         yield from context_parts(attention, at)
     else:

@@ -7,9 +7,58 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 Jit = Callable[[Callable[..., Any]], Any]
+
+
+class Queue(NamedTuple):
+    """Requests in the order of their arrival, as lists or arrays.
+
+    `arrival` is written where the loop is closed [s]; `prompt` are the tokens to prefill and `cached` those before
+    them; `decodings` are the steps behind the first token, each of which yields `gain` tokens; `need` is the memory
+    [B], `whole` the attention of the prompt in one piece [s].
+    """
+
+    arrival: Any
+    prompt: Any
+    cached: Any
+    output: Any
+    decodings: Any
+    gain: Any
+    need: Any
+    whole: Any
+
+
+class Scheduler(NamedTuple):
+    """Limits of an engine, and how it fills a step.
+
+    `clients` of a closed loop, 0 where arrivals are given; `room` is the memory for all requests [B], `most` their
+    number in the engine; a step has at most `budget` tokens, `each` of a decoding request, drafts included, and takes
+    `host` seconds on the host. With `chunked`, prompts are divided and share steps with decoding requests.
+    """
+
+    clients: int
+    room: int
+    most: int
+    budget: int
+    each: int
+    chunked: bool
+    host: float
+
+
+class Progress(NamedTuple):
+    """What the loop writes, as lists or arrays.
+
+    `ends` has for each decode step, modulo more than the most decodings, the first request that ends with it; `after`
+    for each request the next that ends with the same step, -1 for none; `first` and `last` are the times of its first
+    and its last token [s].
+    """
+
+    ends: Any
+    after: Any
+    first: Any
+    last: Any
 
 
 def interpolate(knots: Any, values: Any, start: int, x: float) -> float:
@@ -52,36 +101,11 @@ def build(jit: Jit) -> Any:
 
     chunk_at = jit(chunk_attention)
 
-    def serve(
-        arrival: Any,  # of each request [s]; written where the loop is closed
-        prompt: Any,  # tokens of each request to prefill
-        cached: Any,  # tokens before them, which are in the cache
-        output: Any,
-        decodings: Any,  # steps that decode each request, behind its first token
-        gain: Any,  # tokens of each of them, a float
-        need: Any,  # memory of each request [B]
-        whole: Any,  # attention of each prompt in one piece [s]
-        clients: int,  # of a closed loop; 0 where arrivals are given
-        room: int,  # memory for all requests [B]
-        most: int,  # requests in the engine
-        budget: int,  # tokens of a step
-        each: int,  # tokens of a request in a decode step, drafts included
-        chunked: bool,
-        host: float,
-        contexts: Any,
-        decode: Any,
-        decode_attention: Any,
-        lengths: Any,
-        other: Any,
-        rows: Any,
-        chunks: Any,
-        caches: Any,
-        chunk_values: Any,
-        ends: Any,  # for each decode step modulo more than the most decodings: first request that ends with it
-        after: Any,  # for each request: the next that ends with the same step
-        first: Any,
-        last: Any,
-    ) -> Any:
+    def serve(queue: Queue, scheduler: Scheduler, table: Any, progress: Progress) -> Any:
+        arrival, prompt, cached, output, decodings, gain, need, whole = queue
+        clients, room, most, budget, each, chunked, host = scheduler
+        contexts, decode, decode_attention, lengths, other, rows, chunks, caches, chunk_values = table
+        ends, after, first, last = progress
         count, ring, width = len(prompt), len(ends), len(contexts)
         now = busy = context = growth = 0.0  # tokens of the running requests in the cache, and those of a decode step
         steps = decodes = turn = done = running = used = largest = peak = 0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import ceil
 
 from iomodel.models.layers import MLP, DecoderLayer
-from iomodel.planning.step.dispatch import ordered
-from iomodel.planning.step.experts import (
+from iomodel.planning.step.attention_parts import attention_parts
+from iomodel.planning.step.expert_loads import (
     TokensPerExpert,
     approximate_skew,
     approximate_tokens_per_expert,
@@ -14,9 +15,9 @@ from iomodel.planning.step.experts import (
 )
 from iomodel.planning.step.layout import mlp_linears
 from iomodel.planning.step.links import all_to_all
-from iomodel.planning.step.mixing import attention_parts
-from iomodel.planning.step.recurrent import recurrent_parts
+from iomodel.planning.step.recurrent_parts import recurrent_parts
 from iomodel.planning.step.setting import Part, StepSetting
+from iomodel.planning.step.streamed import streamed
 from iomodel.workloads.call import ELEMENT_SIZE
 
 __all__ = ["Part", "StepSetting", "layer_parts"]
@@ -136,3 +137,28 @@ def _two_layers(
     yield at.rowwise(f"{prefix}activation", "gated_activation" if mlp.gated else "activation", width, rows=rows)
     yield from at.quantised_by_block(f"quantise for {prefix}down", dtype, width, rows)
     yield at.product(f"{prefix}down", *down)
+
+
+BLOCK = 4096
+"""Bytes that a block of the copy moves [B]: 16 for each of 256 threads."""
+
+
+def ordered(mlp: MLP, at: StepSetting, rows: int, weights: str) -> Iterator[Part]:
+    """Time the kernels between the choice of experts and their products, which have `rows` rows on a rank.
+
+    Two kernels count and sort the tokens of experts (moe_align_block_size of vLLM and SGLang; buildExpertMaps of
+    TensorRT-LLM has one up to 256 tokens and three for more), one sets the offsets of the grouped products, and one
+    copies the rows (expandInputRows of cpp/tensorrt_llm/kernels/cutlass_kernels/moe_gemm/moe_kernels.cu, which
+    FlashInfer has too). Without the second, the third and the fourth, layers of Qwen3 235B and DeepSeek-V3 on one of
+    eight H100, H200 and B200 took 10 to 60 us longer than predicted with 64 to 512 tokens (CUTLASS kernels of
+    TensorRT-LLM in bf16 and fp8, aiconfigurator 0.12.0, moe_perf).
+
+    A rank of several groups received each of its rows; one of a single group copies those of its tokens.
+    """
+    tokens = min(rows, at.tokens) if at.layout.data_parallel == 1 else rows
+    yield at.rowwise("sort tokens by expert", "activation", mlp.experts_per_token)
+    yield at.rowwise("offsets of experts", "activation", 1, rows=mlp.experts)
+    row = (mlp.latent_size or at.hidden) * at.product_size(weights)
+    sizes = {"tokens": ceil(tokens * row), "rows": ceil(rows * row)}
+    name = "rows in the order of experts"
+    yield name, "other", streamed(at, name, sizes, 0, ceil(sizes["rows"] / BLOCK), matrix=False)

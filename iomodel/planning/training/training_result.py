@@ -12,7 +12,7 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.models.spec import ModelSpec
 from iomodel.planning.step.layout import Layout
-from iomodel.planning.training.memory import TrainingMemory
+from iomodel.planning.training.training_memory import TrainingMemory
 
 LEFT_OUT = (
     "loading of data, checkpoints, failures",

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from iomodel.errors import InputError
-from iomodel.planning.fleet_batches import BatchTimes
 from iomodel.planning.step.divided_cache import attended_seconds
-from iomodel.planning.steps import ReplicaSteps, sampled
+from iomodel.planning.steps import BatchTimes, ReplicaSteps, sampled
 
 PER_OCTAVE = 4
 """Lengths of prefills computed per factor of two."""
@@ -54,6 +53,12 @@ class StepTable:
     chunks: Any
     caches: Any
     chunk_attention: Any
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """Arrays of one axis in the order in which the loop reads them."""
+        decode, part, grid = (values.ravel() for values in (self.decode, self.decode_attention, self.chunk_attention))
+        return self.contexts, decode, part, self.lengths, self.other, self.rows, self.chunks, self.caches, grid
 
 
 def step_table(

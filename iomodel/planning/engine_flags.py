@@ -12,10 +12,10 @@ from iomodel.common.display import Result, Table
 from iomodel.errors import InputError, shown
 from iomodel.models.registry import model as find_model
 from iomodel.models.spec import ModelSpec
-from iomodel.planning.command_lines.names import ENGINES, OptionNames
+from iomodel.planning.checked_numbers import as_choice
+from iomodel.planning.engine_options import ENGINES, OptionNames
 from iomodel.planning.engines import as_engine, command_name, engines_on
-from iomodel.planning.numbers import as_choice
-from iomodel.planning.result import Plan
+from iomodel.planning.plan_result import Plan
 from iomodel.planning.speculation import FREE, OWN
 from iomodel.workloads.dtypes import served
 
@@ -130,7 +130,7 @@ def hub_name(model: ModelSpec) -> str:
     """Return the repository of a model on the Hugging Face hub, or its name without one."""
     addresses = (source.url for source in model.sources if source.url and source.url.startswith(HUB))
     paths = (address.removeprefix(HUB).split("/") for address in addresses)
-    return next(("/".join(path[:2]) for path in paths if len(path) > 1), model.name or model.title)
+    return next(("/".join(path[:2]) for path in paths if len(path) > 1), model.label)
 
 
 def _layout(plan: Plan, names: OptionNames) -> Iterator[Flag]:

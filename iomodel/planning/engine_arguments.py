@@ -10,8 +10,8 @@ from typing import Any
 
 from iomodel.errors import InputError, shown
 from iomodel.models.registry import list_models
-from iomodel.planning.command_lines.names import SGLANG, VLLM, OptionNames
-from iomodel.planning.numbers import as_share
+from iomodel.planning.checked_numbers import as_share
+from iomodel.planning.engine_options import SGLANG, VLLM, OptionNames
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.step.layout import Layout
 

@@ -11,7 +11,7 @@ from iomodel.devices.device import Hardware
 from iomodel.errors import InputError
 from iomodel.models.attention import AttentionLayer
 from iomodel.nests.ranks import Send
-from iomodel.planning.step.attention import AttentionClock
+from iomodel.planning.step.attention_clock import AttentionClock
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import all_to_all, send
 from iomodel.planning.step.setting import Part, StepSetting
