@@ -64,7 +64,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.totals": ("seconds_of", "dram_interval", "__in_sequence"),
     "nests.residency": ("Residency",),
     "placement.limits": ("COLUMN", "_LEAST_ALLOCATED", "DeviceLimits", "__allocated"),
-    "placement.fit": ("UNITS", "Fit", "in_one_memory"),
+    "placement.fit": ("UNITS", "BlockFit", "in_one_memory"),
     "placement.supported": ("__version", "__runs", "runs_on", "supported"),
     "placement.placement": (
         "Launch", "__excess", "Placement", "__padded",

@@ -16,7 +16,7 @@ from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
 from iomodel.nests.implementation import TEXTBOOK, Implementation, ShippedTile
-from iomodel.placement.fit import Fit, in_one_memory
+from iomodel.placement.fit import BlockFit, in_one_memory
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.placement.shipped_tile import shipped_row
@@ -227,7 +227,12 @@ def checked(
 
 
 def check_of(
-    algorithm: AlgorithmLike, workload: Attention | Linear, device: str, tiles: Mapping[str, int], layout: str, fit: Fit
+    algorithm: AlgorithmLike,
+    workload: Attention | Linear,
+    device: str,
+    tiles: Mapping[str, int],
+    layout: str,
+    fit: BlockFit,
 ) -> Check:
     """Return the check of tiles from the resources that they take."""
     resources = {name: Resource(used, fit.limits[name], fit.units[name]) for name, used in fit.used.items()}

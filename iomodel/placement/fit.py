@@ -12,7 +12,7 @@ UNITS = {"shared memory": "B", "registers": "-", "threads": "-", "tensor memory"
 """Unit of each resource of a kernel of attention."""
 
 
-class Fit(NamedTuple):
+class BlockFit(NamedTuple):
     """Use and limit of each resource by a thread block, and the blocks per SM by each: numbers, or arrays over tiles.
 
     Attributes
@@ -58,8 +58,8 @@ class Fit(NamedTuple):
         return min(self.blocks, key=self.blocks.__getitem__)
 
 
-def in_one_memory(device: Hardware, footprint: Any) -> Fit:
+def in_one_memory(device: Hardware, footprint: Any) -> BlockFit:
     """Compute the resources of a block whose live data share one memory; footprints may be arrays [B]."""
     limit, per_sm = device.sram_per_block, device.memory.sram.per_sm
     name, available = "shared memory", limit if per_sm is None else int(per_sm.value)
-    return Fit({name: footprint}, {name: limit}, {name: larger(1, floor_div(available, larger(1, footprint)))})
+    return BlockFit({name: footprint}, {name: limit}, {name: larger(1, floor_div(available, larger(1, footprint)))})

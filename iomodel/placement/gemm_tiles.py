@@ -11,7 +11,7 @@ from iomodel.algorithms import algorithm
 from iomodel.common.cache import per_device
 from iomodel.common.elementwise import anywhere, ceil_div, larger, pick, smaller
 from iomodel.devices.device import Hardware
-from iomodel.placement.fit import Fit
+from iomodel.placement.fit import BlockFit
 from iomodel.workloads.call import ELEMENT_SIZE
 from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
 
@@ -27,7 +27,7 @@ SPARE = 1.5
 
 
 @dataclass(frozen=True)
-class Tile:
+class GemmTile:
     """A tile of the output with its slices, its launch, and the number of blocks per SM."""
 
     block_m: int
@@ -53,7 +53,7 @@ class Tile:
 class Buffered(NamedTuple):
     """Resources of a thread block of a tile, with the number of its buffers of a slice of either operand."""
 
-    fit: Fit
+    fit: BlockFit
     stages: int
 
 
@@ -89,7 +89,7 @@ def _buffered(device: Hardware, stage: int, outputs: int, stages: int | None) ->
     if place:
         used[place], limits[place], blocks[place] = sums, amount, amount // sums
     blocks["shared memory"] = (limit if per_sm is None else int(per_sm.value)) // shared
-    return Buffered(Fit(used, limits, blocks, dict.fromkeys(used, "B")), stages)
+    return Buffered(BlockFit(used, limits, blocks, dict.fromkeys(used, "B")), stages)
 
 
 def on_chip(device: Hardware) -> int:
@@ -104,31 +104,31 @@ def warps_of(block_m: int, block_n: int) -> int:
     return max(1, min(8, block_m * block_n // 4096))
 
 
-def blocks_of(fit: Fit) -> int:
+def blocks_of(fit: BlockFit) -> int:
     """Return the number of blocks per SM; 0 if a block exceeds a limit."""
     blocks: int = 0 if fit.over else fit.blocks_per_sm
     return blocks
 
 
-def fitting(device: Hardware, layer: Linear, sizes: Mapping[str, int]) -> Iterator[Tile]:
+def fitting(device: Hardware, layer: Linear, sizes: Mapping[str, int]) -> Iterator[GemmTile]:
     """Yield the tile of these sizes, with `warps` and `stages` if given, if a block of it fits."""
     fit, stages = buffered(device, layer, sizes, sizes.get("stages"))
     if blocks := blocks_of(fit):
         warps = sizes.get("warps") or warps_of(sizes["block_m"], sizes["block_n"])
         plain = {name: sizes[name] for name in ("block_m", "block_n", "block_k", "splits")}
-        yield Tile(**plain, blocks_per_sm=blocks, warps=warps, stages=stages)
+        yield GemmTile(**plain, blocks_per_sm=blocks, warps=warps, stages=stages)
 
 
 def candidates(
     device: Hardware, layers: Sequence[Linear], units: int | None, splits: int | None = None
-) -> Iterator[Tile]:
+) -> Iterator[GemmTile]:
     """Yield tiles that fit: heights near the number of rows, common widths, split sums if there are few blocks."""
     return (tile for tile, competes in competing(device, layers, units, splits) if competes)
 
 
 def competing(
     device: Hardware, layers: Sequence[Any], units: int | None, splits: Any = None
-) -> Iterator[tuple[Tile, Any]]:
+) -> Iterator[tuple[GemmTile, Any]]:
     """Yield the common tiles that fit, each with a mask of the points where it competes.
 
     The numbers of the layers may be arrays, over whose points a block of scales is narrower than the rows, or none is.
@@ -157,7 +157,7 @@ def competing(
             options = _splits(first, slices, tiles, units) if splits is None else ((splits, True),)
             for parts, few in options:
                 warps = warps_of(block_m, block_n)
-                yield Tile(block_m, block_n, slices, parts, blocks, warps, stages), near & few
+                yield GemmTile(block_m, block_n, slices, parts, blocks, warps, stages), near & few
 
 
 def _splits(layer: Any, slices: int, tiles: Any, units: int | None) -> Iterator[tuple[int, Any]]:

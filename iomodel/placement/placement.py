@@ -19,7 +19,7 @@ from iomodel.errors import InputError, SpecError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Residency
-from iomodel.placement.fit import Fit
+from iomodel.placement.fit import BlockFit
 from iomodel.placement.limits import COLUMN, DeviceLimits, device_of
 from iomodel.placement.supported import supported
 from iomodel.workloads.attention import Attention
@@ -118,7 +118,7 @@ class Placement:
         granules = left // warps // device.register_granularity
         return min(device.registers_per_thread, granules * device.register_granularity // device.warp)
 
-    def fit(self, query: Any, key: Any, launch: Launch, on_steps: bool = False) -> Fit:
+    def fit(self, query: Any, key: Any, launch: Launch, on_steps: bool = False) -> BlockFit:
         """Compute the resources that a block with these tiles takes; tiles may be arrays.
 
         Tiles `on_steps` are known to be multiples of the steps of the launch.
@@ -134,7 +134,7 @@ class Placement:
         if not on_steps:
             used["MMA shape"] = sum(map(_excess, (query, key), self.steps(launch), self.residency.sizes))
             limits["MMA shape"] = 0
-        return Fit(used, limits, self._blocks(shared, smaller(registers, most), warps, columns))
+        return BlockFit(used, limits, self._blocks(shared, smaller(registers, most), warps, columns))
 
     def memory(self, query: Any, key: Any, stages: Any, warps: int) -> tuple[Any, Any]:
         """Compute the shared memory of a block [B], and its tensor memory [columns]; tiles may be arrays."""

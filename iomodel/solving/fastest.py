@@ -12,7 +12,7 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bounds import compulsory
 from iomodel.solving.candidates import Candidates, candidates
 from iomodel.solving.certificate import RunnerUp
-from iomodel.solving.on_device import Timed, binding_of
+from iomodel.solving.on_device import TimedTiles, binding_of
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
 from iomodel.timing.clock import TimedLaunch
@@ -70,7 +70,7 @@ def _compared(question: Question) -> Solution:
     slower = next((place for place in distinct(ranked) if columns["seconds"][place] > seconds), None)
     shipped = next((place for place in distinct(ranked) if is_shipped(ranked, place)), None)
     alike = (columns["family"] == columns["family"][0]) & (columns["number"] == columns["number"][0])
-    timed = Timed(
+    timed = TimedTiles(
         seconds_of(launch.times, question.parameters),
         dram_interval(
             launch.kernels,

@@ -14,7 +14,7 @@ from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError
 from iomodel.placement.budget import Budget
 from iomodel.placement.check_layer import check_layer
-from iomodel.placement.gemm_tiles import Tile, buffered, on_chip
+from iomodel.placement.gemm_tiles import GemmTile, buffered, on_chip
 from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
 from iomodel.solving.question import Question
 from iomodel.solving.solution import Solution
@@ -32,7 +32,7 @@ GROWN = ("block_m", "block_n")
 class LayerCandidate:
     """A tile of a layer with the kernels that run it and its exact cost."""
 
-    tile: Tile
+    tile: GemmTile
     kernels: tuple[KernelTime, ...]
     cost: Cost
     parameters: Parameters
@@ -64,7 +64,7 @@ def solve_layer(question: Question, top: int = 1) -> Solution:
             unit="B",
         )
 
-    def candidate(tile: Tile) -> LayerCandidate:
+    def candidate(tile: GemmTile) -> LayerCandidate:
         sizes = dict(tile.sizes)
         splits = sizes.pop("splits")
         kernels, _ = clock.fastest((layer,), {**sizes, **tile.launch}, splits, algorithm)
@@ -103,7 +103,7 @@ def solve_layer(question: Question, top: int = 1) -> Solution:
     )  # fmt: skip
 
 
-def _binding(device: Hardware, layer: Linear, tile: Tile) -> Binding:
+def _binding(device: Hardware, layer: Linear, tile: GemmTile) -> Binding:
     """Name the limit on the growth of a tile: the resource that a tile of twice the size exceeds."""
     sizes = dict(tile.sizes)
     growable = [
@@ -117,7 +117,7 @@ def _binding(device: Hardware, layer: Linear, tile: Tile) -> Binding:
     return "time"
 
 
-def _next_step(device: Hardware, layer: Linear, tile: Tile) -> NextStep:
+def _next_step(device: Hardware, layer: Linear, tile: GemmTile) -> NextStep:
     """Find the nearest larger tile, by doubling one of its sizes, that exceeds a resource."""
     sizes = dict(tile.sizes)
     for factor in (2**power for power in count(1)):

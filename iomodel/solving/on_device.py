@@ -108,7 +108,7 @@ class LaunchProblems:
         share: float,
         runner_up: RunnerUp | None,
         binding: Binding,
-        timed: Timed | None = None,
+        timed: TimedTiles | None = None,
     ) -> Solution:
         """Build the solution of a tile in one launch configuration; `least` is the least traffic of all [B]."""
         question, workload, on_device = self.question, self.ask.workload, variant.placement.device
@@ -143,7 +143,7 @@ class LaunchProblems:
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedTiles:
     """Time and DRAM traffic of a solution, with the tiles of least traffic and the shipped ones beside it."""
 
     seconds: float

@@ -33,7 +33,7 @@ from iomodel.workloads.linear import Linear
 from iomodel.workloads.workload import Workload
 
 
-class Timed(Protocol):
+class TimedPass(Protocol):
     """A launch configuration of one pass, with the times of its kernels."""
 
     @property
@@ -194,7 +194,7 @@ def _of_layer(question: Question, tiles: Mapping[str, int] | None) -> Estimate:
 def assembled(
     question: Question,
     cost: Callable[[], Cost],
-    timed: Sequence[Timed],
+    timed: Sequence[TimedPass],
     sizes: Mapping[str, int],
     assumed: Sequence[Clock] = (),
 ) -> Estimate:

@@ -18,7 +18,7 @@ from iomodel.errors import InputError
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.nests.implementation import Implementation
-from iomodel.placement.gemm_tiles import Tile, blocks_of, buffered, competing, warps_of
+from iomodel.placement.gemm_tiles import GemmTile, blocks_of, buffered, competing, warps_of
 from iomodel.placement.implementations import check_layer_kernels
 from iomodel.studies.attention_points import flat
 from iomodel.studies.pass_points import Columns
@@ -127,7 +127,7 @@ def times_at(
     found = Fastest.none(size)
     if len(where):
         here: dict[str, Any] = {key: values[where] for key, values in {**own, **sizes}.items()}
-        found.place(where, _timed(clock, layers.at(where), Tile(**here), name))
+        found.place(where, _timed(clock, layers.at(where), GemmTile(**here), name))
     return found
 
 
@@ -146,8 +146,8 @@ def fastest_at(clock: LayerClock, layers: LayerNumbers, splits: Any, size: int, 
             if not len(chosen):
                 continue
             own: dict[str, Any] = {key: value[chosen] if isinstance(value, np.ndarray) else np.full(len(chosen), value)
-                   for key, value in ((key, getattr(tile, key)) for key in Tile.__dataclass_fields__)}  # fmt: skip
-            timed = _timed(clock, here.at(chosen), Tile(**own), name)
+                   for key, value in ((key, getattr(tile, key)) for key in GemmTile.__dataclass_fields__)}  # fmt: skip
+            timed = _timed(clock, here.at(chosen), GemmTile(**own), name)
             offered = Fastest.none(size)
             offered.place(group[chosen], timed)
             best.offer(np.isfinite(offered.seconds), offered.seconds, offered.columns)

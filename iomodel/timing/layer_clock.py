@@ -23,7 +23,7 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InfeasibleError
 from iomodel.nests.execution import PIPELINED
-from iomodel.placement.gemm_tiles import Tile, candidates, fitting
+from iomodel.placement.gemm_tiles import GemmTile, candidates, fitting
 from iomodel.timing.clock_points import PointCalls
 from iomodel.timing.gemm_waves import in_waves, layout, masked_layouts
 from iomodel.timing.kernel_time import Elapsed, KernelTime, Launched, elapsed, kernel_time
@@ -115,7 +115,9 @@ class LayerClock:
     shares: Mapping[str, float] = FrozenDict()
     grouped: Mapping[str, float] = FrozenDict()
     known: dict[Any, Span] = field(default_factory=dict, compare=False, repr=False)
-    ranked: dict[tuple[str | None, Linear], tuple[Tile, ...]] = field(default_factory=dict, compare=False, repr=False)
+    ranked: dict[tuple[str | None, Linear], tuple[GemmTile, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def linear(self, *layers: Linear, products: str | None = None) -> Span:
         """Time layers of one width and different rows (experts) in one launch, at the fastest tile.
@@ -161,7 +163,7 @@ class LayerClock:
         splits: int | None = None,
         name: AlgorithmLike = "gemm",
         products: str | None = None,
-    ) -> tuple[list[KernelTime], Tile]:
+    ) -> tuple[list[KernelTime], GemmTile]:
         """Return the kernels of layers of one width at the fastest tile, or at a given one.
 
         `splits` is tried in several sizes where it is not given.
@@ -194,7 +196,7 @@ class LayerClock:
 
     def ranking(
         self, layer: Linear, splits: int | None = None, name: AlgorithmLike = "gemm"
-    ) -> list[tuple[float, Tile]]:
+    ) -> list[tuple[float, GemmTile]]:
         """Time every common tile of a layer that fits [s], the fastest first; the first is that of :meth:`fastest`."""
         units = self.rates_of(layer)[0].units
         tiles = list(candidates(self.device, (layer,), units, splits))
@@ -211,12 +213,12 @@ class LayerClock:
         return known, replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * share))
 
     def _work(
-        self, layers: tuple[Linear, ...], tile: Tile, name: AlgorithmLike, known: Rates
+        self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike, known: Rates
     ) -> tuple[list[KernelWork], Launched]:
         launched = Launched(layout(self.device, tile.warps, layers[0]), tile.blocks_per_sm)
         return list(self._demands(name, layers, tile, known)), launched
 
-    def _seconds(self, layers: tuple[Linear, ...], tile: Tile, name: AlgorithmLike, products: str | None) -> float:
+    def _seconds(self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike, products: str | None) -> float:
         """Time a tile [s]."""
         known, free = self.rates_of(layers[0], products)
         work, launched = self._work(layers, tile, name, known)
@@ -243,22 +245,22 @@ class LayerClock:
             yield np.where(runs, np.maximum(took.seconds, least), 0.0), runs, took
             least = 0.0
 
-    def _seconds_at(self, layers: LayerNumbers, tiles: Sequence[Tile], products: str | None = None) -> list[float]:
+    def _seconds_at(self, layers: LayerNumbers, tiles: Sequence[GemmTile], products: str | None = None) -> list[float]:
         """Time layers, each at its tile [s]."""
-        columns = Tile(*(np.array([getattr(tile, key) for tile in tiles]) for key in Tile.__dataclass_fields__))
+        columns = GemmTile(*(np.array([getattr(tile, key) for tile in tiles]) for key in GemmTile.__dataclass_fields__))
         first, *others = (seconds for seconds, _, _ in self.kernels_at(layers, columns, products=products))
         rest: Any = sum(others, np.zeros(len(tiles)))
         times: list[float] = (np.broadcast_to(first, len(tiles)) + rest).tolist()
         return times
 
-    def _ranked(self, layer: Linear, units: int | None, products: str | None) -> tuple[Tile, ...]:
+    def _ranked(self, layer: Linear, units: int | None, products: str | None) -> tuple[GemmTile, ...]:
         """Return the fastest tile of a layer, if one fits; rank those of other numbers of rows along with it."""
         tiles = self.ranked.get((products, layer))
         if tiles is None:
             alike = next((group for group in ROWS if layer.rows in group), (layer.rows,))
             layers = [layer.model_copy(update={"rows": rows}) for rows in alike]
             points = [(one, tile) for one in layers for tile in candidates(self.device, (one,), units)]
-            best: dict[Linear, tuple[float, tuple[Tile, ...]]] = dict.fromkeys(layers, (inf, ()))
+            best: dict[Linear, tuple[float, tuple[GemmTile, ...]]] = dict.fromkeys(layers, (inf, ()))
             rows = np.array([one.rows for one, _ in points])
             numbers = LayerNumbers(layer, {**layer.numbers, "rows": rows})
             times = self._seconds_at(numbers, [tile for _, tile in points], products) if points else []
@@ -307,7 +309,7 @@ class LayerClock:
         return weights * self.parameters.convert_ops / known.fp32
 
     def _demands(
-        self, name: AlgorithmLike, layers: tuple[Linear, ...], tile: Tile, known: Rates
+        self, name: AlgorithmLike, layers: tuple[Linear, ...], tile: GemmTile, known: Rates
     ) -> Iterator[KernelWork]:
         work_by_layer = []
         for layer in layers:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import hardware
 from iomodel.timing.layer_clock import ROWS, LayerClock, LayerNumbers
-from tests.support.inside import Tile, candidates, rates
+from tests.support.inside import GemmTile, candidates, rates
 
 DEVICES = ("h100-sxm5", "b200", "mi300x", "l4", "tpu-v5e")
 layers = st.builds(
@@ -49,7 +49,8 @@ def test_many_rows_are_ranked_as_each_alone(name):
     def seconds(points):
         rows = np.array([layer.rows for layer, _ in points])
         layers = LayerNumbers(parts[0], {**parts[0].numbers, "rows": rows})
-        tiles = Tile(*(np.array([getattr(tile, name) for _, tile in points]) for name in Tile.__dataclass_fields__))
+        names = GemmTile.__dataclass_fields__
+        tiles = GemmTile(*(np.array([getattr(tile, name) for _, tile in points]) for name in names))
         return sum(kernel for kernel, _, _ in clock.kernels_at(layers, tiles)).tolist()
 
     assert seconds(points) == [seconds([point])[0] for point in points]

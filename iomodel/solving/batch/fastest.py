@@ -113,9 +113,9 @@ class FastestSearch:
         for tiles, _ in tile_tables(family.setting.variants.ways, family.numbers):
             many = max(1, TOGETHER * POINTS // max(1, len(tiles)))
             for start in range(0, len(calls), many):
-                self._offer(best, Points.product(self, tiles, family, calls[start : start + many]))
+                self._offer(best, CallTiles.product(self, tiles, family, calls[start : start + many]))
 
-    def _offer(self, best: Best, every: Points) -> None:
+    def _offer(self, best: Best, every: CallTiles) -> None:
         """Time the tiles that may be the best of their calls, and take the best of each call."""
         rest = self._promising(best, every)
         timed = [part.columns() for part in rest.parts()]
@@ -126,7 +126,7 @@ class FastestSearch:
         best.offer(rest.calls[chosen], {name: values[chosen] for name, values in columns.items()})
 
     @staticmethod
-    def _promising(best: Best, every: Points) -> Points:
+    def _promising(best: Best, every: CallTiles) -> CallTiles:
         """Leave out the tiles whose bound exceeds the time of another tile of the call."""
         bounding = len(every.tiles) > FEW
         allowed, bounds = zip(*(part.bounded(bounding) for part in every.parts()), strict=True)
@@ -141,7 +141,7 @@ class FastestSearch:
 
 
 @dataclass(frozen=True)
-class Points:
+class CallTiles:
     """Pairs of a call and a tile, as the places of both."""
 
     search: FastestSearch
@@ -151,15 +151,15 @@ class Points:
     places: Any
 
     @classmethod
-    def product(cls, search: FastestSearch, tiles: TileTable, family: SettingGroup, calls: Any) -> Points:
+    def product(cls, search: FastestSearch, tiles: TileTable, family: SettingGroup, calls: Any) -> CallTiles:
         """Pair every tile with every call; launch configurations of a tile follow one another."""
         return cls(search, tiles, family, np.repeat(calls, len(tiles)), np.tile(tiles.by_tile, len(calls)))
 
-    def where(self, chosen: Any) -> Points:
+    def where(self, chosen: Any) -> CallTiles:
         """Select some of the pairs."""
         return replace(self, calls=self.calls[chosen], places=self.places[chosen])
 
-    def parts(self) -> Iterator[Points]:
+    def parts(self) -> Iterator[CallTiles]:
         """Cut the pairs into parts that are computed at once."""
         for start in range(0, len(self.calls), POINTS):
             yield self.where(slice(start, start + POINTS))
