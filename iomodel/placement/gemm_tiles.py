@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from iomodel.algorithms import algorithm
+from iomodel.algorithms import answering
 from iomodel.common.cache import per_device
 from iomodel.common.elementwise import anywhere, ceil_div, larger, pick, smaller
 from iomodel.devices.device import Hardware
@@ -164,7 +164,7 @@ def _splits(layer: Any, slices: int, tiles: Any, units: int | None) -> Iterator[
     """Yield the numbers of parts of a sum, each with a mask of the points where so many may pay."""
     unit = slices if layer.scale_block is None else max(slices, layer.scale_block)
     most = ceil_div(layer.in_features, unit)
-    for splits in algorithm("gemm").implementations[0].searched["splits"]:
+    for splits in answering(layer)[0].implementations[0].searched["splits"]:
         if splits == 1:
             yield splits, True
         elif units is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.algorithms import AlgorithmLike, algorithm
+from iomodel.algorithms import AlgorithmLike, algorithm, answering
 from iomodel.common.cache import per_device
 from iomodel.common.elementwise import at_places, ceil_div, larger, pick
 from iomodel.common.frozen_dict import FrozenDict
@@ -22,6 +22,7 @@ from iomodel.counting.options import check_options, structural
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates, rates
 from iomodel.errors import InfeasibleError
+from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED
 from iomodel.placement.gemm_tiles import GemmTile, candidates, fitting
 from iomodel.timing.clock_points import PointCalls
@@ -161,7 +162,7 @@ class LayerClock:
         layers: tuple[Linear, ...],
         tiles: Mapping[str, int] | None = None,
         splits: int | None = None,
-        name: AlgorithmLike = "gemm",
+        name: AlgorithmLike | None = None,
         products: str | None = None,
     ) -> tuple[list[KernelTime], GemmTile]:
         """Return the kernels of layers of one width at the fastest tile, or at a given one.
@@ -172,7 +173,7 @@ class LayerClock:
         known, free = self.rates_of(first, products)
         if tiles is not None:
             competing = list(fitting(self.device, first, {**tiles, "splits": splits or 1}))
-        elif len(layers) == 1 and splits is None and name == "gemm" and first.rows <= MOST_ROWS:
+        elif len(layers) == 1 and splits is None and _is_usual(name, first) and first.rows <= MOST_ROWS:
             competing = list(self._ranked(first, known.units, products))
         else:
             competing = list(candidates(self.device, layers, known.units, splits))
@@ -195,12 +196,12 @@ class LayerClock:
         return kernels, tile
 
     def ranking(
-        self, layer: Linear, splits: int | None = None, name: AlgorithmLike = "gemm"
+        self, layer: Linear, splits: int | None = None, name: AlgorithmLike | None = None
     ) -> list[tuple[float, GemmTile]]:
         """Time every common tile of a layer that fits [s], the fastest first; the first is that of :meth:`fastest`."""
         units = self.rates_of(layer)[0].units
         tiles = list(candidates(self.device, (layer,), units, splits))
-        if tiles and splits is None and name == "gemm" and layer.rows <= MOST_ROWS:
+        if tiles and splits is None and _is_usual(name, layer) and layer.rows <= MOST_ROWS:
             times = self._seconds_at(LayerNumbers(layer, layer.numbers), tiles)
         else:
             times = [self._seconds((layer,), tile, name, None) for tile in tiles]
@@ -213,12 +214,14 @@ class LayerClock:
         return known, replace(known, matrix=known.peak, warp_matrix=max(known.warp_matrix, known.peak * share))
 
     def _work(
-        self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike, known: Rates
+        self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike | None, known: Rates
     ) -> tuple[list[KernelWork], Launched]:
         launched = Launched(layout(self.device, tile.warps, layers[0]), tile.blocks_per_sm)
         return list(self._demands(name, layers, tile, known)), launched
 
-    def _seconds(self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike, products: str | None) -> float:
+    def _seconds(
+        self, layers: tuple[Linear, ...], tile: GemmTile, name: AlgorithmLike | None, products: str | None
+    ) -> float:
         """Time a tile [s]."""
         known, free = self.rates_of(layers[0], products)
         work, launched = self._work(layers, tile, name, known)
@@ -226,13 +229,15 @@ class LayerClock:
         return float(max(times[0], self._floor(layers, tile, known, products)) + sum(times[1:]))
 
     def kernels_at(
-        self, layers: LayerNumbers, tile: Any, name: AlgorithmLike = "gemm", products: str | None = None
+        self, layers: LayerNumbers, tile: Any, name: AlgorithmLike | None = None, products: str | None = None
     ) -> Iterator[tuple[Any, Any, Elapsed]]:
         """Time each kernel of layers at tiles that fit, whose numbers are arrays: seconds, where it runs, its parts."""
         known, free = self.rates_of(layers.first, products)
         sizes = {key: getattr(tile, key) for key in ("block_m", "block_n", "block_k", "splits")}
         call = PointCalls(layers.numbers, layers.first.element_size)
-        work = demands(algorithm(name), kind_of(layers.first), (), PIPELINED).over(call, call, sizes, sizes, True)
+        work = demands(_declared(name, layers.first), kind_of(layers.first), (), PIPELINED).over(
+            call, call, sizes, sizes, True
+        )
         distinct, places = np.unique(tile.warps, return_inverse=True)
         layouts = [layout(self.device, warps, layers.first) for warps in distinct.tolist()]
         by_point = masked_layouts([layouts[at] for at in places.tolist()])
@@ -309,15 +314,25 @@ class LayerClock:
         return weights * self.parameters.convert_ops / known.fp32
 
     def _demands(
-        self, name: AlgorithmLike, layers: tuple[Linear, ...], tile: GemmTile, known: Rates
+        self, name: AlgorithmLike | None, layers: tuple[Linear, ...], tile: GemmTile, known: Rates
     ) -> Iterator[KernelWork]:
         work_by_layer = []
         for layer in layers:
             sizes = dict(tile.sizes)
-            work = demands(algorithm(name), kind_of(layer), (), PIPELINED).at(layer, layer, sizes, sizes)
+            work = demands(_declared(name, layer), kind_of(layer), (), PIPELINED).at(layer, layer, sizes, sizes)
             work_by_layer.append([in_waves(demand, layer, tile, known) for demand in work])
         for parts in zip(*work_by_layer, strict=True):
             yield parts[0] if len(parts) == 1 else added(parts)
+
+
+def _declared(name: AlgorithmLike | None, layer: Linear) -> Algorithm:
+    """Return an algorithm of linear layers, by default the one that is preferred."""
+    return answering(layer)[0] if name is None else algorithm(name)
+
+
+def _is_usual(name: AlgorithmLike | None, layer: Linear) -> bool:
+    """Check that an algorithm is the one that is preferred, whose tiles are ranked in arrays."""
+    return name is None or algorithm(name) is answering(layer)[0]
 
 
 @per_device
