@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from iomodel.planning.training.train_step import train_step as train_step
     from iomodel.planning.training.training_memory import TrainingMemory as TrainingMemory
     from iomodel.planning.training.training_result import TrainingStep as TrainingStep
-    from iomodel.solving.batch.result import Solutions as Solutions
+    from iomodel.solving.batch.solutions import Solutions as Solutions
     from iomodel.solving.solution import Solution as Solution
     from iomodel.solving.solve import solve as solve
     from iomodel.solving.solve_many import solve_many as solve_many
@@ -87,8 +87,8 @@ if TYPE_CHECKING:
     from iomodel.studies.compare_time import TimeComparison as TimeComparison
     from iomodel.studies.comparison import Comparison as Comparison
     from iomodel.studies.crossovers.crossovers import crossovers as crossovers
-    from iomodel.studies.crossovers.result import Crossover as Crossover
-    from iomodel.studies.crossovers.result import Crossovers as Crossovers
+    from iomodel.studies.crossovers.crossovers_result import Crossover as Crossover
+    from iomodel.studies.crossovers.crossovers_result import Crossovers as Crossovers
     from iomodel.studies.diagnosis.diagnose import Diagnosis as Diagnosis
     from iomodel.studies.diagnosis.diagnose import diagnose as diagnose
     from iomodel.studies.estimate import estimate as estimate
@@ -101,8 +101,8 @@ if TYPE_CHECKING:
     from iomodel.studies.sweeps.sweep import sweep as sweep
     from iomodel.studies.trace.trace import Trace as Trace
     from iomodel.studies.trace.trace import trace as trace
+    from iomodel.timing.estimate_result import Estimate as Estimate
     from iomodel.timing.parameters import Parameters as Parameters
-    from iomodel.timing.result import Estimate as Estimate
     from iomodel.workloads.attention import Attention as Attention
     from iomodel.workloads.cross_entropy import CrossEntropy as CrossEntropy
     from iomodel.workloads.linear import Linear as Linear
@@ -206,7 +206,7 @@ _PUBLIC = {
     "planning.training.training_memory": ("TrainingMemory",),
     "planning.training.training_result": ("TrainingStep",),
     "planning.training.train_step": ("train_step",),
-    "solving.batch.result": ("Solutions",),
+    "solving.batch.solutions": ("Solutions",),
     "solving.solution": ("Solution",),
     "solving.solve": ("solve",),
     "solving.solve_many": ("solve_many",),
@@ -222,7 +222,7 @@ _PUBLIC = {
     "studies.compare_time": ("TimeComparison",),
     "studies.comparison": ("Comparison",),
     "studies.crossovers.crossovers": ("crossovers",),
-    "studies.crossovers.result": (
+    "studies.crossovers.crossovers_result": (
         "Crossover",
         "Crossovers",
     ),
@@ -248,7 +248,7 @@ _PUBLIC = {
     ),
     "counting.linear": ("linear_cost",),
     "timing.parameters": ("Parameters",),
-    "timing.result": ("Estimate",),
+    "timing.estimate_result": ("Estimate",),
     "workloads.attention": ("Attention",),
     "workloads.linear": ("Linear",),
     "workloads.masks.block_mask": ("BlockMask",),

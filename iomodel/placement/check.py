@@ -15,8 +15,10 @@ from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware, as_device
 from iomodel.errors import InputError
+from iomodel.nests.alphabet import LAUNCH_NAMES
 from iomodel.nests.implementation import TEXTBOOK, Implementation, ShippedTile
 from iomodel.placement.fit import BlockFit, in_one_memory
+from iomodel.placement.gemm_tiles import buffered, warps_of
 from iomodel.placement.implementations import implementation_for, no_kernel
 from iomodel.placement.placement import Launch, Placement, placements
 from iomodel.placement.shipped_tile import shipped_row
@@ -145,8 +147,6 @@ def check(
     bound = BoundCall.bind(algorithm, call, options)
     sizes = bound.sizes(launch_sizes)
     if isinstance(call, Linear) and chosen != TEXTBOOK:
-        from iomodel.placement.check_layer import check_layer
-
         return check_layer(algorithm, call, device, launch_sizes, sizes)
     if isinstance(call, Linear) or not chosen.residency:
         return _textbook(algorithm, call, device, bound.at(sizes), implementation is None)
@@ -250,3 +250,15 @@ def check_of(
         0 if over else fit.blocks_per_sm,
         fit.limited_by,
     )
+
+
+def check_layer(
+    algorithm: AlgorithmLike, layer: Linear, device: Hardware, tiles: Mapping[str, int], sizes: Mapping[str, int]
+) -> Check:
+    """Check a tile with the given warps and stages, by default those of the vendors' libraries for the tile."""
+    launch = {name: as_integer(name, tiles[name]) for name in tiles if name in LAUNCH_NAMES}
+    fit, stages = buffered(device, layer, sizes, launch.get("stages"))
+    place = next((name for name in fit.used if name != "shared memory"), "shared memory")
+    layout = f"sums in {place}, {stages} buffers of a slice of either operand"
+    warps = launch.get("warps", warps_of(sizes["block_m"], sizes["block_n"]))
+    return check_of(algorithm, layer, device.name, {**sizes, "warps": warps, "stages": stages}, layout, fit)

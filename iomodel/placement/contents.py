@@ -17,7 +17,7 @@ from iomodel.nests.implementation import Implementation
 from iomodel.nests.residency import Fragment, Reused, Shared
 from iomodel.nests.symbols import BY_NAME
 from iomodel.placement.check import Check, launches_at, nearest
-from iomodel.placement.compile import fragment_bytes, stored_bytes, tile_sizes
+from iomodel.placement.compile_placement import fragment_bytes, stored_bytes, tile_sizes
 from iomodel.placement.implementations import implementation_for
 from iomodel.placement.shipped_tile import shipped_row
 from iomodel.workloads.attention import Attention, as_attention

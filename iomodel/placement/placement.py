@@ -283,7 +283,7 @@ def residency_formulas(
     """Return the bytes that tiles of a residency take, compiled."""
 
     def build() -> PlacementFormulas:
-        from iomodel.placement.compile import compiled_placement
+        from iomodel.placement.compile_placement import compiled_placement
 
         return compiled_placement(algorithm, kind, options, residency)
 

@@ -61,7 +61,7 @@ def answer(question: Question, objective: str | None = None, share: Fraction = F
     if wanted is not None:
         return solve_textbook(question, share)
     if objective is None and not share:
-        from iomodel.solving.textbook_times import solve_on_textbook  # imports the time model
+        from iomodel.solving.descent import solve_on_textbook  # imports the time model
 
         solution = solve_on_textbook(question)
         if solution is not None:

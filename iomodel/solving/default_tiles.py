@@ -10,9 +10,9 @@ from iomodel.common.frozen_dict import FrozenDict
 from iomodel.errors import InfeasibleError, InputError
 from iomodel.placement.shipped_tile import shipped_tile
 from iomodel.solving.by_pass import in_turn, joined
+from iomodel.solving.descent import textbook_choice
 from iomodel.solving.fastest import solve_fastest
 from iomodel.solving.question import Choice, Question, best_choice
-from iomodel.solving.textbook_times import textbook_choice
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.varlen import VarlenAttention

@@ -13,7 +13,7 @@ from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError
 from iomodel.placement.budget import Budget
-from iomodel.placement.check_layer import check_layer
+from iomodel.placement.check import check_layer
 from iomodel.placement.gemm_tiles import GemmTile, buffered, on_chip
 from iomodel.solving.certificate import Binding, Certificate, NextStep, RunnerUp
 from iomodel.solving.question import Question

@@ -28,7 +28,7 @@ from iomodel.solving.batch.chunks import Results, solve_batch, with_exact
 from iomodel.solving.batch.fastest_answers import solve_many_fastest
 from iomodel.solving.batch.formulas import many_parts
 from iomodel.solving.batch.ranges import Batch
-from iomodel.solving.batch.result import Solutions, solve_at
+from iomodel.solving.batch.solutions import Solutions, solve_at
 from iomodel.solving.parts import parts_for
 from iomodel.solving.solve import share_of
 from iomodel.workloads.attention import Attention

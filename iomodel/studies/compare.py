@@ -20,9 +20,8 @@ from iomodel.placement.budget import budget_of
 from iomodel.solving.answer import answer
 from iomodel.solving.question import Question
 from iomodel.solving.solve import share_of
-from iomodel.studies.approximations import approximations
 from iomodel.studies.compare_time import TimeComparison, by_time
-from iomodel.studies.comparison import Comparison, DoesNotFit
+from iomodel.studies.comparison import Comparison, DoesNotFit, approximations
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.call import Call
 from iomodel.workloads.workload import Shape, Workload, as_workload

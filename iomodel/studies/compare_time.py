@@ -13,9 +13,9 @@ from iomodel.devices.device import Hardware
 from iomodel.errors import InfeasibleError
 from iomodel.placement.implementations import lacks_kernels, no_kernel
 from iomodel.solving.question import Question
-from iomodel.studies.approximations import approximations, bests, footnotes, marked
+from iomodel.studies.comparison import approximations, bests, footnotes, marked
 from iomodel.studies.estimate import estimated
-from iomodel.timing.result import Estimate
+from iomodel.timing.estimate_result import Estimate
 from iomodel.workloads.workload import Workload
 
 

@@ -22,11 +22,11 @@ from iomodel.solving.by_pass import of_pass
 from iomodel.solving.default_tiles import default_tiles
 from iomodel.solving.question import Question, best_choice
 from iomodel.timing.clock import Clock
+from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.kernel_time import KernelTime
 from iomodel.timing.layer_clock import layer_clock
 from iomodel.timing.level_traffic import level_traffic
 from iomodel.timing.parameters import DEFAULT, Parameters
-from iomodel.timing.result import Estimate
 from iomodel.timing.totals import dram_interval, leaving_interval, seconds_of
 from iomodel.workloads.call import Call
 from iomodel.workloads.linear import Linear

@@ -17,7 +17,7 @@ from iomodel.counting.tiles import with_followers
 from iomodel.errors import InputError, IOModelError
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILE_NAMES
 from iomodel.placement.shipped_tile import ROWS, shipped_tile
-from iomodel.solving.batch.fastest import FastestSearch
+from iomodel.solving.batch.fastest_search import FastestSearch
 from iomodel.solving.default_tiles import default_tiles
 from iomodel.solving.question import Question, underfilled
 from iomodel.timing.clock import Clock

@@ -22,8 +22,8 @@ from iomodel.placement.implementations import implementations_for
 from iomodel.solving.default_tiles import default_tiles
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import estimate
+from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.parameters import DEFAULT, Parameters
-from iomodel.timing.result import Estimate
 from iomodel.timing.span import Span
 from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import KV_MULTIPLE

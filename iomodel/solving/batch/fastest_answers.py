@@ -23,8 +23,8 @@ from iomodel.errors import InfeasibleError, InputError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.alphabet import LAUNCH_NAMES, TILES
 from iomodel.nests.implementation import Implementation
-from iomodel.solving.batch.fastest import FastestSearch
-from iomodel.solving.batch.result import Solutions
+from iomodel.solving.batch.fastest_search import FastestSearch
+from iomodel.solving.batch.solutions import Solutions
 from iomodel.solving.candidates import PREFERENCE
 from iomodel.solving.question import Question
 from iomodel.workloads.masks.tabulated import Tabulated

@@ -22,9 +22,9 @@ from iomodel.nests.execution import PIPELINED
 from iomodel.solving.question import Question
 from iomodel.studies.estimate import assembled, estimate
 from iomodel.timing.clock import Clock
+from iomodel.timing.estimate_result import Estimate
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.parameters import Parameters
-from iomodel.timing.result import Estimate
 from iomodel.timing.work_at_point import demands
 from iomodel.workloads.attention import Attention, as_attention
 from iomodel.workloads.workload import Shape

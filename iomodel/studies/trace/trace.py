@@ -28,9 +28,9 @@ from iomodel.solving.question import Question
 from iomodel.studies.trace.count import events_by_kernel
 from iomodel.studies.trace.events import CSV_FIELDS, Event, csv_row
 from iomodel.studies.trace.rates import TraceRates, rates_of
-from iomodel.studies.trace.run import TraceRun
 from iomodel.studies.trace.summary import TraceSummary
 from iomodel.studies.trace.text import event_table, named
+from iomodel.studies.trace.trace_run import TraceRun
 from iomodel.workloads.attention import as_attention
 from iomodel.workloads.workload import Shape, Workload, as_workload
 
