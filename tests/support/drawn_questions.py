@@ -5,7 +5,7 @@ A dict with the key "$" is an object of that public class with the other keys as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import log2
 from random import Random
@@ -88,6 +88,8 @@ FEATURES: tuple[dict[str, Any], ...] = (
 DTYPES = ("bf16",) * 12 + ("fp16",) * 5 + ("fp32", "tf32", "fp8", "int8")
 REAL = (1, 1, 16, 128, 512, 1024, 1500, 2048, 4096, 8192, 16384, 131072)
 """Lengths of decoders' calls."""
+WIDTHS = (1024, 2048, 4096, 14336)
+NARROW = ("int4", "fp8", "mxfp4", "nvfp4")
 GPUS = ("h100-sxm5", "h100-sxm5", "h200-sxm", "a100-sxm4-80gb", "b200", "mi300x", "l40s", "rtx4090")
 SHARDINGS = ("contiguous", "zigzag", "striped")
 METHODS = ("ring", "all_gather", "ulysses")
@@ -138,20 +140,17 @@ def attention(r: Draw, real: float = 0.3, arrays: bool = False, names: Sequence[
     every, is_real = iomodel.list_algorithms(), r.chance(real)
     exact = [name for name in every if name not in KNOWN_MASKS]
     name = r.choice(names or (WITH_KERNELS if is_real and r.chance(0.7) else exact if r.chance(0.7) else every))
-    most = r.choice((14, 40, 700))
-    q_len, kv_len = (r.choice(REAL) if is_real else r.randint(1, most) for _ in range(2))
-    q_len = 512 * r.near(16) if name in ("moba", "nsa") else q_len + (name == "reformer")
-    kv_len = q_len if name in SELF or r.chance(0.4) else max(q_len, kv_len) if r.chance(0.8) else kv_len
-    kv_heads, group = (1, 1) if r.chance(0.3) else (r.choice((1, 2, 3, 8)), r.choice((1, 1, 2, 4, 8)))
-    head_dim, passes = r.choice((64, 128, 128, 96, 256)) if is_real else r.randint(1, 20), PASSES.get(name, ("f",))
+    passes = PASSES.get(name, ("f",))
     taken = r.choice(passes[: 2 if names else 3] if r.chance(0.5) else passes[:1])
-    w: dict[str, Any] = {"$": "Attention", "q_len": q_len, "kv_len": kv_len, "kv_heads": kv_heads}
-    w |= {"heads": kv_heads * (1 if name in ("reformer", "mamba1") else group), "head_dim": head_dim}
-    w |= {"dtype": r.choice(DTYPES), "mask": _mask(r, name, q_len, kv_len), "direction": DIRECTIONS[taken]}
-    w |= r.some(0.4, batch=(1, 2, 3, 16, 64)) | r.some(0.15, value_dim=(head_dim, 64, r.randint(1, 20)))
+    w: dict[str, Any] = {
+        "$": "Attention",
+        **_sizes(r, name, is_real),
+        "dtype": r.choice(DTYPES),
+        "direction": DIRECTIONS[taken],
+    }
+    w["mask"] = _mask(r, name, w["q_len"], w["kv_len"])
     if r.chance(0.15) and (name not in KNOWN_MASKS or name == "dsa"):
         w |= r.choice(FEATURES[-1:] if name == "dsa" else FEATURES if taken == "f" else FEATURES[:5])
-        w |= {"heads": 128} if w.get("latent") and is_real else {}
     if arrays and isinstance(w["mask"], dict) and w["mask"]["$"] != "Window":
         w["mask"] = "causal"
     tiles = _tiles(r, name, taken, w["mask"], is_real)
@@ -159,10 +158,26 @@ def attention(r: Draw, real: float = 0.3, arrays: bool = False, names: Sequence[
     if options.get("tiled"):
         tiles = {f"gemm{number}_{axis}": r.near(128) for number in PRODUCTS[taken] for axis in "mn"}
     if not arrays and r.chance(0.08) and name not in SELF:
-        lengths = [r.randint(1, max(q_len, 2)) for _ in range(r.randint(1, 5))]
-        w = {key: value for key, value in w.items() if key not in ("q_len", "kv_len", "batch")}
-        w |= {"$": "VarlenAttention", "q_lens": lengths, "kv_lens": [n + r.randint(0, kv_len) for n in lengths]}
+        w = _ragged(r, w)
     return name, w, tiles, options
+
+
+def _sizes(r: Draw, name: str, real: bool) -> dict[str, int]:
+    most = r.choice((14, 40, 700))
+    q_len, kv_len = (r.choice(REAL) if real else r.randint(1, most) for _ in range(2))
+    q_len = 512 * r.near(16) if name in ("moba", "nsa") else q_len + (name == "reformer")
+    kv_len = q_len if name in SELF or r.chance(0.4) else max(q_len, kv_len) if r.chance(0.8) else kv_len
+    kv_heads, group = (1, 1) if r.chance(0.3) else (r.choice((1, 2, 3, 8)), r.choice((1, 1, 2, 4, 8)))
+    heads = {"heads": kv_heads * (1 if name in ("reformer", "mamba1") else group), "kv_heads": kv_heads}
+    head_dim = r.choice((64, 128, 128, 96, 256)) if real else r.randint(1, 20)
+    more = r.some(0.4, batch=(1, 2, 3, 16, 64)) | r.some(0.15, value_dim=(head_dim, 64, r.randint(1, 20)))
+    return {"q_len": q_len, "kv_len": kv_len, **heads, "head_dim": head_dim, **more}
+
+
+def _ragged(r: Draw, w: dict[str, Any]) -> dict[str, Any]:
+    lengths = [r.randint(1, w["q_len"] + 1) for _ in range(r.randint(1, 5))]
+    more = {"$": "VarlenAttention", "q_lens": lengths, "kv_lens": [n + r.randint(0, w["kv_len"]) for n in lengths]}
+    return {key: value for key, value in w.items() if key not in ("q_len", "kv_len", "batch")} | more
 
 
 def _tiles(r: Draw, name: str, passes: str, mask: Any, real: bool) -> dict[str, int]:
@@ -192,45 +207,45 @@ def _options(r: Draw, variant: str, w: dict[str, Any], tiles: dict[str, int]) ->
 def layer(r: Draw, real: float = 0.4) -> Problem:
     """Draw a call of a linear layer, an MLP, experts, a recurrence or a cross-entropy."""
     is_real = r.chance(real)
-    rows, *widths = [r.choice((1024, 2048, 4096, 14336)) if is_real else r.randint(1, 60) for _ in range(3)]
-    rows, kind = (
-        r.choice(REAL) if is_real else rows,
-        r.choice(("Linear", "MLP", "Experts", "Recurrence", "CrossEntropy")),
-    )
-    w: dict[str, Any] = {"$": kind, "in_features": widths[0], **r.some(0.7, dtype=DTYPES)}
-    weights, names, options = r.some(0.2, weight_dtype=("int4", "fp8", "mxfp4", "nvfp4")), ["m", "n", "k"], {}
-    if kind == "Linear":
-        name, options = "gemm", r.some(0.2, splits=(1, 2, 4))
-        w |= {"rows": rows, "out_features": widths[1], **weights}
-        w |= r.some(0.15, groups=(2, 8), gated=(True,), bias=(True,), out_dtype=("fp32",), scale_block=(32, 128))
-    elif kind == "CrossEntropy":
-        name, w = r.choice(("cut_cross_entropy", "logits_cross_entropy")), {**w, "rows": rows}
-        w |= {"vocab_size": 32 * widths[1], **r.some(0.3, gradients=(True,))}
-    elif kind == "Recurrence":
-        name, heads = r.choice(("chunked_scan", "stepwise_scan")), r.choice((1, 4, 32))
-        w = {
-            "$": kind,
-            "tokens": rows,
-            "heads": heads,
-            "head_dim": r.choice((64, 128)) if is_real else r.randint(1, 20),
-        }
-        w |= r.some(0.3, batch=(2, 8), key_heads=(1, heads), value_dim=(5, 128), delta=(True,), stateful=(True,))
-        w |= r.some(0.6, gate=("none", "constant", "head", "channel"))
-        names = ["value"] + ["chunk"] * (name == "chunked_scan")
-    else:
-        name, w = r.choice(("fused_mlp", "split_mlp")), {**w, "hidden_features": widths[1], **weights}
-        w |= r.some(0.3, gated=SWITCH, **({"direction": ("backward", "both")} if name == "split_mlp" else {}))
-        w |= (
-            {"loads": [r.randint(1, rows + 1) for _ in range(r.randint(1, 8))]} if kind == "Experts" else {"rows": rows}
-        )
-    switches = {"logits_cross_entropy": "adds_dw", "chunked_scan": "materialize", "fused_mlp": "resident"}
-    options |= r.some(0.2, **({switches[name]: SWITCH} if name in switches else {}))
-    return (
-        name,
-        w,
-        {f"block_{axis}": r.choice((16, 64, 128)) if is_real else r.randint(1, 40) for axis in names},
-        options,
-    )
+    rows, *widths = (r.choice(REAL), r.choice(WIDTHS), r.choice(WIDTHS)) if is_real else [r.near(60) for _ in range(3)]
+    name, w, axes, options = r.choice((_linear, _mlp, _mlp, _recurrence, _cross_entropy))(r, rows, *widths)
+    tiles = {f"block_{axis}": r.choice((16, 64, 128)) if is_real else r.randint(1, 40) for axis in axes}
+    return name, w | r.some(0.7, dtype=DTYPES), tiles, r.some(0.2, **options)
+
+
+Layer = tuple[str, dict[str, Any], Iterable[str], dict[str, Any]]
+"""An algorithm, a workload, axes with tiles, and values of options."""
+
+
+def _linear(r: Draw, rows: int, width: int, other: int) -> Layer:
+    w = {"$": "Linear", "rows": rows, "in_features": width, "out_features": other, **r.some(0.2, weight_dtype=NARROW)}
+    w |= r.some(0.15, groups=(2, 8), gated=(True,), bias=(True,), out_dtype=("fp32",), scale_block=(32, 128))
+    return "gemm", w, "mnk", {"splits": (1, 2, 4)}
+
+
+def _mlp(r: Draw, rows: int, width: int, other: int) -> Layer:
+    name, loads = r.choice(("fused_mlp", "split_mlp")), [r.near(rows) for _ in range(r.randint(1, 8))]
+    w: dict[str, Any] = r.choice(({"$": "MLP", "rows": rows}, {"$": "Experts", "loads": loads}))
+    w |= {"in_features": width, "hidden_features": other, **r.some(0.2, weight_dtype=NARROW)}
+    w |= r.some(0.3, gated=SWITCH, **({"direction": ("backward", "both")} if name == "split_mlp" else {}))
+    return name, w, "mnk", {"resident": SWITCH} if name == "fused_mlp" else {}
+
+
+def _recurrence(r: Draw, rows: int, *_: int) -> Layer:
+    heads = r.choice((1, 4, 32))
+    w = {"$": "Recurrence", "tokens": rows, "heads": heads, "head_dim": r.choice((5, 17, 64, 128))}
+    w |= r.some(0.3, batch=(2, 8), key_heads=(1, heads), value_dim=(5, 128), delta=(True,), stateful=(True,))
+    w |= r.some(0.6, gate=("none", "constant", "head", "channel"))
+    if r.chance(0.5):
+        return "stepwise_scan", w, ["value"], {}
+    return "chunked_scan", w, ["value", "chunk"], {"materialize": SWITCH}
+
+
+def _cross_entropy(r: Draw, rows: int, width: int, other: int) -> Layer:
+    w = {"$": "CrossEntropy", "rows": rows, "in_features": width, "vocab_size": 32 * other}
+    if r.chance(0.5):
+        return "cut_cross_entropy", w, "mnk", {}
+    return "logits_cross_entropy", w | r.some(0.3, gradients=(True,)), "mnk", {"adds_dw": SWITCH}
 
 
 def _kernel(r: Draw, name: str, share: float) -> dict[str, str]:
