@@ -11,10 +11,10 @@ from sympy.functions.elementary.miscellaneous import MinMaxBase
 from tests.support.strategies import Tally
 
 settings.register_profile("base", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("dev", settings.get_profile("base"), max_examples=50)
 settings.register_profile("ci", settings.get_profile("base"), max_examples=10, derandomize=True)
+settings.register_profile("dev", settings.get_profile("base"), max_examples=50)
 settings.register_profile("nightly", settings.get_profile("base"), max_examples=20_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "ci")
 
 # sympy compares the arguments of every Max and Min anew whenever one is rebuilt. The comparison depends on its
 # arguments alone, so that caching it changes no result; tests that start a process run sympy as it is.

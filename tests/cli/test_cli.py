@@ -16,26 +16,29 @@ import numpy as np
 import pytest
 
 import iomodel
+from iomodel import compare
 from iomodel.algorithms import algorithm, discovered
 from iomodel.cli import options
 from iomodel.cli.app import main
 from iomodel.cli.commands import COMMANDS
 from iomodel.cli.masks import BELONGS, MASKS
 from iomodel.cli.options import ALGORITHM, KIND, MASK, MEANINGS, TILE, WORKLOAD
-from iomodel.counting.expressions_text import RARE, readable, shared
-from iomodel.counting.stacked_terms import stacked
-from iomodel.nests.alphabet import (
-    ALPHABET,
+from iomodel.nests import ALPHABET
+from tests.support import delta_rule
+from tests.support.inside import (
     ATTENTION_TILES,
+    FEATURES,
     GEMM_TILES,
+    KINDS,
     NUMBERS,
+    RARE,
     SCAN_TILES,
     TILE_NAMES,
+    answering,
+    readable,
+    shared,
+    stacked,
 )
-from iomodel.nests.features import FEATURES
-from iomodel.studies.compare import answering, compare
-from iomodel.workloads.kinds import KINDS
-from tests.support import delta_rule
 from tests.support.integers import number
 
 ROOT = Path(__file__).parents[2]

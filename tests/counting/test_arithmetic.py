@@ -8,10 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sympy import Add, Rational, Symbol
 
-from iomodel.common.floor_sum import floor_sum
 from iomodel.counting.evaluation.arithmetic import ARRAY, SIZES, Size, as_size
 from iomodel.counting.evaluation.compiled import Compiled
-from iomodel.nests.floor_sum_node import FloorSum
+from tests.support.inside import FloorSum, floor_sum
 
 N, M, A, B = (Symbol(letter, integer=True, positive=True) for letter in "NMAB")
 WAITING = Compiled([FloorSum(N, M, A, B)], (N, M, A, B))

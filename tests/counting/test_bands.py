@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from iomodel.common.band import Band
 from iomodel.counting.bands import Tiled, Visits, query_to_key, visible_pairs
 from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.counting.mask_kind import CAUSAL, FULL, MaskKind
-from iomodel.nests.symbols import B_c, B_r, G, N_k, N_q, W_l, W_r
+from iomodel.nests import B_c, B_r, G, N_k, N_q, W_l, W_r
 from tests.support import enumeration
+from tests.support.inside import Band
 from tests.support.strategies import fraction_of_examples, mask_kinds
 
 INPUTS = (N_q, N_k, B_r, B_c, G, W_l, W_r)

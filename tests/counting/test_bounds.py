@@ -15,8 +15,8 @@ import iomodel
 from iomodel.algorithms import discovered
 from iomodel.counting.bound_formulas import FORMULAS, A
 from iomodel.counting.bound_values import VALUES, Pairs, formed, index_pairs, with_arrivals
-from iomodel.nests.symbols import M, d, d_v
-from iomodel.workloads.call import Mask
+from iomodel.nests import d, d_v
+from tests.support.inside import M, Mask
 from tests.support.strategies import VARIANTS, Case, cases, masks, workloads
 
 

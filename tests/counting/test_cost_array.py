@@ -16,8 +16,8 @@ from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost_array import cost_array
 from iomodel.counting.evaluation.array_engine import exact_ratio
 from iomodel.counting.quantities import SUMS
-from iomodel.nests.symbols import BY_NAME
 from tests.support.array_calls import COUNTS, at, calls, same, whole
+from tests.support.inside import BY_NAME
 from tests.support.strategies import EXACT, FORWARD, VARIANTS, Variant
 
 BANDS = [

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.common.validation import LARGEST
 from iomodel.counting.cost_array import cost_array
 from tests.support.array_calls import same
+from tests.support.inside import LARGEST
 
 GOOD: dict[str, Any] = {"q_len": np.array([64, 100]), "head_dim": 8, "block_q": 16, "block_kv": 16}
 FIELDS = ["q_len", "kv_len", "head_dim", "value_dim", "batch", "heads", "kv_heads", "block_q", "block_kv", "page_size"]

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.common.validation import LARGEST
 from iomodel.counting.arrays.integers import LONG
 from iomodel.counting.cost_array import cost_array
+from tests.support.inside import LARGEST
 from tests.support.strategies import fraction_of_examples
 
 ENGINES = ["numpy", pytest.param("numba", marks=pytest.mark.skipif(find_spec("numba") is None, reason="no numba"))]

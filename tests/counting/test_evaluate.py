@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sympy import Expr, Symbol
 
 import iomodel
-from iomodel.nests.symbols import N_q
+from iomodel.nests import N_q
 
 MASKS: list[Any] = ["full", "causal"]
 MASKS += [iomodel.Window(left=left, right=right) for left in (None, 5) for right in (None, 5) if left or right]

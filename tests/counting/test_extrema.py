@@ -8,7 +8,7 @@ from sympy import Expr, Integer, ceiling, floor
 
 from iomodel.counting.extrema import greatest, least, replaced
 from iomodel.counting.polynomials import never_below
-from iomodel.nests.symbols import B_c, B_r, N_k, N_q, W_l, s
+from iomodel.nests import B_c, B_r, N_k, N_q, W_l, s
 from tests.support.integers import integer
 
 LEAST = {N_q: 1, N_k: 1, B_c: 1, B_r: 1, s: 1, W_l: 0}

@@ -10,18 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iomodel import InputError, Linear, UnknownNameError
 from iomodel.algorithms import algorithm
 from iomodel.counting.bounds import lower_bounds
 from iomodel.counting.cost import Cost, cost
 from iomodel.counting.cost import cost as counted
 from iomodel.counting.expressions import expressions
 from iomodel.counting.linear import linear_cost, pointwise_cost
-from iomodel.errors import InputError, UnknownNameError
-from iomodel.testing.machine import Run
-from iomodel.workloads.elementwise import Elementwise
-from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
+from iomodel.testing import Run
 from tests.reference import linear as reference
 from tests.reference import pointwise as kernels
+from tests.support.inside import WEIGHT_QUARTERS, Elementwise
 
 small, tile = st.integers(1, 9), st.integers(1, 7)
 DRAW = np.random.default_rng(0).standard_normal

@@ -9,8 +9,8 @@ from sympy import Rational, cancel, limit, simplify, sqrt
 
 import iomodel
 from iomodel.counting.optimum import leading_term
-from iomodel.nests.rules import DeclarationError
-from iomodel.nests.symbols import BY_NAME, NAME_OF, M, N, N_k, N_q, W_l, b, d, d_v, m_1, n_1
+from iomodel.nests import DeclarationError, N_k, N_q, W_l, d, d_v
+from tests.support.inside import BY_NAME, NAME_OF, M, N, b, m_1, n_1
 
 BAND = iomodel.Window(left=128, right=0)
 
@@ -154,7 +154,7 @@ def test_an_optimum_that_is_not_symmetric() -> None:
     """Tiles fill the memory in the ratio of what they save; what has no such form is refused."""
     from iomodel.counting.optimum import _two_sided
     from iomodel.counting.structure import Part
-    from iomodel.nests.tensors import key, query
+    from iomodel.nests import key, query
 
     part = Part((), m_1, n_1, {m_1: query, n_1: key}, masked=False)
     tiles, seen = _two_sided(8 / m_1 + 2 / n_1 + 5, m_1 * n_1 + 3 * m_1 + n_1 + 7, part)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iomodel import InputError
 from iomodel.counting.cost import Cost, cost
-from iomodel.errors import InputError
-from iomodel.testing.machine import Run
-from iomodel.workloads.elementwise import Elementwise
+from iomodel.testing import Run
 from tests.reference.sampling import sample, softmax
+from tests.support.inside import Elementwise
 
 WIDTHS = {"io": 2, "kv": 2, "fp32": 4, "int32": 4}
 

@@ -11,11 +11,11 @@ import pytest
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.algorithms._catalogue import CATALOGUE
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.evaluation.compiled import StoredFormulas
 from iomodel.counting.store import formulas_in
 from tests.support import shipped_formulas as shipped
+from tests.support.inside import CATALOGUE
 
 STALE = f"stale; run: {shipped.COMMAND}"
 COMMANDS = {

@@ -20,8 +20,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.cli.app import main
-from iomodel.common.yaml_files import parse
 from iomodel.devices.calibration import torch as calibrate_torch
 from iomodel.devices.calibration.base import CALIBRATED, DRIVER_NAMES
 from iomodel.devices.calibration.calibrate import calibrated
@@ -32,6 +30,7 @@ from iomodel.devices.calibration.list import experiments
 from iomodel.devices.calibration.sampling import LEAST, REPEAT
 from iomodel.devices.calibration.torch import Timer
 from iomodel.devices.fields import Measured
+from tests.support.inside import main, parse
 
 H200 = Facts(
     name="NVIDIA H200", vendor="NVIDIA", architecture="sm_90", capability="9.0", units=132, l2_bytes=60 * 2**20,

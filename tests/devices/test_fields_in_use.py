@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 import iomodel
-from iomodel.common.yaml_files import specs_folder
+from iomodel import IOModelError
 from iomodel.devices.device import Hardware, hardware, list_hardware
 from iomodel.devices.quantity import Quantity
-from iomodel.errors import IOModelError
 from tests.support.device_edits import edited
+from tests.support.inside import specs_folder
 
 PREFILL = iomodel.Attention(heads=8, q_len=1024, head_dim=128, mask="causal")
 DECODE = iomodel.Attention(batch=8, heads=8, q_len=1, kv_len=2000, head_dim=128)

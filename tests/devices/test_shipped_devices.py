@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from iomodel.common.display import as_text
-from iomodel.common.yaml_files import parse
 from iomodel.devices.device import Hardware, _shipped, hardware, list_hardware
 from iomodel.devices.overview import overview
 from iomodel.devices.quantity import Quantity
 from iomodel.devices.sources import sources
+from tests.support.inside import as_text, parse
 
 SPECS = Path(__file__).parents[2] / "specs"
 FILES = sorted([*SPECS.glob("hardware/*.yaml"), *SPECS.glob("architectures/*.yaml")])

@@ -19,16 +19,15 @@ from sympy import Integer, Mod, Symbol, ceiling, floor
 
 import iomodel
 from iomodel.algorithms import algorithm, list_algorithms
-from iomodel.cli.app import main
-from iomodel.counting.evaluation.integral import integral
 from iomodel.explorer import clock_data, transpile
 from iomodel.explorer.calls import kinds
 from iomodel.explorer.javascript import JavaScriptPrinter, Nodes, NoJavaScriptError
 from iomodel.explorer.page import COMPUTES, script, static
 from iomodel.explorer.serve import server
 from iomodel.explorer.typeset import Typeset
-from iomodel.nests.symbols import B_r, N_q, d
+from iomodel.nests import B_r, N_q, d
 from tests.support.explorer_calls import COUNTS, SOLVED, Drawn, counted, drawn
+from tests.support.inside import integral, main
 from tests.support.programs import program
 
 

@@ -14,13 +14,13 @@ import pytest
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.cli.app import main
 from iomodel.explorer.calls import kinds
 from iomodel.explorer.link import link
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from tests.support.explorer_calls import COUNTS, SOLVED, Drawn, counted
 from tests.support.explorer_times import DEVICES, TIMED, kinds_of, timed
+from tests.support.inside import main
 
 FRAME = 16.0
 """Target of the work of the page from a move of the slider to the picture of its answer [ms]."""

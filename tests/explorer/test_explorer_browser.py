@@ -14,13 +14,13 @@ from xml.etree import ElementTree
 import pytest
 
 import iomodel
-from iomodel.cli.app import main
 from iomodel.explorer.page import page
 from iomodel.explorer.payload import payload
 from iomodel.explorer.scene import ROWS, SIDES, TILES, WIDTH
 from iomodel.explorer.tour import TOUR
 from tests.support.browser import Opened, opening
 from tests.support.explorer_calls import COUNTS, Drawn, counted, drawn
+from tests.support.inside import main
 
 CALL = iomodel.Attention(q_len=ROWS, head_dim=WIDTH)
 

@@ -14,14 +14,11 @@ from typing import Any
 import pytest
 
 import iomodel
+from iomodel import Layout, Plan, list_hardware, plan
 from iomodel.algorithms import list_algorithms
-from iomodel.devices.device import list_hardware
 from iomodel.explorer import built, explore
 from iomodel.explorer.built import NAME, kept, stored
 from iomodel.explorer.serving import MEANING, ServingGrid
-from iomodel.planning.plan import plan
-from iomodel.planning.result import Plan
-from iomodel.planning.step.layout import Layout
 from tests.support.browser import Opened, opening
 
 ROOT = Path(__file__).parents[2]

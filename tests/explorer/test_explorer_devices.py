@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from iomodel.devices.device import hardware, list_hardware
-from iomodel.devices.rates import has_rates, rates
+from iomodel import hardware, list_hardware
 from iomodel.explorer.devices import device
+from tests.support.inside import has_rates, rates
 
 
 @pytest.mark.parametrize("name", list_hardware())

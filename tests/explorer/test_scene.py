@@ -6,13 +6,10 @@ from collections import Counter
 
 import iomodel
 from iomodel.algorithms import algorithm, list_algorithms
-from iomodel.counting.expressions import declared
-from iomodel.counting.kinds import FormulaKind
-from iomodel.counting.mask_kind import FULL
-from iomodel.counting.options import check_options
 from iomodel.explorer.listing import lines
 from iomodel.explorer.scene import ROWS, SIDES, TILE, TILES, WIDTH, scene
-from iomodel.nests.language import Drop, Scores, Sink, walk
+from iomodel.nests import Drop, Scores, Sink
+from tests.support.inside import FULL, FormulaKind, check_options, declared, walk
 
 CALL = iomodel.Attention(q_len=ROWS, head_dim=WIDTH)
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel.errors import InputError
+from iomodel import InputError
 from iomodel.integrations.nsight.csv_report import read_csv
 from iomodel.integrations.nsight.explanations import written_bytes
 from iomodel.integrations.nsight.report_file import read_report
-from iomodel.workloads.elementwise import Elementwise
 from tests.fuzz.law import one_line
+from tests.support.inside import Elementwise
 from tests.support.public_types import REPORT
 
 READ, WRITE = "dram__bytes_read.sum", "dram__bytes_write.sum"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import iomodel
-from iomodel.errors import InputError
+from iomodel import InputError
 from iomodel.integrations.nsight import binary_report as reader
 from iomodel.integrations.nsight.report_file import read_report
-from iomodel.workloads.elementwise import Elementwise
 from tests.fuzz.law import one_line
+from tests.support.inside import Elementwise
 from tests.support.nsight_report import after_length, binary_report, message
 
 SILU = iomodel.estimate("activation", Elementwise(rows=2048, channels=14336, dtype="fp16"), "h200-sxm")

@@ -11,9 +11,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 import iomodel
-from iomodel.cli.app import main
 from iomodel.integrations.mcp.answers import TOOLS
 from iomodel.integrations.mcp.server import server
+from tests.support.inside import main
 
 CALL = {"q_len": 512, "head_dim": 64, "heads": 4, "mask": {"left": 100, "right": 0, "align": "bottom-right"}}
 W = iomodel.Attention(q_len=512, head_dim=64, heads=4, mask=iomodel.Window(left=100, right=0))

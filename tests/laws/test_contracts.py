@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,15 @@ from iomodel.counting.evaluation.integral import integral
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "iomodel").rglob("*.py"))
-REFERENCES = sorted((ROOT / "tests" / "reference").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+REFERENCES = [path for path in TESTS if "reference" in path.parts]
 INSTRUMENT = "iomodel.testing.machine"  # the counting memory, which imports nothing but errors
 # Each turns text into code. PyYAML's load builds whatever object its loader allows.
+# Folders of tests that are not named after the one room whose inside they test; None is every room.
+ROOMS_OF = {
+    "fuzz": None, "laws": None, "support": None, "reference": {"testing"}, "with_gpu": {"devices"},
+    "with_torch": {"devices", "torch"},
+}  # fmt: skip
 FORBIDDEN = {"eval", "exec", "sympify", "parse_expr", "yaml.load", "yaml.unsafe_load", "yaml.full_load"}
 
 
@@ -33,6 +40,35 @@ def imported(source: str) -> set[str]:
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {"." * node.level + (node.module or "") for node in nodes if isinstance(node, ast.ImportFrom)}
     return {name for name in names if name.partition(".")[0] == "iomodel"}
+
+
+def insides(source: str) -> set[str]:
+    """The rooms whose modules, or names that the room does not list as public, are imported."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom) and node.module]
+    names = [(node.module.split("."), alias.name) for node in nodes for alias in node.names]
+    names += [(name.split("."), "") for name in imported(source)]
+    return {
+        path[1]
+        for path, name in names
+        if path[0] == "iomodel" and len(path) > 1 and not (len(path) == 2 and public(path[1], name))
+    }
+
+
+def public(room: str, name: str) -> bool:
+    """The room lists the name as public; "" is the room itself."""
+    names = getattr(import_module(f"iomodel.{room}"), "__all__", ())
+    return name in names or (not name and bool(names))
+
+
+def test_tests_import_the_inside_of_their_own_room_alone() -> None:
+    """Others use public names, or tests.support, so that a name that moves is edited in two places at most."""
+    faults = []
+    for path in TESTS:
+        folder = path.relative_to(ROOT / "tests").parts[0]
+        own = ROOMS_OF.get(folder, {folder})
+        if own is not None and (others := insides(path.read_text(encoding="utf-8")) - own):
+            faults.append(f"{path.relative_to(ROOT)}: inside of {', '.join(sorted(others))}")
+    assert not faults
 
 
 @pytest.mark.parametrize("path", REFERENCES, ids=lambda path: f"{path.parent.name}/{path.name}")

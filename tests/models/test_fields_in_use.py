@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import iomodel
-from iomodel.devices.quantity import Group
-from iomodel.errors import IOModelError
+from iomodel import IOModelError
 from iomodel.models.file import ModelFile, file_of
 from iomodel.models.spec import ModelSource, ModelSpec
+from tests.support.inside import Group
 
 CALLS = {"decode": {"batch": 3, "q_len": 1, "kv_len": 6000}, "prefill": {"batch": 1, "q_len": 700, "kv_len": 700}}
 LAYERS = {

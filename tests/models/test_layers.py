@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.common.yaml_files import parse
-from iomodel.errors import InputError
+from iomodel import InputError
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.config_modules import PREFIXES
 from iomodel.models.file import ModelFile
@@ -20,7 +19,7 @@ from iomodel.models.recurrent_delta import GatedDeltaNet, KimiDelta, LightningAt
 from iomodel.models.recurrent_mamba import Mamba1, Mamba2, ShortConvolution
 from iomodel.models.registry import model
 from iomodel.models.spec import ModelSpec
-from iomodel.workloads.dtypes import WEIGHT_SIZE
+from tests.support.inside import WEIGHT_SIZE, parse
 
 size = st.integers(1, 64)
 switch = st.booleans()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.errors import InputError, IOModelError, SpecError
+from iomodel import InputError, IOModelError, SpecError
 from iomodel.models.families import FAMILIES, SHAPES
 from iomodel.models.registry import model
 

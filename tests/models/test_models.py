@@ -11,20 +11,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.cli.app import main
-from iomodel.common.yaml_files import parse
-from iomodel.errors import InputError, SpecError, UnknownNameError
+from iomodel import Attention, Documents, InputError, SpecError, UnknownNameError, Window
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.file import ModelFile, file_of, grouped
 from iomodel.models.layers import MLP, DecoderLayer
 from iomodel.models.overview import every_model
 from iomodel.models.registry import list_models, model
 from iomodel.models.spec import ModelSpec
-from iomodel.workloads.attention import Attention
-from iomodel.workloads.dtypes import WEIGHT_SIZE
-from iomodel.workloads.masks.documents import Documents
-from iomodel.workloads.window import Window
 from tests.models.test_published_configs import SHIPPED
+from tests.support.inside import WEIGHT_SIZE, main, parse
 
 ROOT = Path(__file__).parents[2]
 MODELS = every_model()

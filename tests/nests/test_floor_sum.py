@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Add, Expr, Integer, Max, Sum, Symbol, latex
 
-from iomodel.common.floor_sum import floor_sum
-from iomodel.counting.evaluation.compiled import Compiled
 from iomodel.nests.floor_sum_node import FloorSum
+from tests.support.inside import Compiled, floor_sum
 
 N, M, A, B = (Symbol(letter, integer=True, positive=True) for letter in "nmab")
 counts, divisors, anything = st.integers(0, 60), st.integers(1, 40), st.integers(-100, 100)

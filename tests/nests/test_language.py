@@ -15,13 +15,6 @@ from sympy import Expr, Integer, Min, Symbol, ceiling
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.counting import folds as counts
-from iomodel.counting.bands import Count
-from iomodel.counting.coverage import View
-from iomodel.counting.evaluation.compiled import Compiled
-from iomodel.counting.expressions import declared
-from iomodel.counting.kinds import FormulaKind, kind_of
-from iomodel.counting.mask_kind import MaskKind
 from iomodel.nests.alphabet import (
     TILES,
 )
@@ -81,10 +74,11 @@ from iomodel.nests.symbols import (
     s,
 )
 from iomodel.nests.tensors import block_table, depth, grouped, head, key, query, slab, split, value
-from iomodel.workloads.call import CACHE_ONLY
 from tests.support.edits import bodies as bodies_of
 from tests.support.edits import with_body
 from tests.support.enumeration import with_counts
+from tests.support.inside import CACHE_ONLY, Compiled, Count, FormulaKind, MaskKind, View, declared, kind_of
+from tests.support.inside import folds as counts
 from tests.support.interpreter import Machine
 from tests.support.strategies import APPROXIMATE, cases, fraction_of_examples, mask_kinds
 

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 import iomodel
+from iomodel import Implementation
 from iomodel.algorithms import algorithm
-from iomodel.algorithms._tiles import shipped_tiles
-from iomodel.devices.rates import rates
-from iomodel.nests.implementation import TEXTBOOK, Implementation, ShippedTile
 from iomodel.placement.contents import contents
 from iomodel.placement.implementations import implementation_for, list_implementations
 from iomodel.placement.shipped_tile import shipped_tile
 from tests.shipped import DEVICES, OTHER_DEVICES
+from tests.support.inside import TEXTBOOK, ShippedTile, rates, shipped_tiles
 
 W = iomodel.Attention(heads=8, kv_heads=2, q_len=4096, head_dim=128)
 DECODE = iomodel.Attention(heads=32, kv_heads=8, q_len=1, kv_len=131072, head_dim=128)

@@ -10,12 +10,10 @@ import pytest
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.counting.kinds import kind_of
-from iomodel.devices.device import as_device
-from iomodel.devices.levels import memory_levels
 from iomodel.placement.implementations import implementation_for
 from iomodel.placement.limits import COLUMN, _allocated, device_of
 from iomodel.placement.placement import Placement, placements
+from tests.support.inside import as_device, kind_of, memory_levels
 
 W = iomodel.Attention(heads=4, q_len=1024, head_dim=128)
 OPTIONS = {"lse": True, "packed": False}

@@ -15,20 +15,26 @@ from hypothesis import strategies as st
 from sympy import Max
 
 import iomodel
+from iomodel import Implementation, Residency
 from iomodel.algorithms import algorithm
-from iomodel.counting.evaluation.compiled import StoredFormulas
-from iomodel.counting.kinds import FormulaKind, kind_of
-from iomodel.counting.mask_kind import CAUSAL
-from iomodel.counting.options import check_options, structural
-from iomodel.devices.device import as_device
-from iomodel.nests.implementation import Implementation
-from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.symbols import stages
-from iomodel.nests.tensors import K, O, Q, S, V, dK, dP, dQ, dV
+from iomodel.nests import K, O, Q, S, V, dK, dP, dQ, dV
 from iomodel.placement.check import Check, checked
 from iomodel.placement.implementations import implementation_for
 from iomodel.placement.placement import Placement, placements, residency_formulas
 from tests.shipped import DEVICES, OTHER_DEVICES, table
+from tests.support.inside import (
+    CAUSAL,
+    FormulaKind,
+    Fragment,
+    Reused,
+    Shared,
+    StoredFormulas,
+    as_device,
+    check_options,
+    kind_of,
+    stages,
+    structural,
+)
 from tests.support.strategies import fraction_of_examples
 
 KIB = 1024

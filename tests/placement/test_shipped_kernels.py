@@ -13,25 +13,26 @@ from typing import Any
 import pytest
 
 import iomodel
+from iomodel import Implementation, Residency
 from iomodel.algorithms import algorithm
-from iomodel.algorithms._ck_residency import BACKWARD as CK_BACKWARD
-from iomodel.algorithms._ck_residency import FORWARD as CK
-from iomodel.algorithms._cutlass_mla_residency import DECODE as CUTLASS_MLA
-from iomodel.algorithms._flash4_residency import FORWARD as FLASH4
-from iomodel.algorithms._flashinfer_residency import PREFILL as FLASHINFER
-from iomodel.algorithms._flashmla_residency import DECODE as FLASHMLA
-from iomodel.algorithms._sage_residency import FORWARD as SAGE
-from iomodel.algorithms._triton_amd_residency import FORWARD as TRITON_AMD
-from iomodel.algorithms._triton_mla_residency import DECODE as TRITON_MLA
-from iomodel.algorithms._triton_residency import FORWARD as TRITON
-from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
-from iomodel.counting.kinds import kind_of
-from iomodel.devices.device import as_device
-from iomodel.nests.implementation import Implementation
-from iomodel.nests.residency import Residency
 from iomodel.placement.check import Check, checked
 from iomodel.placement.placement import Placement, placements
 from tests.shipped import DEVICES, OTHER_DEVICES, table
+from tests.support.inside import (
+    CK,
+    CK_BACKWARD,
+    CUTLASS_MLA,
+    FLASH4,
+    FLASHINFER,
+    FLASHMLA,
+    SAGE,
+    TRITON,
+    TRITON_AMD,
+    TRITON_MLA,
+    XFORMERS,
+    as_device,
+    kind_of,
+)
 
 ALL_DEVICES = {**DEVICES, **OTHER_DEVICES}
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel.algorithms._triton_residency import FORWARD
 from iomodel.placement.triton_check import TritonCheck, checked_kernel
 from iomodel.placement.triton_kernel import (
     Tile,
@@ -29,6 +28,7 @@ from iomodel.placement.triton_kernel import (
     latent_decode_kernel,
     matmul_kernel,
 )
+from tests.support.inside import TRITON as FORWARD
 
 MEASURED = Path(__file__).parents[1] / "measured"
 Row = dict[str, Any]

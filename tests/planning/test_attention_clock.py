@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.devices.device import hardware
+from iomodel import hardware
 from iomodel.planning.step.attention import AttentionClock, _one_head
 
 TILES = {"flash2": {"block_q": 64, "block_kv": 64, "warps": 4}, "split_kv": {"block_q": 64, "block_kv": 64, "warps": 4}}

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from iomodel.counting.kinds import kind_of
-from iomodel.models.registry import list_models, model
+from iomodel import list_models, model
+from tests.support.inside import kind_of
 
 STEPS = """
 import sys

@@ -5,8 +5,7 @@ import shlex
 
 import pytest
 
-from iomodel.cli.app import main
-from iomodel.errors import InputError, UnknownNameError
+from iomodel import InputError, UnknownNameError
 from iomodel.planning.command_lines.arguments import engine_arguments
 from iomodel.planning.command_lines.flags import engine_flags, memory_share
 from iomodel.planning.command_lines.names import ENGINES
@@ -14,6 +13,7 @@ from iomodel.planning.plan import plan
 from iomodel.planning.prefix_cache import PrefixCache
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
+from tests.support.inside import main
 
 H100, CHAT = "h100-sxm5", {"prompt": 512, "output": 16}
 

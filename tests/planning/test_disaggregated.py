@@ -6,12 +6,11 @@ from math import ceil
 
 import pytest
 
-from iomodel.cli.app import main
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError
-from iomodel.models.registry import model
+from iomodel import InfeasibleError, InputError, UnknownNameError, model
 from iomodel.planning.disaggregated import disaggregate
 from iomodel.planning.plan import plan
 from iomodel.planning.step.layout import Layout
+from tests.support.inside import main
 
 TINY, H100, H200 = "llama-3.2-1b", "h100-sxm5", "h200-sxm"
 CHAT = {"prompt": 1024, "output": 64}

@@ -2,10 +2,10 @@
 
 import pytest
 
-from iomodel.models.registry import model
+from iomodel import model
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
-from iomodel.timing.layer_clock import GROUPED
+from tests.support.inside import GROUPED
 
 EXPERTS = (
     "choose experts",

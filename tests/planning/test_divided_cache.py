@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel import Layout
-from iomodel.cli.app import main
-from iomodel.errors import InputError
+from iomodel import InputError, Layout
 from iomodel.planning.step.divided_cache import COMBINE, EXCHANGE, LATENTS, QUERIES
 from iomodel.planning.step.links import all_gather, all_reduce, all_to_all
+from tests.support.inside import main
 
 H200 = "h200-sxm"
 LATENT, GROUPED = "deepseek-v3", "qwen3-235b-a22b"

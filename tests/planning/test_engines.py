@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.devices.device import hardware
-from iomodel.errors import SpecError, UnknownNameError
-from iomodel.models.registry import model
+from iomodel import SpecError, UnknownNameError, hardware, model
 from iomodel.planning.engine_memory import (
     CONTEXT,
     LOGIT_BYTES,

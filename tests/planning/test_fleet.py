@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.cli.app import main
-from iomodel.devices.device import hardware
-from iomodel.errors import InfeasibleError, InputError, SpecError, UnknownNameError
+from iomodel import InfeasibleError, InputError, SpecError, UnknownNameError, hardware
 from iomodel.planning.fleet import fleet
 from iomodel.planning.fleet_batches import BatchTimes
 from iomodel.planning.fleet_queue import HALVINGS, Replica
@@ -22,6 +20,7 @@ from iomodel.planning.memory import fit
 from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
+from tests.support.inside import main
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
 ALONE = (Layout(),)

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.devices.device import hardware
-from iomodel.errors import InputError
-from iomodel.models.registry import model
+from iomodel import InputError, hardware, model
 from iomodel.planning.memory import kv_bytes, state_bytes
 from iomodel.planning.plan import plan
 from iomodel.planning.service import as_service

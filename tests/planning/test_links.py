@@ -4,9 +4,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from iomodel.devices.device import hardware
-from iomodel.errors import InputError
-from iomodel.models.registry import model
+from iomodel import InputError, hardware, model
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import ACHIEVED, PASS, PEER_BANDWIDTH, PEERS, PROTOCOLS, all_reduce, all_to_all, link
 from iomodel.planning.step.step import step

@@ -6,9 +6,8 @@ import shlex
 import pytest
 
 import iomodel
-from iomodel import Layout, Lora
-from iomodel.cli.app import main
-from iomodel.errors import InputError
+from iomodel import InputError, Layout, Lora
+from tests.support.inside import main
 
 MODEL, DEVICE = "llama-3.1-8b", "h100-sxm5"
 CHAT = {"prompt": 512, "output": 64}

@@ -4,8 +4,7 @@ from collections import Counter
 
 import pytest
 
-from iomodel.devices.device import hardware
-from iomodel.models.registry import model
+from iomodel import hardware, model
 from iomodel.planning.memory import fit, request_bytes, state_bytes
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout

@@ -2,18 +2,14 @@
 
 import pytest
 
-from iomodel.devices.device import hardware
-from iomodel.devices.rates import rates
-from iomodel.errors import InputError
-from iomodel.models.registry import model
+from iomodel import InputError, hardware, model
 from iomodel.planning.command_lines.flags import engine_flags
 from iomodel.planning.memory import fit
 from iomodel.planning.plan import plan
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
-from iomodel.timing.parameters import DEFAULT
-from iomodel.workloads.call import KV_QUARTERS
+from tests.support.inside import DEFAULT, KV_QUARTERS, rates
 
 CHAT = {"prompt": 1024, "output": 128}
 ROWS = 80 * 2 * 8

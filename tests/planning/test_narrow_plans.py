@@ -4,8 +4,7 @@ from itertools import product
 
 import pytest
 
-from iomodel.errors import InfeasibleError, InputError
-from iomodel.models.registry import model
+from iomodel import InfeasibleError, InputError, model
 from iomodel.planning.command_lines.flags import engine_flags
 from iomodel.planning.plan import plan
 from iomodel.planning.step.layout import Layout

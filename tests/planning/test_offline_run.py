@@ -6,8 +6,7 @@ import pytest
 
 from benchmarks import offline_run
 from benchmarks.offline_run import run_seconds
-from iomodel.devices.device import hardware
-from iomodel.models.registry import model
+from iomodel import hardware, model
 from iomodel.planning.figures import figures
 from iomodel.planning.service import as_service
 from iomodel.planning.step.layout import Layout

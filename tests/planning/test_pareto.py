@@ -8,10 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.cli.app import main
-from iomodel.devices.device import hardware
-from iomodel.errors import InfeasibleError, InputError, SpecError, UnknownNameError
-from iomodel.models.registry import model
+from iomodel import InfeasibleError, InputError, SpecError, UnknownNameError, hardware, model
 from iomodel.planning.layouts import every_layout
 from iomodel.planning.pareto import pareto
 from iomodel.planning.pareto_result import ParetoPoint, divided
@@ -19,6 +16,7 @@ from iomodel.planning.plan import plan
 from iomodel.planning.simulation.simulate import simulate
 from iomodel.planning.step.layout import Layout
 from tests.support.device_edits import edited
+from tests.support.inside import main
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
 CHAT = {"prompt": 1024, "output": 64}

@@ -13,11 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.cli.app import main
-from iomodel.devices.device import hardware
-from iomodel.devices.edits import BANDWIDTH, CAPACITY, UNITS, added, capacity, matrix, scaled
-from iomodel.errors import InfeasibleError, InputError, SpecError, UnknownNameError
-from iomodel.models.registry import list_models, model
+from iomodel import InfeasibleError, InputError, SpecError, UnknownNameError, hardware, list_models, model
 from iomodel.planning.bound import bound_of
 from iomodel.planning.memory import fit
 from iomodel.planning.plan import plan
@@ -27,6 +23,7 @@ from iomodel.planning.step.step import step
 from iomodel.planning.steps import ReplicaSteps, mean
 from iomodel.planning.weights import stage_layers, stage_weights
 from tests.support.device_edits import edited
+from tests.support.inside import BANDWIDTH, CAPACITY, UNITS, added, capacity, main, matrix, scaled
 
 H100 = "h100-sxm5"
 CAP = 80 * 2**30

@@ -4,9 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from iomodel.devices.device import hardware, list_hardware
-from iomodel.devices.rates import rates
-from iomodel.errors import SpecError
+from iomodel import SpecError, hardware, list_hardware
 from iomodel.planning.memory import fit
 from iomodel.planning.pareto import pareto
 from iomodel.planning.plan import plan
@@ -17,6 +15,7 @@ from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.links import link
 from iomodel.planning.step.step import step
 from tests.support.device_edits import edited
+from tests.support.inside import rates
 
 
 def timed(name):

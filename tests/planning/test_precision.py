@@ -2,17 +2,13 @@
 
 import pytest
 
-from iomodel.devices.device import hardware
-from iomodel.devices.rates import rates
-from iomodel.errors import InputError, UnknownNameError
+from iomodel import InputError, Linear, UnknownNameError, hardware
 from iomodel.planning.fleet import fleet
 from iomodel.planning.plan import plan
 from iomodel.planning.simulation.simulate import simulate
 from iomodel.planning.step.precision import PRECISIONS, with_precision
 from iomodel.planning.step.step import step
-from iomodel.timing.layer_clock import layer_clock
-from iomodel.timing.parameters import DEFAULT
-from iomodel.workloads.linear import Linear
+from tests.support.inside import DEFAULT, layer_clock, rates
 
 MODEL, B200, H100 = "llama-3.2-1b", "b200", "h100-sxm5"
 LONG = {"batch": 8, "q_len": 4096, "kv_len": 4096}

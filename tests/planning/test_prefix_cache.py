@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.cli.app import main
-from iomodel.devices.device import hardware
-from iomodel.errors import InputError
+from iomodel import InputError, hardware
 from iomodel.planning.fleet import fleet
 from iomodel.planning.memory import fit
 from iomodel.planning.plan import plan
@@ -20,6 +18,7 @@ from iomodel.planning.service import OVERHEAD, as_service
 from iomodel.planning.simulation.simulate import simulate
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
+from tests.support.inside import main
 
 TINY, H100 = "llama-3.2-1b", "h100-sxm5"
 CHAT = {"prompt": 1024, "output": 64}

@@ -20,7 +20,7 @@ from benchmarks.serving_accuracy import (
     ungrouped,
 )
 from benchmarks.serving_split import held_out
-from iomodel.devices.device import hardware
+from iomodel import hardware
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving-accuracy.md").read_text(encoding="utf-8")
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

@@ -10,9 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from iomodel.cli.app import main
-from iomodel.devices.device import hardware
-from iomodel.devices.edits import BANDWIDTH, matrix
+from iomodel import hardware
 from iomodel.planning.fleet_batches import BatchTimes
 from iomodel.planning.fleet_try import replica
 from iomodel.planning.memory import fit
@@ -25,6 +23,7 @@ from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
 from iomodel.planning.steps import ReplicaSteps
 from tests.support.device_edits import scaled
+from tests.support.inside import BANDWIDTH, main, matrix
 
 TINY, H100, A100 = "llama-3.2-1b", "h100-sxm5", "a100-sxm4-80gb"
 CHAT = {"prompt": 1024, "output": 128}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from iomodel.errors import InfeasibleError, InputError, UnknownNameError
+from iomodel import InfeasibleError, InputError, UnknownNameError
 from iomodel.planning.simulation.simulate import simulate
 from iomodel.planning.step.layout import Layout
 

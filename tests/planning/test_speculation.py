@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.cli.app import main
-from iomodel.errors import InputError, UnknownNameError
-from iomodel.models.registry import model
+from iomodel import InputError, UnknownNameError, model
 from iomodel.planning.command_lines.flags import engine_flags, hub_name
 from iomodel.planning.fleet import fleet
 from iomodel.planning.pareto import pareto
@@ -18,6 +16,7 @@ from iomodel.planning.plan import plan
 from iomodel.planning.speculation import Speculation
 from iomodel.planning.step.layout import Layout
 from iomodel.planning.step.step import step
+from tests.support.inside import main
 
 TINY, BIG, H100 = "llama-3.2-1b", "llama-3-8b", "h100-sxm5"
 CHAT = {"prompt": 512, "output": 3}

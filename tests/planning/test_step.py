@@ -9,17 +9,22 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.devices.device import Hardware, from_data, hardware
-from iomodel.devices.rates import rates
-from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError
-from iomodel.models.registry import ModelSpec, list_models, model
+from iomodel import (
+    Hardware,
+    InfeasibleError,
+    InputError,
+    IOModelError,
+    ModelSpec,
+    SpecError,
+    hardware,
+    list_models,
+    model,
+)
 from iomodel.planning.step.experts import approximate_experts_hit, approximate_tokens_per_expert, tokens_per_expert
 from iomodel.planning.step.links import all_reduce
 from iomodel.planning.step.search import crossover_context, decode_seconds
 from iomodel.planning.step.step import Layout, StepTime, linear_layers, step
-from iomodel.timing.layer_clock import layer_clock
-from iomodel.timing.parameters import DEFAULT
-from iomodel.workloads.elementwise import Elementwise
+from tests.support.inside import DEFAULT, Elementwise, from_data, layer_clock, rates
 
 H100 = hardware("h100-sxm5")
 LLAMA = model("llama-3-8b")

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import iomodel
-from iomodel.cli.app import main
+from tests.support.inside import main
 
 pytest.importorskip("xarray")
 pytest.importorskip("pyarrow")

@@ -9,8 +9,7 @@ import pytest
 
 import iomodel
 from iomodel import Layout
-from iomodel.cli.app import main
-from iomodel.common.display import as_text
+from tests.support.inside import as_text, main
 
 CHAT = {"prompt": 512, "output": 32}
 FULL, LACKING = "a100-sxm4-80gb", "a10"

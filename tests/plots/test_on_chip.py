@@ -4,7 +4,7 @@ import pytest
 
 import iomodel
 from iomodel import plots
-from iomodel.placement.contents import contents
+from tests.support.inside import contents
 
 pytest.importorskip("matplotlib")
 W = iomodel.Attention(q_len=4096, head_dim=128)

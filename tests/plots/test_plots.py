@@ -18,15 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import plots
-from iomodel.cli.app import main
-from iomodel.counting.optimum import optimum
-from iomodel.nests.symbols import NAME_OF
+from iomodel import optimum, plots
 from iomodel.plots import words
 from iomodel.plots.breakdown import BINDS
 from iomodel.plots.canvas import COLOURS, MARKERS, log_ticks
 from iomodel.plots.tile_map import even, tile_map
 from tests.shipped import DEVICES, table
+from tests.support.inside import NAME_OF, main
 
 matplotlib = pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[2]
@@ -117,12 +115,11 @@ def test_an_estimate_is_drawn_at_the_traffic_that_it_reckons_with() -> None:
 
 
 def test_every_point_of_the_estimates_is_on_or_under_the_roof() -> None:
-    module = pytest.importorskip("iomodel.studies.estimate")
     for mask in ("full", "causal"):
         for length in (128, 1024, 8192):
             w = W.model_copy(update={"q_len": length, "kv_len": length, "mask": mask})
             for tiles in ({"block_q": 64, "block_kv": 64, "warps": 4}, {"block_q": 128, "block_kv": 32, "warps": 4}):
-                figure = plots.roofline(module.estimate("flash2", w, GPU, tiles), GPU)
+                figure = plots.roofline(iomodel.estimate("flash2", w, GPU, tiles), GPU)
                 ((x, y),) = points(figure.axes[0].containers[0].lines[0]).items()
                 assert y <= plots.roofs(GPU).at(x)
 
@@ -428,8 +425,7 @@ def test_bars_are_the_breakdown() -> None:
 
 
 def test_an_estimate_of_the_library_is_drawn() -> None:
-    module = pytest.importorskip("iomodel.studies.estimate")
-    one = module.estimate("flash2", W, GPU, {"block_q": 128, "block_kv": 64, "warps": 4})
+    one = iomodel.estimate("flash2", W, GPU, {"block_q": 128, "block_kv": 64, "warps": 4})
     figure = plots.breakdown(one)
     found = {name.removeprefix("estimate 1 ") for name in names(figure, "estimate 1")}
     assert {name for name in found if not name.startswith("share ")} == {*one.breakdown, "total"}
@@ -563,8 +559,6 @@ def typed(line: str, capsys: Any) -> tuple[int, str, str]:
 def test_the_command_line_draws(line: str, capsys: Any, tmp_path: Path) -> None:
     import json
 
-    if " roofline " in line or " breakdown " in line:
-        pytest.importorskip("iomodel.studies.estimate")
     path = tmp_path / "x.svg"
     code, out, err = typed(f"{line} --output {path}", capsys)
     assert (code, err) == (0, "")

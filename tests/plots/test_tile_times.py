@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import iomodel
-from iomodel import plots
-from iomodel.errors import InputError
+from iomodel import InputError, plots
 from iomodel.plots import words
 
 W = iomodel.Attention(heads=32, kv_heads=8, q_len=8192, head_dim=128, mask="causal")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import iomodel
-from iomodel.errors import InfeasibleError
+from iomodel import InfeasibleError
 
 DEVICES = ("a100-sxm4-80gb", "rtx3090", "rtx4090", "h100-sxm5", "b200", "rtx5090", "mi300x", "mi355x", "t4")
 WIDTHS = (40, 64, 96, 128, 192, 256, 512)

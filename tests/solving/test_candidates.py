@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.devices.device import hardware
-from iomodel.placement.implementations import implementations_for
+from iomodel import hardware
 from iomodel.solving.candidates import TileSearch, candidates
-from iomodel.timing.parameters import DEFAULT
+from tests.support.inside import DEFAULT, implementations_for
 
 
 @st.composite

@@ -13,17 +13,35 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import discovered
-from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.language import Hold, Kernel, Live, Load, Loop, MatMul, Store
-from iomodel.nests.rules import DeclarationError
-from iomodel.nests.symbols import B_c, B_r, m_1
-from iomodel.nests.tensors import K, O, Q, S, V, depth, key, query, value
+from iomodel.nests import (
+    Algorithm,
+    B_c,
+    B_r,
+    DeclarationError,
+    Hold,
+    K,
+    Kernel,
+    Live,
+    Load,
+    Loop,
+    MatMul,
+    O,
+    Q,
+    S,
+    Store,
+    V,
+    depth,
+    key,
+    query,
+    value,
+)
 from iomodel.solving import exhaustive as exhaustive_search
 from iomodel.solving import strategies as walks
 from iomodel.solving.batch.problem import Many, TileRanges
 from iomodel.solving.problem import Problem, SearchResult, TileRange
 from iomodel.solving.search import search
 from tests.support.exhaustive_tiles import Question, exhaustive
+from tests.support.inside import m_1
 
 epsilons = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(1)])
 

@@ -15,14 +15,11 @@ from hypothesis import strategies as st
 from sympy import Integer
 
 import iomodel
+from iomodel import Attention, VarlenAttention
 from iomodel.algorithms import algorithm
-from iomodel.nests import B_c, Hold, K, Kernel, Load, Loop, MatMul, O, Q, Store, V, depth, key, query
-from iomodel.nests.algorithm import Algorithm
-from iomodel.nests.alphabet import NUMBERS
-from iomodel.nests.feature_names import other_of
-from iomodel.workloads.attention import Attention
-from iomodel.workloads.varlen import VarlenAttention
+from iomodel.nests import Algorithm, B_c, Hold, K, Kernel, Load, Loop, MatMul, O, Q, Store, V, depth, key, query
 from tests.support.exhaustive_tiles import KEYS, WAYS, Call, Question, exhaustive, tiles_of
+from tests.support.inside import NUMBERS, other_of
 from tests.support.strategies import FIELD_OF, dtypes, fraction_of_examples
 
 DRESSES: list[dict[str, Any]] = [

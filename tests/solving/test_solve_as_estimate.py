@@ -9,12 +9,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel import InfeasibleError, InputError, SpecError, hardware, list_hardware
 from iomodel.algorithms import algorithm
-from iomodel.devices.device import hardware, list_hardware
-from iomodel.errors import InfeasibleError, InputError, SpecError
-from iomodel.nests.implementation import DIRECTIONS
-from iomodel.placement.implementations import implementations_for
 from tests.support.estimate_calls import some
+from tests.support.inside import DIRECTIONS, implementations_for
 
 DEVICES = [hardware(name) for name in list_hardware()]
 UNTILED = ("standard", "eager")

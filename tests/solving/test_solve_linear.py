@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.counting.bound_call import BoundCall
-from iomodel.workloads.linear import Linear
+from iomodel import Linear
+from tests.support.inside import BoundCall
 
 small = st.integers(1, 7)
 

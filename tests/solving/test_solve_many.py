@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel import Attention
 from iomodel.solving import problem
 from iomodel.solving.batch import chunks as many_chunks
 from iomodel.solving.batch import problem as many_problem
@@ -20,10 +21,9 @@ from iomodel.solving.batch import separable as many_separable
 from iomodel.solving.batch import staircase as many_staircase
 from iomodel.solving.batch.ragged import ragged, ranked, slabs
 from iomodel.solving.solve_many import Solutions, solve_many
-from iomodel.workloads.attention import Attention
-from iomodel.workloads.call import Call
 from tests.solving.test_solve import forms, questions
 from tests.support.exhaustive_tiles import WAYS, Question
+from tests.support.inside import Call
 from tests.support.strategies import fraction_of_examples
 
 NUMERIC = ("batch", "heads", "kv_heads", "q_len", "kv_len", "head_dim", "value_dim")

@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 import iomodel
-from iomodel.errors import InputError
+from iomodel import InputError
 from iomodel.solving.tile_times import COLOURS
 from tests.support.strategies import fraction_of_examples
 

@@ -13,13 +13,10 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import algorithm, list_algorithms
-from iomodel.cli.app import main
-from iomodel.counting.compiled_algorithm import tally
-from iomodel.counting.kinds import kind_of
-from iomodel.counting.options import structural
 from iomodel.studies.crossovers import points
 from iomodel.studies.crossovers.contenders import label_of, parsed
 from iomodel.studies.crossovers.tables import HEAD, TAIL, winners
+from tests.support.inside import kind_of, main, structural, tally
 
 W = iomodel.Attention(q_len=1, head_dim=64)
 TILES = {"block_q": 64, "block_kv": 64}

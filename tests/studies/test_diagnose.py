@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.cli.app import main
 from iomodel.studies.diagnosis.bound import CLASSES
 from iomodel.studies.diagnosis.model import Change, modelled, physical_floor
+from tests.support.inside import main
 from tests.support.strategies import fraction_of_examples
 
 A100 = iomodel.hardware("a100-sxm4-80gb")

@@ -11,10 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import list_implementations
+from iomodel import hardware, list_implementations, lower_bounds
 from iomodel.algorithms import algorithm
-from iomodel.counting.bounds import lower_bounds
-from iomodel.devices.device import hardware
 from tests.support.device_edits import edited
 from tests.support.estimate_calls import DEVICES, GPUS, H100, NEAR, WAYS, Asked, calls
 

@@ -13,9 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.devices.device import Hardware, hardware
-from iomodel.placement.implementations import implementation_for
+from iomodel import Hardware, hardware
 from tests.support.estimate_calls import A100, FAST, H100, NEAR, Asked, calls, some
+from tests.support.inside import implementation_for
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError, UnknownNameError
+from iomodel import InfeasibleError, InputError, IOModelError, SpecError, UnknownNameError
 from tests.support.estimate_calls import A100
 
 W = iomodel.Attention(heads=8, q_len=512, head_dim=64)

@@ -10,18 +10,21 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel import Hardware, hardware
 from iomodel.algorithms import algorithm
-from iomodel.algorithms.eager import WARP_ROWS
-from iomodel.counting.kinds import kind_of
-from iomodel.counting.options import structural
-from iomodel.devices.device import Hardware, hardware
-from iomodel.devices.rates import rates
-from iomodel.timing.kernel_time import Launched, kernel_time
-from iomodel.timing.kernel_work import KernelWork
-from iomodel.timing.shared_memory import WarpLayout
-from iomodel.timing.work_at_point import demands
 from tests.support.device_edits import scaled
 from tests.support.estimate_calls import A100, FAST, GPUS, H100, NEAR, Asked, calls, sides, some
+from tests.support.inside import (
+    WARP_ROWS,
+    KernelWork,
+    Launched,
+    WarpLayout,
+    demands,
+    kernel_time,
+    kind_of,
+    rates,
+    structural,
+)
 
 KERNELS = [("flash2", "forward"), ("flash2", "backward"), ("standard", "forward"), ("flash1", "forward")]
 AMOUNTS = ("exps", "scores", "gradients", "randoms", "staged", "atomic_bytes", "trips")

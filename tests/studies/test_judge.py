@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel.cli.app import main
+from tests.support.inside import main
 
 SIZES = {"dtype": "bf16", "batch": 4, "heads": 16, "kv_heads": 16, "head_dim": 128, "kernel": "torch flash"}
 

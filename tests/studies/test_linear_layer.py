@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.errors import IOModelError
+from iomodel import IOModelError
 from iomodel.studies.sweeps.file import plan_file
 from tests.support.strategies import fraction_of_examples
 

@@ -10,12 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.errors import InputError, IOModelError
-from iomodel.nests.alphabet import (
-    TILES,
-)
+from iomodel import InputError, IOModelError
 from iomodel.studies.sweeps.question import QUANTITIES
 from iomodel.studies.sweeps.sweep import planned, sweep
+from tests.support.inside import TILES
 
 xarray = pytest.importorskip("xarray")
 

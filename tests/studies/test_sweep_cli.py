@@ -8,12 +8,10 @@ from itertools import product
 import pytest
 
 import iomodel
-from iomodel.cli.app import main
-from iomodel.cli.sweep import _scheduler
-from iomodel.common.progress import watched
-from iomodel.errors import SpecError
+from iomodel import SpecError
 from iomodel.studies.sweeps.file import plan_file
 from iomodel.studies.sweeps.sweep import sweep
+from tests.support.inside import _scheduler, main, watched
 
 pytest.importorskip("xarray")
 pytest.importorskip("zarr")

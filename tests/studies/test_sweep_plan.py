@@ -3,7 +3,7 @@
 import pytest
 
 import iomodel
-from iomodel.errors import InputError
+from iomodel import InputError
 from iomodel.studies.sweeps.sweep import planned
 
 PLAN = {

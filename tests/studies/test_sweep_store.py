@@ -16,12 +16,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from iomodel.cli.sweep import NO_DASHBOARD, _scheduler
-from iomodel.errors import InputError, UnfinishedError
+from iomodel import InputError, UnfinishedError
 from iomodel.studies.sweeps import store as sweep_store
 from iomodel.studies.sweeps.run import each
 from iomodel.studies.sweeps.signatures import FOLDER, PARTIAL
 from iomodel.studies.sweeps.sweep import planned, run, sweep
+from tests.support.inside import NO_DASHBOARD, _scheduler
 
 xarray = pytest.importorskip("xarray")
 zarr = pytest.importorskip("zarr")

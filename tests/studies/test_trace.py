@@ -17,17 +17,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.cli.app import main
-from iomodel.counting.coverage import View
-from iomodel.nests.symbols import B, G, H, H_k, H_kv, N_k, N_q
+from iomodel.nests import B, G, H, H_kv, N_k, N_q
 from iomodel.studies.trace.compile import programs
 from iomodel.studies.trace.events import Event
 from iomodel.studies.trace.machine import TraceMachine
 from iomodel.studies.trace.rates import TraceRates
-from iomodel.workloads.masks.spans import MaskSpans
 from tests.nests.test_language import CORNERS, Scene, points, scenes
 from tests.reference.masks import visible
 from tests.support import interpreter
+from tests.support.inside import H_k, MaskSpans, View, main
 from tests.support.strategies import (
     APPROXIMATE,
     EXACT,
@@ -418,7 +416,7 @@ def test_a_file_of_events(tmp_path: Path) -> None:
 
 def test_pictures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from iomodel.plots.trace import visits
+    from tests.support.inside import visits
 
     found = iomodel.trace("flash2", W, "sim-a100", TILES, heads=2)
     seen = visits(found.events)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import find, given
 from hypothesis import strategies as st
 
-from iomodel.errors import InputError, UnknownNameError
+from iomodel import InputError, UnknownNameError
 from iomodel.testing import kernel_calls
 
 

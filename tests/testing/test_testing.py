@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 import iomodel
 from iomodel import testing
 from iomodel.algorithms import algorithm
-from iomodel.nests.features import FEATURES
 from iomodel.testing import HBM, SRAM, Machine, SRAMOverflowError, assert_traffic
 from iomodel.testing.drawn_masks import KINDS
 from iomodel.testing.machine import WIDTHS
-from iomodel.workloads.call import CACHE_ONLY
+from tests.support.inside import CACHE_ONLY, FEATURES
 from tests.support.strategies import EXACT, VARIANTS, Variant, cases
 
 TILE = {"block_q": 16, "block_kv": 8}

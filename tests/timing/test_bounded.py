@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 import iomodel
-from iomodel.nests.implementation import Implementation
-from iomodel.placement.implementations import implementation_for
-from iomodel.solving.candidates import TileSearch, families
-from iomodel.solving.tile_table import tile_tables
+from iomodel import Implementation
 from iomodel.timing.parameters import DEFAULT
+from tests.support.inside import TileSearch, families, implementation_for, tile_tables
 
 CASES = [
     ("flash2", "a100-sxm4-80gb", "forward"),

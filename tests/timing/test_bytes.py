@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from iomodel.devices.device import list_hardware
+from iomodel import list_hardware
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "bytes.py"
 

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 import iomodel
-from iomodel.devices.device import list_hardware
+from iomodel import list_hardware
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "decisions.py"
 

@@ -10,18 +10,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import iomodel
+from iomodel import Hardware, IOModelError, hardware, list_hardware
 from iomodel.algorithms import algorithm
-from iomodel.counting.kinds import kind_of
-from iomodel.counting.options import structural
-from iomodel.devices.device import Hardware, hardware, list_hardware
-from iomodel.devices.edits import matrix
-from iomodel.devices.quantity import Quantity
-from iomodel.devices.rates import has_rates, rates
-from iomodel.errors import IOModelError
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.shared_memory import WarpLayout
 from iomodel.timing.work_at_point import demands
 from tests.support.device_edits import edited, scaled
+from tests.support.inside import Quantity, has_rates, kind_of, matrix, rates, structural
 
 NEAR = 1 + 1e-9
 COSTS = ("reserved_per_block", "granularity", "latency", "kernel_launch", "graph_node")

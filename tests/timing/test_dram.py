@@ -10,11 +10,6 @@ import pytest
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.kinds import kind_of
-from iomodel.devices.device import as_device
-from iomodel.devices.rates import rates
-from iomodel.nests.execution import PIPELINED
 from iomodel.timing.dram import dram
 from iomodel.timing.in_phase import Caches, streamed_bytes
 from iomodel.timing.kernel_time import Launched, kernel_time
@@ -24,6 +19,7 @@ from iomodel.timing.l2 import SharedTiles, tile_bytes
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.totals import dram_interval, leaving_interval
 from iomodel.timing.work_at_point import demands
+from tests.support.inside import PIPELINED, BoundCall, as_device, kind_of, rates
 
 TILES = {"block_q": 64, "block_kv": 32}
 

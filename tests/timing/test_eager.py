@@ -11,7 +11,7 @@ import pytest
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.devices.rates import rates
+from tests.support.inside import rates
 
 MEASURED = Path(__file__).resolve().parents[1] / "measured"
 GPU = iomodel.hardware("h100-sxm5")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import iomodel
-from iomodel.devices.device import hardware
-from iomodel.errors import InfeasibleError
+from iomodel import InfeasibleError, hardware
 from tests.studies.test_estimate_input import W
 from tests.support.device_edits import edited
 from tests.support.estimate_calls import A100, H100

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.devices.device import hardware
-from iomodel.devices.rates import rates
-from iomodel.placement.gemm_tiles import candidates
+from iomodel import hardware
 from iomodel.timing.gemm_ranking import ROWS, rank
 from iomodel.timing.layer_clock import LayerClock
+from tests.support.inside import candidates, rates
 
 DEVICES = ("h100-sxm5", "b200", "mi300x", "l4", "tpu-v5e")
 layers = st.builds(

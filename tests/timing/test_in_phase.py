@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 import iomodel
-from iomodel.devices.device import hardware
+from iomodel import hardware
 from iomodel.timing.in_phase import Caches, Turns, leaving_bytes, streamed_bytes
 from tests.support.device_edits import edited
 from tests.timing.test_dram import stream

@@ -7,15 +7,12 @@ import pytest
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.counting.kinds import kind_of
-from iomodel.counting.options import check_options, structural
-from iomodel.devices.rates import rates
-from iomodel.nests.execution import PIPELINED
 from iomodel.timing import kernel_time as module
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.parameters import DEFAULT
 from iomodel.timing.work_at_point import demands
+from tests.support.inside import PIPELINED, check_options, kind_of, rates, structural
 
 FLASH2, GPU = algorithm("flash2"), "h100-sxm5"
 TILES = {"block_q": 128, "block_kv": 64}

@@ -14,19 +14,14 @@ from hypothesis import strategies as st
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.counting.bound_call import BoundCall
-from iomodel.counting.expressions import declared
-from iomodel.counting.kinds import kind_of
-from iomodel.counting.options import structural
-from iomodel.nests.execution import PIPELINED
-from iomodel.nests.language import Accumulate, Axis, Exp, Fill, Lookup, MatMul, Nest, Random, Statement, Store, Tanh
-from iomodel.nests.language import Load as LoadTile
-from iomodel.nests.symbols import BY_NAME, G
+from iomodel.nests import Accumulate, Axis, Exp, Fill, G, Lookup, MatMul, Random, Store, Tanh
+from iomodel.nests import Load as LoadTile
 from iomodel.timing.balance import MOST_TILES, Grid, Spread, spread, visits
 from iomodel.timing.edge_visits import EdgeVisits
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.work_at_point import demands, widened
 from tests.reference.masks import visible
+from tests.support.inside import BY_NAME, PIPELINED, BoundCall, Nest, Statement, declared, kind_of, structural
 from tests.support.interpreter import Here, Machine
 from tests.support.strategies import VARIANTS, Case, Variant, bounds, cases, masks, workloads
 

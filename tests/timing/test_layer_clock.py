@@ -9,13 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.devices.device import from_data, hardware
-from iomodel.errors import InfeasibleError, InputError, SpecError
-from iomodel.placement.gemm_tiles import Tile
+from iomodel import InfeasibleError, InputError, Linear, SpecError, hardware
 from iomodel.timing.gemm_waves import wave_trips
 from iomodel.timing.layer_clock import GROUPED, IN_BLOCKS, LayerClock, layer_clock
-from iomodel.workloads.elementwise import Elementwise
-from iomodel.workloads.linear import WEIGHT_QUARTERS, Linear
+from tests.support.inside import WEIGHT_QUARTERS, Elementwise, Tile, from_data
 
 H100 = hardware("h100-sxm5")
 rows, width = st.integers(1, 5000), st.sampled_from([128, 576, 1024, 4096, 14336])

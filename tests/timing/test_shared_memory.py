@@ -11,17 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import implementation
+from iomodel import Residency, implementation
 from iomodel.algorithms import algorithm
-from iomodel.algorithms._flash4_backward import BACKWARD as FLASH4_BACKWARD
-from iomodel.counting.kinds import kind_of
-from iomodel.counting.options import structural
-from iomodel.nests.execution import PIPELINED
-from iomodel.nests.residency import Fragment, Residency, Reused, Shared
-from iomodel.nests.tensors import K, O, Q, S, V
+from iomodel.nests import K, O, Q, S, V
 from iomodel.timing.kernel_work import KernelWork, MatrixWork
 from iomodel.timing.shared_memory import WarpLayout, shared_bytes
 from iomodel.timing.work_at_point import demands
+from tests.support.inside import FLASH4_BACKWARD, PIPELINED, Fragment, Reused, Shared, kind_of, structural
 
 SCORES = frozenset({"query", "key"})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import iomodel
-from iomodel.algorithms._tiles import SPLITS
+from tests.support.inside import SPLITS
 
 STEP = iomodel.Attention(heads=128, kv_heads=1, q_len=1, kv_len=100_000, head_dim=576, value_dim=512, latent=True)
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.errors import InputError
+from iomodel import InputError
 from iomodel.torch import mask_kinds
 from iomodel.torch.flex_masks import mask_of, visited_blocks
 from iomodel.torch.mask_kinds import Visible, mask_from_pairs

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel.errors import InputError
+from iomodel import InputError
 from iomodel.torch import model_of
 
 SHAPE = {

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel.errors import InputError, UnknownNameError
+from iomodel import InputError, UnknownNameError
 from iomodel.torch import OperatorCall, TensorArgument, TrafficReport, read_calls, traffic, write_calls
-from iomodel.workloads.elementwise import Elementwise
 from tests.fuzz.law import one_line
+from tests.support.inside import Elementwise
 
 STREAMS = Path(__file__).parent / "streams"
 GPU = "h100-sxm5"

@@ -9,8 +9,8 @@ import pytest
 from sympy import Integer, Symbol, ceiling
 
 import iomodel
-from iomodel.nests.symbols import BY_NAME
 from iomodel.triton import Inference, KernelCount, count, infer
+from tests.support.inside import BY_NAME
 from tests.triton import kernels
 from tests.triton.test_count import attention
 

@@ -11,13 +11,11 @@ import triton
 import triton.language as tl
 
 import iomodel
-from iomodel.devices.device import as_device
-from iomodel.errors import InputError
-from iomodel.placement.limits import device_of
-from iomodel.placement.triton_check import check_triton
+from iomodel import InputError
 from iomodel.triton import count
 from iomodel.triton import seconds as timed
 from iomodel.triton.kernel_memory import KernelMemory
+from tests.support.inside import as_device, check_triton, device_of
 
 CALL = iomodel.Attention(batch=4, heads=32, q_len=4096, head_dim=128, dtype="fp16")
 A100 = as_device("a100-sxm4-80gb")

@@ -17,11 +17,11 @@ import pytest
 
 import iomodel
 import iomodel.triton
-from iomodel.placement.triton_check import check_triton
 from iomodel.triton import current
 from iomodel.triton.listing import options, ranked, source
 from iomodel.triton.seconds import seconds
 from tests.support import autotuner
+from tests.support.inside import check_triton
 
 VERSION = "3.9.0"
 CALL = iomodel.Attention(batch=4, heads=32, q_len=4096, head_dim=128)

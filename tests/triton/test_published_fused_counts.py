@@ -17,11 +17,10 @@ import pytest
 
 import iomodel
 from iomodel.algorithms import algorithm
-from iomodel.counting.bound_call import BoundCall
 from iomodel.nests import Algorithm
 from iomodel.testing import assert_traffic
 from iomodel.triton import KernelCount
-from iomodel.workloads.elementwise import Elementwise
+from tests.support.inside import BoundCall, Elementwise
 
 RECORD = Path(__file__).parents[1] / "measured" / "triton" / "fused_counts.jsonl"
 ROWS = [json.loads(line) for line in RECORD.read_text(encoding="utf-8").splitlines()]

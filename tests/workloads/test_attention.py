@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 
 import iomodel
-from iomodel.errors import shown
-from iomodel.nests.alphabet import (
-    WORKLOAD,
-)
+from tests.support.inside import WORKLOAD, shown
 
 
 def test_defaults_follow_heads_q_len_and_head_dim() -> None:

@@ -15,14 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iomodel.counting.bands import Tiled, Visits, query_to_key
-from iomodel.counting.evaluation.compiled import Compiled
-from iomodel.counting.mask_kind import CAUSAL
-from iomodel.errors import InputError, IOModelError
-from iomodel.nests.symbols import B_c, B_r, G, N_k, N_q
+from iomodel import InputError, IOModelError
+from iomodel.nests import B_c, B_r, G, N_k, N_q
 from iomodel.workloads.masks.block_mask import BlockMask
 from iomodel.workloads.masks.documents import Documents
 from iomodel.workloads.masks.tabulated import Axis, Tabulated, TileCounts, exact
+from tests.support.inside import CAUSAL, Compiled, Tiled, Visits, query_to_key
 
 AXES: tuple[Axis, Axis] = ("query", "key")
 

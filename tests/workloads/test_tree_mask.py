@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel.errors import InputError
+from iomodel import InputError
 from iomodel.testing import assert_traffic
 from iomodel.workloads.elementwise import Elementwise
 from tests.reference import flash2, pointwise
