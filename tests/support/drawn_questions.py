@@ -91,6 +91,17 @@ REAL = (1, 1, 16, 128, 512, 1024, 1500, 2048, 4096, 8192, 16384, 131072)
 WIDTHS = (1024, 2048, 4096, 14336)
 NARROW = ("int4", "fp8", "mxfp4", "nvfp4")
 GPUS = ("h100-sxm5", "h100-sxm5", "h200-sxm", "a100-sxm4-80gb", "b200", "mi300x", "l40s", "rtx4090")
+DENSE = (
+    "llama-3-8b",
+    "llama-3.1-70b",
+    "llama-3.2-3b",
+    "qwen2.5-7b",
+    "qwen3-32b",
+    "mistral-nemo",
+    "phi-4",
+    "olmo-2-13b",
+)
+"""Models that a training step takes."""
 SHARDINGS = ("contiguous", "zigzag", "striped")
 METHODS = ("ring", "all_gather", "ulysses")
 
@@ -113,7 +124,7 @@ class Draw(Random):
         return self.choice(GPUS if self.chance(0.7) else iomodel.list_hardware())
 
     def budget(self) -> dict[str, int]:
-        amount, elements = self.choice((self.near(2**20), 232_448)), self.near(10**5)
+        amount, elements = self.choice((128 * self.near(8192), 232_448)), 64 * self.near(2048)
         return {"sram_bytes": amount} if self.chance(0.7) else {"sram_elements": elements}
 
 
@@ -138,7 +149,7 @@ def _mask(r: Draw, name: str, q_len: int, kv_len: int) -> Any:
 def attention(r: Draw, real: float = 0.3, arrays: bool = False, names: Sequence[str] = ()) -> Problem:
     """Draw an attention call, of the size of a decoder's with the probability `real`, else small and ragged."""
     every, is_real = iomodel.list_algorithms(), r.chance(real)
-    exact = [name for name in every if name not in KNOWN_MASKS]
+    exact = [name for name in every if name not in (*KNOWN_MASKS, "eager")]
     name = r.choice(names or (WITH_KERNELS if is_real and r.chance(0.7) else exact if r.chance(0.7) else every))
     passes = PASSES.get(name, ("f",))
     taken = r.choice(passes[: 2 if names else 3] if r.chance(0.5) else passes[:1])
@@ -149,7 +160,7 @@ def attention(r: Draw, real: float = 0.3, arrays: bool = False, names: Sequence[
         "direction": DIRECTIONS[taken],
     }
     w["mask"] = _mask(r, name, w["q_len"], w["kv_len"])
-    if r.chance(0.15) and (name not in KNOWN_MASKS or name == "dsa"):
+    if r.chance(0.1) and (name not in KNOWN_MASKS or name == "dsa"):
         w |= r.choice(FEATURES[-1:] if name == "dsa" else FEATURES if taken == "f" else FEATURES[:5])
     if arrays and isinstance(w["mask"], dict) and w["mask"]["$"] != "Window":
         w["mask"] = "causal"
@@ -169,7 +180,7 @@ def _sizes(r: Draw, name: str, real: bool) -> dict[str, int]:
     kv_len = q_len if name in SELF or r.chance(0.4) else max(q_len, kv_len) if r.chance(0.8) else kv_len
     kv_heads, group = (1, 1) if r.chance(0.3) else (r.choice((1, 2, 3, 8)), r.choice((1, 1, 2, 4, 8)))
     heads = {"heads": kv_heads * (1 if name in ("reformer", "mamba1") else group), "kv_heads": kv_heads}
-    head_dim = r.choice((64, 128, 128, 96, 256)) if real else r.randint(1, 20)
+    head_dim = r.choice((64, 64, 128, 128, 128, 96, 256)) if real else r.randint(1, 20)
     more = r.some(0.4, batch=(1, 2, 3, 16, 64)) | r.some(0.15, value_dim=(head_dim, 64, r.randint(1, 20)))
     return {"q_len": q_len, "kv_len": kv_len, **heads, "head_dim": head_dim, **more}
 
@@ -185,7 +196,7 @@ def _tiles(r: Draw, name: str, passes: str, mask: Any, real: bool) -> dict[str, 
     names = [f"block_{axis}" for axis in ("q" if one else TILES.get(name, "q kv")).split()]
     names += [f"bwd_{tile}" for tile in names if passes == "fb" and r.chance(0.5)]
     names += ["dq_block_q", "dq_block_kv"] if name == "two_pass" else []
-    sizes = (16, 32, 48, 64, 64, 64, 80, 128, 128, 192) if real else range(1, r.choice((7, 17, 49)))
+    sizes = (16, 32, 48, 64, 64, 64, 64, 80, 128, 128) if real else range(1, r.choice((7, 17, 49)))
     return {tile: r.choice(sizes) for tile in names}
 
 
@@ -198,8 +209,8 @@ def _options(r: Draw, variant: str, w: dict[str, Any], tiles: dict[str, int]) ->
         options["summary"] = r.near(options["stride"])
     if name == "split_kv" and r.chance(0.5):
         options["splits"] = r.near(min(64, -(-w["kv_len"] // tiles["block_kv"])))
-    options |= r.some(0.35, **OPTIONS.get(variant, {})) | r.some(0.08, packed=SWITCH)
-    if name in ("flash2", "tiled_query", "two_pass") and r.chance(0.06):
+    options |= r.some(0.25, **OPTIONS.get(variant, {})) | r.some(0.08, packed=SWITCH)
+    if name in ("flash2", "tiled_query", "two_pass") and r.chance(0.03):
         options[r.choice(WRITTEN)] = True
     return options
 
@@ -293,7 +304,8 @@ def _time(r: Draw, problem: Callable[..., Problem] = attention) -> Question:
 def _columns(r: Draw, w: dict[str, Any], *more: dict[str, Any]) -> dict[str, Any]:
     """Join fields, tiles and options, some of the numbers as lists of one length."""
     columns: dict[str, Any] = {key: value for group in (w, *more) for key, value in group.items() if key != "$"}
-    able, number = [key for key, value in columns.items() if type(value) is int and "heads" not in key], r.randint(1, 5)
+    fixed = ("heads", "kv_heads", *(("head_dim", "value_dim") if r.chance(0.7) else ()))
+    able, number = [key for key in columns if type(columns[key]) is int and key not in fixed], r.randint(1, 5)
     for key in r.sample(able, min(len(able), r.randint(1, 3))):
         columns[key] = [r.randint(1, 2 * columns[key]) for _ in range(number)]
     return columns
@@ -315,9 +327,10 @@ def _estimate_array(r: Draw) -> Question:
 def _solve_many(r: Draw) -> Question:
     by_time = r.chance(0.5)
     name, w, _, options = attention(r, 1 if by_time else 0.5, arrays=True, names=WITH_KERNELS if by_time else ())
-    asked = _columns(r, w, options) | r.some(0.6, infeasible=("mark",)) | _limits(r)
+    asked = _columns(r, w, options) | r.some(0.6, infeasible=("mark",))
     if by_time:
-        return "solve_many", [name, r.choice(GPUS)], {**asked, "objective": "time"}
+        return "solve_many", [name, r.choice(GPUS)], {**asked, "objective": "time", **_kernel(r, name, 0.1)}
+    asked |= _limits(r)
     return ("solve_many", [name, r.device()], asked) if r.chance(0.5) else ("solve_many", [name], asked | r.budget())
 
 
@@ -397,7 +410,8 @@ def _load(r: Draw) -> dict[str, Any]:
 
 
 def _model(r: Draw, devices: int = 1) -> list[Any]:
-    return [r.choice(iomodel.list_models()), *(r.device() for _ in range(devices))]
+    names = GPUS if r.chance(0.85) else iomodel.list_hardware()
+    return [r.choice(iomodel.list_models()), *(r.choice(names) for _ in range(devices))]
 
 
 def _plan(r: Draw) -> Question:
@@ -417,7 +431,13 @@ def _train(r: Draw) -> Question:
     more = r.some(0.3, micro_batch=(1, 2), data_parallel=(2, 8), recompute=("full", "early-stop"), precision=("fp8",))
     more |= r.some(0.2, shard=("none", "optimizer", "gradients"), kernels=("eager",), gradient_dtype=("bf16",))
     asked = {"batch": r.choice((8, 64, 512)), "seq_len": r.choice((512, 2048, 4096, 8192)), "layout": layout}
-    return "train_step", _model(r), {**asked, **more, **r.some(0.2, attention_algorithm=("flash1", "flash2", "flash3"))}
+    model, device = _model(r)
+    model = r.choice(DENSE) if r.chance(0.8) else model
+    return (
+        "train_step",
+        [model, device],
+        {**asked, **more, **r.some(0.2, attention_algorithm=("flash1", "flash2", "flash3"))},
+    )
 
 
 def _fleet(r: Draw) -> Question:
