@@ -31,6 +31,7 @@ KNOWN_MASKS = {
 """Masks of the approximations; the other algorithms are exact and take every mask."""
 SELF = ("sparse_transformer", "reformer", "routing_transformer", "nsa", "moba", "mamba1", "mamba2")
 WITH_KERNELS = ("flash1", "flash2", "flash2", "flash3", "split_kv")
+EXACT = ("standard", "flash1", "flash2", "split_kv", "tiled_query")
 TILES = {
     **dict.fromkeys(("standard", "eager"), ""),
     **dict.fromkeys(("linformer", "loki", "moba", "nsa"), "q kv proj sum"),
@@ -91,16 +92,7 @@ REAL = (1, 1, 16, 128, 512, 1024, 1500, 2048, 4096, 8192, 16384, 131072)
 WIDTHS = (1024, 2048, 4096, 14336)
 NARROW = ("int4", "fp8", "mxfp4", "nvfp4")
 GPUS = ("h100-sxm5", "h100-sxm5", "h200-sxm", "a100-sxm4-80gb", "b200", "mi300x", "l40s", "rtx4090")
-DENSE = (
-    "llama-3-8b",
-    "llama-3.1-70b",
-    "llama-3.2-3b",
-    "qwen2.5-7b",
-    "qwen3-32b",
-    "mistral-nemo",
-    "phi-4",
-    "olmo-2-13b",
-)
+DENSE = ("llama-3-8b", "llama-3.1-70b", "llama-3.2-3b", "qwen2.5-7b", "qwen3-32b", "mistral-nemo", "phi-4")
 """Models that a training step takes."""
 SHARDINGS = ("contiguous", "zigzag", "striped")
 METHODS = ("ring", "all_gather", "ulysses")
@@ -153,12 +145,8 @@ def attention(r: Draw, real: float = 0.3, arrays: bool = False, names: Sequence[
     name = r.choice(names or (WITH_KERNELS if is_real and r.chance(0.7) else exact if r.chance(0.7) else every))
     passes = PASSES.get(name, ("f",))
     taken = r.choice(passes[: 2 if names else 3] if r.chance(0.5) else passes[:1])
-    w: dict[str, Any] = {
-        "$": "Attention",
-        **_sizes(r, name, is_real),
-        "dtype": r.choice(DTYPES),
-        "direction": DIRECTIONS[taken],
-    }
+    w: dict[str, Any] = {"$": "Attention", **_sizes(r, name, is_real), "dtype": r.choice(DTYPES)}
+    w["direction"] = DIRECTIONS[taken]
     w["mask"] = _mask(r, name, w["q_len"], w["kv_len"])
     if r.chance(0.1) and (name not in KNOWN_MASKS or name == "dsa"):
         w |= r.choice(FEATURES[-1:] if name == "dsa" else FEATURES if taken == "f" else FEATURES[:5])
@@ -343,9 +331,10 @@ def _formula(function: str) -> Callable[[Draw], Question]:
     return question
 
 
-def _study(
-    function: str, real: float = 1, after: Callable[[Draw], list[Any]] = lambda _: []
-) -> Callable[[Draw], Question]:
+Places = Callable[[Draw], list[Any]]
+
+
+def _study(function: str, real: float = 1, after: Places = lambda _: []) -> Callable[[Draw], Question]:
     def question(r: Draw) -> Question:
         name, w, _, options = attention(r, real, names=WITH_KERNELS if real == 1 else ())
         return function, [name, w, *after(r)], options
@@ -360,10 +349,7 @@ def _compare(r: Draw) -> Question:
 
 
 def _crossovers(r: Draw) -> Question:
-    pair, w = (
-        r.sample(("standard", "flash1", "flash2", "split_kv", "tiled_query"), 2),
-        attention(r, 0.5, arrays=True)[1],
-    )
+    pair, w = r.sample(EXACT, 2), attention(r, 0.5, arrays=True)[1]
     if r.chance(0.3):
         return "crossover", [*pair, w, {"block_q": r.near(99), "block_kv": r.near(99)}], {"up_to": r.near(3000)}
     more = r.some(0.4, over=("kv_len", "head_dim", "batch"), metric=("flops", "bytes"))
@@ -433,11 +419,8 @@ def _train(r: Draw) -> Question:
     asked = {"batch": r.choice((8, 64, 512)), "seq_len": r.choice((512, 2048, 4096, 8192)), "layout": layout}
     model, device = _model(r)
     model = r.choice(DENSE) if r.chance(0.8) else model
-    return (
-        "train_step",
-        [model, device],
-        {**asked, **more, **r.some(0.2, attention_algorithm=("flash1", "flash2", "flash3"))},
-    )
+    more |= r.some(0.2, attention_algorithm=("flash1", "flash2", "flash3"))
+    return "train_step", [model, device], {**asked, **more}
 
 
 def _fleet(r: Draw) -> Question:
