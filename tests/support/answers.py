@@ -16,6 +16,7 @@ import argparse
 import gzip
 import json
 import math
+import os
 import signal
 import sys
 import warnings
@@ -36,7 +37,18 @@ ABSENT = "(absent)"
 RELATIVE = 1e-9
 """Relative difference of numbers that are equal."""
 
-
+ALONE = {
+    "step",
+    "train_step",
+    "plan",
+    "fleet",
+    "pareto",
+    "simulate",
+    "disaggregate",
+    "crossover_context",
+    "context_parallel",
+}
+"""Kinds of questions that are each asked first in a process, whose answers depended on the questions before them."""
 ASKED = ("index", "kind", "question")
 """Keys of a line before its outcome."""
 OUTCOMES = ("answer", "error", "slow")
@@ -73,7 +85,25 @@ def plain(value: Any) -> Any:
 
 
 def answered(line: str) -> str:
-    """Answer the question of a line."""
+    """Answer the question of a line; one about a served or trained model in a process of its own."""
+    if json.loads(line)["kind"] not in ALONE:
+        return _answered(line)
+    source, sink = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            with os.fdopen(sink, "w") as pipe:
+                pipe.write(_answered(line))
+        finally:
+            os._exit(0)
+    os.close(sink)
+    with os.fdopen(source) as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    return answer
+
+
+def _answered(line: str) -> str:
     entry = json.loads(line)
     function, arguments, named = entry["question"]
     signal.signal(signal.SIGPROF, _stop)
