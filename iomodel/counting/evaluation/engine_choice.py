@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 ENGINES = ("auto", "numpy", "numba")
-WORTH = 2**20
+WORTH = 2**19
 """Points asked of a formula, with those of earlier calls, from which it is compiled.
 
 Operations per point raise the gain and the price alike, so that points alone decide. Measured on formulas of traffic
-(`benchmarks/arrays.py`): 0.1 to 0.4 s of compilation against 10 to 70 ns a point, even after some ten million. A
-formula that was asked a tenth of that is likely to be asked more, and the compilation is hardly noticed."""
+(`benchmarks/arrays.py`): 0.2 to 0.6 s of compilation against 10 to 70 ns a point, even after some ten million points.
+A call of a twentieth of that is seldom the last one, and its compilation hardly noticed."""
 WARM = 2**14
 """Least points of a call that machine code takes."""
 TUNED = 2**20
