@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from iomodel.common.deferred import Deferred, nothing
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, assumed, percent, sizes_text
 from iomodel.common.frozen_dict import FrozenDict
+from iomodel.common.results import Deferred, nothing
 from iomodel.common.sketch import Bar, bars
 from iomodel.counting.cost import Cost
 from iomodel.devices.device import Hardware

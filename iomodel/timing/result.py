@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from iomodel.common.deferred import Deferred
 from iomodel.common.display import ANSWER, LIMIT, Mark, Result, Table, sizes_text, trusted
+from iomodel.common.results import Deferred
 from iomodel.common.sketch import Bar, bars
 from iomodel.common.tabular import Tabular
 from iomodel.counting.cost import Cost
