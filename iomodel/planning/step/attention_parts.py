@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iomodel.errors import InfeasibleError
-from iomodel.models.attention import AttentionLayer
+from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.divided_cache import divided_latents, divided_parts, gathered_latents, is_chunk
 from iomodel.planning.step.layout import LinearLayer, attention_linears

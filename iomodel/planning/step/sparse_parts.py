@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from iomodel.errors import InputError
-from iomodel.models.attention import AttentionLayer
+from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.indexer import Indexer
 from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.layout import LinearLayer
