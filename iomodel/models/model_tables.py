@@ -11,7 +11,7 @@ from iomodel.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from iomodel.models.attention_layer import AttentionLayer
-    from iomodel.models.layers import DecoderLayer, MLPLayer
+    from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
     from iomodel.models.recurrent import RecurrentLayer
 
 CONTEXT = 8192
@@ -117,7 +117,7 @@ def heads(attention: AttentionLayer) -> str:
 def width(mlp: MLPLayer) -> str:
     """Describe the MLP of a layer in a few words.
 
-    >>> from iomodel.models.layers import MLPLayer
+    >>> from iomodel.models.decoder_layer import MLPLayer
     >>> width(MLPLayer(experts=8, experts_per_token=2, expert_intermediate_size=14336))
     'MLP 2 of 8 experts of 14,336'
     """

@@ -15,7 +15,7 @@ from iomodel.common.yaml_files import check_schema, names_file, parse, read_byte
 from iomodel.errors import InputError, SpecError, UnknownNameError, nearest_names, shown
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.config import spec_of
-from iomodel.models.layers import DecoderLayer, MLPLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.models.model_file import SCHEMA, ModelFile
 from iomodel.models.spec import ModelSpec
 

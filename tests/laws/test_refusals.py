@@ -11,8 +11,8 @@ import pytest
 import iomodel
 from iomodel.counting.linear import linear_cost
 from iomodel.models.attention_layer import AttentionLayer
+from iomodel.models.decoder_layer import MLPLayer
 from iomodel.models.indexer import Indexer
-from iomodel.models.layers import MLPLayer
 from iomodel.planning.step.expert_loads import approximate_experts_hit
 from iomodel.plots import feasible_tiles
 from iomodel.testing import strategies

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from iomodel import InputError
 from iomodel.models.attention_layer import AttentionLayer
 from iomodel.models.config_quantisation import PREFIXES
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.indexer import Indexer
-from iomodel.models.layers import DecoderLayer
 from iomodel.models.mlp_layer import MLPLayer
 from iomodel.models.model_file import ModelFile
 from iomodel.models.quantisation import globs, segments

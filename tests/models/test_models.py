@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from iomodel import Attention, Documents, InputError, SpecError, UnknownNameError, Window
 from iomodel.models.attention_layer import AttentionLayer
-from iomodel.models.layers import DecoderLayer, MLPLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.models.model_file import ModelFile, file_of, grouped
 from iomodel.models.model_tables import every_model
 from iomodel.models.registry import list_models, model

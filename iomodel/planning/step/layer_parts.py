@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-from iomodel.models.layers import DecoderLayer, MLPLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.planning.step.attention_parts import attention_parts
 from iomodel.planning.step.expert_loads import (
     TokensPerExpert,

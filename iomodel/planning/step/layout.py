@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from iomodel.common.validation import Count, Distance, Model
 from iomodel.errors import InputError, shown
 from iomodel.models.attention_layer import AttentionLayer
-from iomodel.models.layers import DecoderLayer, MLPLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.models.recurrent import RecurrentLayer
 from iomodel.models.spec import ModelSpec
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.devices.device import Hardware
-from iomodel.models.layers import DecoderLayer, MLPLayer
+from iomodel.models.decoder_layer import DecoderLayer, MLPLayer
 from iomodel.planning.step.layer_parts import layer_parts
 from iomodel.planning.step.links import passed_on
 from iomodel.planning.step.setting import Part, StepSetting
