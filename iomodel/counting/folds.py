@@ -19,7 +19,6 @@ from iomodel.nests.language import (
     Accumulate,
     Axis,
     Cut,
-    Elementwise,
     Exp,
     Fill,
     Guard,
@@ -33,6 +32,7 @@ from iomodel.nests.language import (
     Nest,
     Path,
     Per,
+    Pointwise,
     Random,
     Statement,
     Store,
@@ -140,7 +140,7 @@ def useful_flops(nest: Nest, view: View) -> Expr:
     return 2 * B * H * total
 
 
-def function_values(nest: Nest, view: View, kind: type[Elementwise]) -> Expr:
+def function_values(nest: Nest, view: View, kind: type[Pointwise]) -> Expr:
     """Count the values of one kind of elementwise function: exponentials, tangents or random numbers [-]."""
     return _sum(nest, view, lambda s: s.axes if isinstance(s, kind) else None)
 

@@ -11,7 +11,6 @@ from iomodel.nests.language import (
     Accumulate,
     Axis,
     Cut,
-    Elementwise,
     Guard,
     Idle,
     Kernel,
@@ -22,6 +21,7 @@ from iomodel.nests.language import (
     MatMul,
     Nest,
     Path,
+    Pointwise,
     Store,
     When,
     held,
@@ -108,7 +108,7 @@ def _symbols(statement: Leaf, path: Path) -> set[Any]:
     if isinstance(statement, MatMul):
         axes = {statement.m, statement.n, statement.k}
     else:
-        axes = {*(statement.axes if isinstance(statement, Elementwise) else statement.tensor.axes)}
+        axes = {*(statement.axes if isinstance(statement, Pointwise) else statement.tensor.axes)}
     formulas: list[Expr] = []
     for block in path:
         match block:
