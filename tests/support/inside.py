@@ -69,6 +69,6 @@ from iomodel.timing.work_at_point import demands
 from iomodel.workloads.call import CACHE_ONLY, KV_QUARTERS, Call, DType, Mask
 from iomodel.workloads.dtypes import WEIGHT_SIZE
 from iomodel.workloads.elementwise import Elementwise
-from iomodel.workloads.kinds import KINDS
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 from iomodel.workloads.masks.spans import MaskSpans
+from iomodel.workloads.workload_kinds import KINDS
