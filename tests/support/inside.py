@@ -17,9 +17,9 @@ from iomodel.algorithms._xformers_residency import FORWARD as XFORMERS
 from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.cli.app import main
 from iomodel.cli.sweep import NO_DASHBOARD, _scheduler
+from iomodel.common.arithmetic import floor_sum
 from iomodel.common.band import Band
 from iomodel.common.display import as_text
-from iomodel.common.floor_sum import floor_sum
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
 from iomodel.common.yaml_files import LARGEST_FILE, dump, parse, specs_folder

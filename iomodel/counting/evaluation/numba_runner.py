@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from iomodel.common.floor_sum import floor_sum
+from iomodel.common.arithmetic import floor_sum
 from iomodel.counting.evaluation.arithmetic import FLOAT_SAFE
 from iomodel.counting.evaluation.codegen import function
 from iomodel.counting.evaluation.definitions import defined
