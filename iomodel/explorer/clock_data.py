@@ -33,7 +33,7 @@ from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE, DType
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "common.floor_sum": ("floor_sum",),
+    "common.arithmetic": ("floor_sum",),
     "common.band": ("Band",),
     "timing.kernel_work": ("SCORES", "MatrixWork", "TensorTraffic", "KernelWork"),
     "timing.edge_visits": ("_LEVELS", "EdgeVisits"),

@@ -16,7 +16,7 @@ from iomodel.common.validation import as_integer
 from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
 from iomodel.errors import InputError, UnknownNameError, shown, shown_name
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engines import Engine, Reserve, as_engine, check_architecture, reserve, seen_capacity, step_limits

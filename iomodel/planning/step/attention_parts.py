@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iomodel.errors import InfeasibleError
-from iomodel.models.attention import AttentionLayer
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.attention_layer import AttentionLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.planning.step.divided_cache import divided_latents, divided_parts, gathered_latents, is_chunk
 from iomodel.planning.step.layout import LinearLayer, attention_linears
 from iomodel.planning.step.lora import ADAPTED

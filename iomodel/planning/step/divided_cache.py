@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from iomodel.models.attention import AttentionLayer
+from iomodel.models.attention_layer import AttentionLayer
 from iomodel.planning.step.links import all_gather, all_to_all
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.planning.step.step_result import StepTime

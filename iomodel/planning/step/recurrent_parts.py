@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.recurrent import RecurrentLayer
 from iomodel.planning.step.layout import recurrent_linears
 from iomodel.planning.step.setting import Part, StepSetting

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from iomodel.devices.rates import rates
-from iomodel.models.layers import DecoderLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.planning.step.attention_clock import AttentionClock
 from iomodel.planning.step.layout import Layout, LinearLayer
 from iomodel.planning.step.links import all_reduce

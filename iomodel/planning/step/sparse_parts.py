@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from iomodel.errors import InputError
-from iomodel.models.attention import AttentionLayer
+from iomodel.models.attention_layer import AttentionLayer
+from iomodel.models.decoder_layer import DecoderLayer
 from iomodel.models.indexer import Indexer
-from iomodel.models.layers import DecoderLayer
 from iomodel.planning.step.layout import LinearLayer
 from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.planning.step.streamed import TILE, streamed
