@@ -105,11 +105,11 @@ if TYPE_CHECKING:
     from iomodel.timing.result import Estimate as Estimate
     from iomodel.workloads.attention import Attention as Attention
     from iomodel.workloads.cross_entropy import CrossEntropy as CrossEntropy
-    from iomodel.workloads.experts import Experts as Experts
     from iomodel.workloads.linear import Linear as Linear
     from iomodel.workloads.masks.block_mask import BlockMask as BlockMask
     from iomodel.workloads.masks.documents import Documents as Documents
     from iomodel.workloads.mlp import MLP as MLP
+    from iomodel.workloads.mlp import Experts as Experts
     from iomodel.workloads.recurrence import Recurrence as Recurrence
     from iomodel.workloads.varlen import VarlenAttention as VarlenAttention
     from iomodel.workloads.window import Window as Window
@@ -254,8 +254,7 @@ _PUBLIC = {
     "workloads.masks.block_mask": ("BlockMask",),
     "workloads.masks.documents": ("Documents",),
     "workloads.cross_entropy": ("CrossEntropy",),
-    "workloads.experts": ("Experts",),
-    "workloads.mlp": ("MLP",),
+    "workloads.mlp": ("MLP", "Experts"),
     "workloads.recurrence": ("Recurrence",),
     "workloads.varlen": ("VarlenAttention",),
     "workloads.window": ("Window",),

@@ -8,7 +8,7 @@ FlashAttention-2; the log-sum-exp is first converted to base 2, and query heads 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sympy import Integer, ceiling
+from sympy import ceiling
 
 from iomodel.algorithms._flash3_residency import (
     ADDED_BESIDE,
@@ -39,7 +39,7 @@ from iomodel.nests.language import (
     Store,
     Tensor,
 )
-from iomodel.nests.symbols import B_c, B_r, N_k, N_q, d, d_v
+from iomodel.nests.symbols import ONE, B_c, B_r, N_k, N_q, d, d_v
 from iomodel.nests.tensors import (
     LSE,
     D,
@@ -63,7 +63,6 @@ from iomodel.nests.tensors import (
     value,
 )
 
-ONE = Integer(1)
 S_next = Tensor("S_next", (query, key))
 
 

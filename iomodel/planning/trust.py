@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.quantity import UNVERIFIED, Quantity
 from iomodel.devices.rates import has_rates, rates

@@ -12,10 +12,9 @@ from operator import itemgetter
 from typing import Any
 
 from iomodel.algorithms import answering, name_of
-from iomodel.common.cache import BoundedCache
+from iomodel.common.cache import BoundedCache, per_device
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.cost import Cost
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import rates
 from iomodel.errors import InfeasibleError, InputError, IOModelError, SpecError

@@ -234,7 +234,7 @@ def _check_cache(attention: AttentionLayer, layout: Layout, title: str) -> None:
 
 def _check_recurrent(recurrent: RecurrentLayer, ranks: int) -> None:
     """Raise InputError unless the heads of a recurrent layer, and what they share, divide among ranks."""
-    for field, size in recurrent.divided:
+    for field, size in recurrent.widths.divided:
         _divides(field, size, "tensor_parallel", ranks)
 
 

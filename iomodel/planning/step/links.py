@@ -18,7 +18,7 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
-from iomodel.devices.cache import per_device
+from iomodel.common.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.errors import SpecError
 from iomodel.planning.step.layout import Layout

@@ -2,8 +2,7 @@
 
 The recurrence is timed as one kernel that reads its inputs and writes its outputs once. A decode step reads and writes
 the state. A prefill computes chunks in parallel and writes and reads the state of each; layers without chunks keep the
-state on chip and write it once. FLOPs are those of :mod:`iomodel.models.recurrent_delta`
-and :mod:`iomodel.models.recurrent_mamba`.
+state on chip and write it once. FLOPs are those of :mod:`iomodel.models.recurrent`.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ def _update(recurrent: RecurrentLayer, at: StepSetting) -> Span:
     tensors = {
         "state read": state * (chunks - 1 + (at.kv_len > at.q_len)),
         "state written": state * chunks,
-        "inputs": at.tokens * recurrent.inputs // ranks * size,
-        "outputs": at.tokens * recurrent.outputs // ranks * size,
+        "inputs": at.tokens * recurrent.widths.inputs // ranks * size,
+        "outputs": at.tokens * recurrent.widths.outputs // ranks * size,
     }
-    blocks = at.batch * chunks * max(1, recurrent.blocks // ranks)
+    blocks = at.batch * chunks * max(1, recurrent.widths.blocks // ranks)
     return streamed(at, "state update", tensors, at.batch * flops // ranks, blocks, matrix=not decoding)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from iomodel.common.cache import per_device
 from iomodel.common.frozen_dict import FrozenDict
-from iomodel.devices.cache import per_device
 from iomodel.devices.device import Hardware
 from iomodel.models.layers import MLP, DecoderLayer
 from iomodel.planning.step.layer_parts import layer_parts

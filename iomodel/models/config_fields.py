@@ -1,8 +1,12 @@
-"""Fields of a config.json, read with type and range checks and one-line errors."""
+"""Fields of a config.json, over the defaults of its model type, read with checks and one-line errors."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
 from iomodel.common.validation import as_integer, integers_from
@@ -11,6 +15,7 @@ from iomodel.errors import InputError, shown, shown_name
 Data = Mapping[str, Any]
 
 
+@dataclass(frozen=True, eq=False)
 class Fields:
     """The fields of one config, over the defaults of its model type; null is no value, and no default replaces it.
 
@@ -21,23 +26,17 @@ class Fields:
     iomodel.errors.InputError: text_config.hidden_size: 'big' given; allowed: an integer from 1 to 10^18
     """
 
-    def __init__(
-        self,
-        data: Data,
-        path: str = "",
-        defaults: Data | None = None,
-        read: set[str] | None = None,
-        assumed: dict[str, int] | None = None,
-    ) -> None:
-        self._data, self.prefix, self._defaults = data, path, defaults or {}
-        self.read: set[str] = set() if read is None else read
-        """Names of the fields looked up so far."""
-        self.assumed: dict[str, int] = {} if assumed is None else assumed
-        """Integers read so far that are defaults of the model type."""
+    data: Data
+    prefix: str = ""
+    defaults: Data = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
+    """Names of the fields looked up so far."""
+    assumed: dict[str, int] = field(default_factory=dict)
+    """Integers read so far that are defaults of the model type."""
 
     def over(self, changes: Data) -> Fields:
         """Return the fields with some replaced, as in one layer that differs from the others."""
-        return Fields({**self._data, **changes}, self.prefix, self._defaults, self.read, self.assumed)
+        return replace(self, data={**self.data, **changes})
 
     def inside(self, name: str) -> Fields | None:
         """Return the fields of a nested mapping, or None."""
@@ -51,19 +50,19 @@ class Fields:
     def given(self, name: str) -> Any:
         """Look up a field in the file, then in the defaults; None if absent from both, or null in the file."""
         self.read.add(name)
-        return self._data.get(name, self._defaults.get(name))
+        return self.data.get(name, self.defaults.get(name))
 
     def stated(self, *names: str) -> bool:
         """Check whether the file gives any of these fields a value."""
-        return any(self._data.get(name) is not None for name in names)
+        return any(self.data.get(name) is not None for name in names)
 
     def nullable(self, name: str) -> bool:
         """Check that a field has no value and its model type derives one: the default of the type is null."""
-        return self.given(name) is None and self._defaults.get(name, "required") is None
+        return self.given(name) is None and self.defaults.get(name, "required") is None
 
     def names(self) -> Iterator[str]:
         """Iterate over the fields of the file."""
-        return (name for name in self._data if isinstance(name, str))
+        return (name for name in self.data if isinstance(name, str))
 
     def first(self, *names: str) -> str | None:
         """Return the first of these fields that has a value.
@@ -71,10 +70,10 @@ class Fields:
         A field of the file that the model type has no default for is another name of one that it has.
         """
         valued = [name for name in names if self.given(name) is not None]
-        stated = (name for name in valued if name in self._data)
-        if not valued or valued[0] in self._data:
+        stated = (name for name in valued if name in self.data)
+        if not valued or valued[0] in self.data:
             return next(stated, None)
-        return next((name for name in stated if name not in self._defaults), valued[0])
+        return next((name for name in stated if name not in self.defaults), valued[0])
 
     def maybe(self, *names: str, least: int = 1) -> int | None:
         """Read an integer, or None if none of these fields has a value."""
@@ -82,7 +81,7 @@ class Fields:
         if name is None:
             return None
         value = as_integer(self.path(name), self.given(name), least)
-        if name not in self._data:
+        if name not in self.data:
             self.assumed[name] = value
         return value
 
@@ -150,3 +149,20 @@ class Fields:
         if value is None or isinstance(value, dict):
             return value
         raise InputError(f"{self.path(name)}: {shown(value)} given; allowed: a mapping")
+
+
+@lru_cache(maxsize=1)
+def _types() -> Mapping[str, Mapping[str, Any]]:
+    text = files(__package__).joinpath("class_defaults.json").read_text(encoding="utf-8")
+    types: Mapping[str, Mapping[str, Any]] = json.loads(text)["types"]
+    return types
+
+
+def class_defaults(*names: str) -> Mapping[str, Any]:
+    """Return the defaults of the first of these model types that has a class; none if no type has one.
+
+    >>> class_defaults("qwen2")["num_key_value_heads"], class_defaults("of no class")
+    (32, {})
+    """
+    types = _types()
+    return next((types[name] for name in names if name in types), {})

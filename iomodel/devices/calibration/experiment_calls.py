@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from iomodel.devices.calibration.experiments import Experiment
-from iomodel.devices.calibration.list import BLOCK, UNROLL
+from iomodel.devices.calibration.experiments import BLOCK, UNROLL, Experiment
 
 Calls = list[Callable[[], object]]
 
@@ -40,34 +39,35 @@ def _sum(torch: Any, device: Any, parameters: dict[str, Any]) -> Callable[[], ob
     return source.sum  # type: ignore[no-any-return]
 
 
-def _read(torch: Any, device: Any, parameters: dict[str, Any]) -> Callable[[], object]:
-    from iomodel.devices.calibration.kernels import kernel, read
+def _launch_of(function: Any, torch: Any, device: Any, parameters: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the launch of a Triton kernel, and the buffer of the sums of its programs."""
+    from iomodel.devices.calibration.kernels import kernel
 
-    source, sums = (
-        torch.randn(parameters["elements"], device=device),
-        torch.empty(parameters["programs"], device=device),
-    )
-    launched = kernel(read)[(parameters["programs"],)]
-    return lambda: launched(source, sums, parameters["elements"] // BLOCK, BLOCK, num_warps=8)
+    programs = parameters["programs"]
+    return kernel(function)[(programs,)], torch.empty(programs, device=device)
+
+
+def _read(torch: Any, device: Any, parameters: dict[str, Any]) -> Callable[[], object]:
+    from iomodel.devices.calibration.kernels import read
+
+    launch, sums = _launch_of(read, torch, device, parameters)
+    source = torch.randn(parameters["elements"], device=device)
+    return lambda: launch(source, sums, parameters["elements"] // BLOCK, BLOCK, num_warps=8)
 
 
 def _walk(torch: Any, device: Any, parameters: dict[str, Any]) -> Callable[[], object]:
-    from iomodel.devices.calibration.kernels import kernel, walk
+    from iomodel.devices.calibration.kernels import walk
 
-    source, sums = (
-        torch.randn(parameters["elements"], device=device),
-        torch.empty(parameters["programs"], device=device),
-    )
-    launched = kernel(walk)[(parameters["programs"],)]
-    return lambda: launched(source, sums, parameters["blocks"], parameters["steps"], BLOCK, num_warps=8)
+    launch, sums = _launch_of(walk, torch, device, parameters)
+    source = torch.randn(parameters["elements"], device=device)
+    return lambda: launch(source, sums, parameters["blocks"], parameters["steps"], BLOCK, num_warps=8)
 
 
 def _chain(torch: Any, device: Any, parameters: dict[str, Any]) -> Callable[[], object]:
-    from iomodel.devices.calibration.kernels import chain, kernel
+    from iomodel.devices.calibration.kernels import chain
 
-    sums = torch.empty(parameters["programs"], device=device)
-    launched = kernel(chain)[(parameters["programs"],)]
-    return lambda: launched(sums, parameters["steps"], BLOCK, UNROLL, num_warps=8)
+    launch, sums = _launch_of(chain, torch, device, parameters)
+    return lambda: launch(sums, parameters["steps"], BLOCK, UNROLL, num_warps=8)
 
 
 def _gemm(torch: Any, device: Any, parameters: dict[str, Any]) -> Callable[[], object]:
@@ -76,12 +76,9 @@ def _gemm(torch: Any, device: Any, parameters: dict[str, Any]) -> Callable[[], o
     kind = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(dtype, torch.float32)
     a, b = (torch.randn(batch, rows, k, device=device, dtype=kind) for rows in (m, n))
     if dtype == "fp8":
-        low, high, unit_scale = (
-            a[0].to(torch.float8_e4m3fn),
-            b[0].to(torch.float8_e4m3fn),
-            torch.ones((), device=device),
-        )
-        return lambda: torch._scaled_mm(low, high.t(), unit_scale, unit_scale, out_dtype=torch.bfloat16)
+        left, right = (operand[0].to(torch.float8_e4m3fn) for operand in (a, b))
+        one = torch.ones((), device=device)
+        return lambda: torch._scaled_mm(left, right.t(), one, one, out_dtype=torch.bfloat16)
     if batch == 1:
         left, right = a[0], b[0]
         return lambda: left @ right.t()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from iomodel.common.cached_hash import cached_hash
+from iomodel.common.cache import cached_hash
 
 if TYPE_CHECKING:
     from sympy import Expr
