@@ -13,8 +13,7 @@ from functools import lru_cache
 from sympy import Add, Expr, Integer, Max, Mul, ceiling
 
 from iomodel.counting.coverage import HOW_MANY, View
-from iomodel.counting.parts import parts_of
-from iomodel.counting.polynomials import never_below
+from iomodel.counting.terms import never_below, parts_of
 from iomodel.nests.language import (
     Accumulate,
     Axis,

@@ -140,7 +140,8 @@ class ClockData:
     def _formulas(self, module: str, formulas: Formulas) -> int:
         """Return the number of the function of some formulas."""
         assert isinstance(formulas.compiled, StoredFormulas)
-        shipped: FunctionType = formulas.compiled.shipped
+        shipped = formulas.compiled.shipped
+        assert isinstance(shipped, FunctionType)
         text = number_source(_functions(module)[shipped.__name__])
         return self.functions.setdefault(text, len(self.functions))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import iomodel
-from iomodel.counting.linear import linear_cost
+from iomodel.counting.cost import linear_cost
 from iomodel.models.attention import AttentionLayer
 from iomodel.models.indexer import Indexer
 from iomodel.models.layers import MLP
