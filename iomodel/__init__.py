@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from iomodel.counting.bounds import lower_bounds as lower_bounds
     from iomodel.counting.cost import Cost as Cost
     from iomodel.counting.cost import cost as cost
+    from iomodel.counting.cost import linear_cost as linear_cost
     from iomodel.counting.cost_array import CostArray as CostArray
     from iomodel.counting.cost_array import cost_array as cost_array
     from iomodel.counting.evaluation.evaluate import evaluate as evaluate
     from iomodel.counting.expressions import Expressions as Expressions
     from iomodel.counting.expressions import expressions as expressions
-    from iomodel.counting.linear import linear_cost as linear_cost
     from iomodel.counting.messages import Messages as Messages
     from iomodel.counting.messages import messages as messages
     from iomodel.counting.optimum import Optimum as Optimum
@@ -123,6 +123,7 @@ _PUBLIC = {
     "counting.cost": (
         "Cost",
         "cost",
+        "linear_cost",
     ),
     "counting.cost_array": (
         "CostArray",
@@ -246,7 +247,6 @@ _PUBLIC = {
         "Trace",
         "trace",
     ),
-    "counting.linear": ("linear_cost",),
     "timing.parameters": ("Parameters",),
     "timing.estimate_result": ("Estimate",),
     "workloads.attention": ("Attention",),

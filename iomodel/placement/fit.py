@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from iomodel.common.elementwise import anywhere, floor_div, larger, smaller
+from iomodel.common.arithmetic import anywhere, floor_div, larger, smaller
 from iomodel.devices.device import Hardware
 
 UNITS = {"shared memory": "B", "registers": "-", "threads": "-", "tensor memory": "columns", "MMA shape": "rows"}

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from iomodel.algorithms import answering
+from iomodel.common.arithmetic import anywhere, ceil_div, larger, pick, smaller
 from iomodel.common.cache import per_device
-from iomodel.common.elementwise import anywhere, ceil_div, larger, pick, smaller
 from iomodel.devices.device import Hardware
 from iomodel.placement.fit import BlockFit
 from iomodel.workloads.call import ELEMENT_SIZE

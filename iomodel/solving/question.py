@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from iomodel.algorithms import AlgorithmLike
 from iomodel.algorithms import algorithm as find_algorithm
+from iomodel.common.arithmetic import ceil_div
 from iomodel.common.cache import per_device
-from iomodel.common.elementwise import ceil_div
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.bound_call import BoundCall
 from iomodel.counting.options import only_taken

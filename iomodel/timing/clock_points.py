@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, larger
+from iomodel.common.arithmetic import anywhere, larger
 from iomodel.placement.fit import in_one_memory
 from iomodel.timing.balance import GridRows
 from iomodel.timing.clock import Clock

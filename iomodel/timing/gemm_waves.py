@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from iomodel.common.elementwise import anywhere, ceil_div, floor_div, larger, pick, smaller
+from iomodel.common.arithmetic import anywhere, ceil_div, floor_div, larger, pick, smaller
 from iomodel.devices.device import Hardware
 from iomodel.devices.rates import Rates
 from iomodel.timing.kernel_work import KernelWork

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from iomodel.algorithms import AlgorithmLike, algorithm, answering
+from iomodel.common.arithmetic import at_places, ceil_div, larger, pick
 from iomodel.common.cache import per_device
-from iomodel.common.elementwise import at_places, ceil_div, larger, pick
 from iomodel.common.frozen_dict import FrozenDict
 from iomodel.counting.kinds import kind_of
 from iomodel.counting.options import check_options, structural
