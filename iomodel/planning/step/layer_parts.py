@@ -20,8 +20,6 @@ from iomodel.planning.step.setting import Part, StepSetting
 from iomodel.planning.step.streamed import streamed
 from iomodel.workloads.call import ELEMENT_SIZE
 
-__all__ = ["Part", "StepSetting", "layer_parts"]
-
 
 def layer_parts(layer: DecoderLayer, at: StepSetting) -> Iterator[Part]:
     """List the kernels of a layer in order."""
