@@ -17,7 +17,6 @@ from iomodel.devices.device import Hardware
 from iomodel.devices.edits import capacity
 from iomodel.errors import InputError, shown, shown_name
 from iomodel.models.decoder_layer import DecoderLayer
-from iomodel.models.layers import DecoderLayer
 from iomodel.models.registry import ModelSpec
 from iomodel.planning.checked_numbers import as_share
 from iomodel.planning.engines import Engine, Reserve, as_engine, check_architecture, reserve, seen_capacity, step_limits
