@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -61,7 +60,7 @@ class Points:
         short = prod(self.calls.shape) < LONG and not self.unchecked
         if short and self.engine != "numba" and isinstance(stored, StoredFormulas) and not self.compiled.compiled.nodes:
             names = (*self.calls.point, *self.compiled.numbers, *self.compiled.tiles)
-            formula, inputs = _stored_output(stored.shipped, *self.compiled.outputs_of(quantity, tensor))
+            formula, inputs = _stored_output(stored.text, *self.compiled.outputs_of(quantity, tensor))
             return formula.arrays(*(self._number(names[place]) for place in inputs), engine=self.engine)[0]
         return self._compiled_here(quantity, tensor)
 
@@ -115,9 +114,7 @@ class Points:
 
 
 @lru_cache(maxsize=1024)
-def _stored_output(
-    shipped: FunctionType, places: tuple[int, ...], joined_by: str
-) -> tuple[StoredFormulas, tuple[int, ...]]:
-    """Return one output of a shipped function as a formula, with the places of its inputs."""
-    function, inputs = output_of(shipped, places, joined_by)
-    return StoredFormulas(function, 1, lambda: Compiled([])), inputs
+def _stored_output(text: str, places: tuple[int, ...], joined_by: str) -> tuple[StoredFormulas, tuple[int, ...]]:
+    """Return one output of a stored function as a formula, with the places of its inputs."""
+    own, inputs = output_of(text, places, joined_by)
+    return StoredFormulas(own, 1, lambda: Compiled([])), inputs

@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dis import get_instructions
 from fractions import Fraction
 from functools import cached_property
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from iomodel.counting.evaluation.arithmetic import SCALAR, SIZES, Size
 from iomodel.counting.evaluation.array_engine import Seen, evaluated
+from iomodel.counting.evaluation.definitions import defined
 
 if TYPE_CHECKING:
     from sympy import Expr, Symbol
@@ -70,6 +71,13 @@ class Compiled:
         return len(self.formulas)
 
     @cached_property
+    def text(self) -> str:
+        """The source of the function for scalars, written for many runs."""
+        from iomodel.counting.evaluation.codegen import shared_source
+
+        return shared_source(tuple(self.formulas), self.inputs)
+
+    @cached_property
     def _scalar(self) -> Callable[..., tuple[int | Fraction, ...]]:
         return self.function(SCALAR)
 
@@ -113,20 +121,24 @@ class Compiled:
 
 
 class StoredFormulas(Compiled):
-    """Compiled formulas with a shipped scalar function; their expressions are rebuilt on first use.
+    """Compiled formulas whose source for scalars is stored; their expressions are rebuilt on first use.
 
     Parameters
     ----------
-    scalar : function
-        The shipped function.
+    text : str
+        The stored source.
     outputs : int
-        How many values it returns.
+        How many values its function returns.
     rebuild : callable
         Builds the same formulas with sympy.
     """
 
-    def __init__(self, scalar: FunctionType, outputs: int, rebuild: Callable[[], Compiled]) -> None:
-        self.shipped, self._outputs, self._rebuild = scalar, outputs, rebuild
+    def __init__(self, text: str, outputs: int, rebuild: Callable[[], Compiled]) -> None:
+        self.text, self._outputs, self._rebuild = text, outputs, rebuild
+
+    @cached_property
+    def _code(self) -> CodeType:
+        return defined(self.text, {}).__code__
 
     @cached_property
     def formulas(self) -> list[Expr]:  # type: ignore[override]
@@ -144,8 +156,8 @@ class StoredFormulas(Compiled):
         return self._outputs
 
     def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:  # noqa: ARG002
-        """Return the shipped function, with these functions for extrema, sums of floors and ratios."""
-        return FunctionType(self.shipped.__code__, dict(functions), self.shipped.__name__)
+        """Return the stored function, with these functions for extrema, sums of floors and ratios."""
+        return FunctionType(self._code, dict(functions))
 
 
 def _whole(value: int | Fraction) -> int:

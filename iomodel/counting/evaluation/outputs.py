@@ -1,34 +1,28 @@
-"""Single outputs of shipped functions, with the lines that they need alone."""
+"""Single outputs of stored functions, with the lines that they need alone."""
 
 from __future__ import annotations
 
 import ast
-from inspect import getsource
 from threading import Lock
-from types import FunctionType
-
-from iomodel.counting.evaluation.definitions import defined
 
 _PARSING = Lock()
 """CPython counts the depth of a syntax tree in a place that threads share (github.com/python/cpython, issue 106905)."""
 
 
-def output_of(
-    function: FunctionType, places: tuple[int, ...], joined_by: str = "+"
-) -> tuple[FunctionType, tuple[int, ...]]:
-    """Return the function of some outputs joined to one, and the places of the inputs that it takes.
+def output_of(text: str, places: tuple[int, ...], joined_by: str = "+") -> tuple[str, tuple[int, ...]]:
+    """Return the source of some outputs joined to one, and the places of the inputs that it takes.
 
     Parameters
     ----------
-    function : function
-        A generated function: assignments of names, and the return of a tuple.
+    text : str
+        The source of a stored function: assignments of names, and the return of a tuple.
     places : tuple of int
         The outputs.
     joined_by : {"+", "Maximum"}
         A sum, or a call of this name.
     """
     with _PARSING:
-        (definition,) = ast.parse(getsource(function)).body
+        (definition,) = ast.parse(text).body
     assert isinstance(definition, ast.FunctionDef)
     *lines, last = definition.body
     assert isinstance(last, ast.Return)
@@ -43,13 +37,10 @@ def output_of(
             needed |= _names(line.value)
     parameters = [argument.arg for argument in definition.args.args]
     inputs = tuple(place for place, name in enumerate(parameters) if name in needed)
-    text = [ast.unparse(part) for part in wanted]
-    value = text[0] if len(text) == 1 else f"Maximum({', '.join(text)})" if joined_by == "Maximum" else " + ".join(text)
+    parts = [ast.unparse(part) for part in wanted]
+    value = f"Maximum({', '.join(parts)})" if joined_by == "Maximum" and len(parts) > 1 else " + ".join(parts)
     body = [*map(ast.unparse, kept), f"return ({value},)"]
-    source = f"def formula({', '.join(parameters[place] for place in inputs)}):\n    " + "\n    ".join(body)
-    made = defined(source, {})
-    assert isinstance(made, FunctionType)
-    return made, inputs
+    return f"def formula({', '.join(parameters[place] for place in inputs)}):\n    " + "\n    ".join(body), inputs
 
 
 def _names(expression: ast.AST) -> set[str]:
