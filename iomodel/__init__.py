@@ -48,33 +48,33 @@ if TYPE_CHECKING:
     from iomodel.placement.check import check as check
     from iomodel.placement.implementations import implementation as implementation
     from iomodel.placement.implementations import list_implementations as list_implementations
-    from iomodel.planning.command_lines.arguments import engine_arguments as engine_arguments
-    from iomodel.planning.command_lines.flags import EngineFlags as EngineFlags
-    from iomodel.planning.command_lines.flags import engine_flags as engine_flags
     from iomodel.planning.context_parallel import context_parallel as context_parallel
     from iomodel.planning.context_result import ContextParallel as ContextParallel
     from iomodel.planning.disaggregated import disaggregate as disaggregate
     from iomodel.planning.disaggregated_result import Disaggregation as Disaggregation
+    from iomodel.planning.engine_arguments import engine_arguments as engine_arguments
+    from iomodel.planning.engine_flags import EngineFlags as EngineFlags
+    from iomodel.planning.engine_flags import engine_flags as engine_flags
     from iomodel.planning.fleet import fleet as fleet
     from iomodel.planning.fleet_result import Fleet as Fleet
     from iomodel.planning.pareto import pareto as pareto
     from iomodel.planning.pareto_result import Pareto as Pareto
     from iomodel.planning.pareto_result import ParetoPoint as ParetoPoint
     from iomodel.planning.plan import plan as plan
+    from iomodel.planning.plan_result import Plan as Plan
     from iomodel.planning.prefix_cache import PrefixCache as PrefixCache
-    from iomodel.planning.result import Plan as Plan
-    from iomodel.planning.simulation.result import Simulation as Simulation
     from iomodel.planning.simulation.simulate import simulate as simulate
+    from iomodel.planning.simulation.simulation_result import Simulation as Simulation
     from iomodel.planning.speculation import Speculation as Speculation
     from iomodel.planning.step.layout import Layout as Layout
     from iomodel.planning.step.lora import Lora as Lora
-    from iomodel.planning.step.result import StepTime as StepTime
-    from iomodel.planning.step.search import crossover_context as crossover_context
     from iomodel.planning.step.step import step as step
+    from iomodel.planning.step.step_result import StepTime as StepTime
+    from iomodel.planning.step.step_search import crossover_context as crossover_context
     from iomodel.planning.sweep_plans import sweep_plans as sweep_plans
-    from iomodel.planning.training.memory import TrainingMemory as TrainingMemory
-    from iomodel.planning.training.result import TrainingStep as TrainingStep
     from iomodel.planning.training.train_step import train_step as train_step
+    from iomodel.planning.training.training_memory import TrainingMemory as TrainingMemory
+    from iomodel.planning.training.training_result import TrainingStep as TrainingStep
     from iomodel.solving.batch.result import Solutions as Solutions
     from iomodel.solving.solution import Solution as Solution
     from iomodel.solving.solve import solve as solve
@@ -105,11 +105,11 @@ if TYPE_CHECKING:
     from iomodel.timing.result import Estimate as Estimate
     from iomodel.workloads.attention import Attention as Attention
     from iomodel.workloads.cross_entropy import CrossEntropy as CrossEntropy
-    from iomodel.workloads.experts import Experts as Experts
     from iomodel.workloads.linear import Linear as Linear
     from iomodel.workloads.masks.block_mask import BlockMask as BlockMask
     from iomodel.workloads.masks.documents import Documents as Documents
     from iomodel.workloads.mlp import MLP as MLP
+    from iomodel.workloads.mlp import Experts as Experts
     from iomodel.workloads.recurrence import Recurrence as Recurrence
     from iomodel.workloads.varlen import VarlenAttention as VarlenAttention
     from iomodel.workloads.window import Window as Window
@@ -179,8 +179,8 @@ _PUBLIC = {
     "planning.context_result": ("ContextParallel",),
     "planning.disaggregated": ("disaggregate",),
     "planning.disaggregated_result": ("Disaggregation",),
-    "planning.command_lines.arguments": ("engine_arguments",),
-    "planning.command_lines.flags": (
+    "planning.engine_arguments": ("engine_arguments",),
+    "planning.engine_flags": (
         "EngineFlags",
         "engine_flags",
     ),
@@ -193,18 +193,18 @@ _PUBLIC = {
     ),
     "planning.plan": ("plan",),
     "planning.prefix_cache": ("PrefixCache",),
-    "planning.result": ("Plan",),
+    "planning.plan_result": ("Plan",),
     "planning.sweep_plans": ("sweep_plans",),
-    "planning.simulation.result": ("Simulation",),
+    "planning.simulation.simulation_result": ("Simulation",),
     "planning.simulation.simulate": ("simulate",),
     "planning.speculation": ("Speculation",),
     "planning.step.layout": ("Layout",),
     "planning.step.lora": ("Lora",),
-    "planning.step.result": ("StepTime",),
-    "planning.step.search": ("crossover_context",),
+    "planning.step.step_result": ("StepTime",),
+    "planning.step.step_search": ("crossover_context",),
     "planning.step.step": ("step",),
-    "planning.training.memory": ("TrainingMemory",),
-    "planning.training.result": ("TrainingStep",),
+    "planning.training.training_memory": ("TrainingMemory",),
+    "planning.training.training_result": ("TrainingStep",),
     "planning.training.train_step": ("train_step",),
     "solving.batch.result": ("Solutions",),
     "solving.solution": ("Solution",),
@@ -254,8 +254,7 @@ _PUBLIC = {
     "workloads.masks.block_mask": ("BlockMask",),
     "workloads.masks.documents": ("Documents",),
     "workloads.cross_entropy": ("CrossEntropy",),
-    "workloads.experts": ("Experts",),
-    "workloads.mlp": ("MLP",),
+    "workloads.mlp": ("MLP", "Experts"),
     "workloads.recurrence": ("Recurrence",),
     "workloads.varlen": ("VarlenAttention",),
     "workloads.window": ("Window",),
