@@ -1,19 +1,16 @@
-"""Derivation of the data that a release carries: the catalogue of algorithms, and their compiled formulas.
+"""Derivation of the data that a release carries: the catalogue of algorithms, compiled formulas, the explorer's page.
 
-    python -m iomodel.prebuild [NAME ...]
+    python -m iomodel.prebuild [--page] [NAME ...]
 
-Without names, of all algorithms (:mod:`iomodel.counting.carried`).
+Without names, the formulas are those of all algorithms (:mod:`iomodel.counting.carried`).
 """
 
 from __future__ import annotations
 
-import os
-import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
 
-os.environ.setdefault("SYMPY_CACHE_SIZE", "100000")  # read when sympy is imported; the formulas share many parts
-
-from iomodel.algorithms import discovered
+from iomodel.algorithms import algorithm, discovered
 from iomodel.common import derived
 from iomodel.common.progress import watched
 from iomodel.counting.bounds import compulsory_formulas, counts_of
@@ -21,6 +18,7 @@ from iomodel.counting.carried import MASKS, Options, carried
 from iomodel.counting.compiled_algorithm import tally
 from iomodel.counting.kinds import FormulaKind
 from iomodel.counting.requirements import requirements
+from iomodel.explorer.built import whole_page
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.execution import PIPELINED
 from iomodel.placement.placement import residency_formulas
@@ -41,10 +39,14 @@ def derive(declared: Algorithm, kind: FormulaKind, options: Options) -> None:
             residency_formulas(declared, kind, tuple(sorted(options)), residency)
 
 
-def main(names: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Derive the data of some algorithms, or of all, and keep them."""
+    parser = ArgumentParser(prog="python -m iomodel.prebuild", description="Derive the data that a release carries.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="an algorithm (all)")
+    parser.add_argument("--page", action="store_true", help="build the page of `iomodel explore` too, in minutes")
+    given = parser.parse_args(arguments)
     derived.pending = {}
-    algorithms = [discovered()[name] for name in names or discovered()]
+    algorithms = [algorithm(name) for name in given.names or discovered()]
     for declared in watched(algorithms, len(algorithms), True, "algorithms"):
         requirements(declared)
         for kind, options in carried(declared):
@@ -53,8 +55,10 @@ def main(names: Sequence[str]) -> None:
         for direction in ("forward", "backward", "both"):
             counts_of(mask, direction, False)
         counts_of(mask, "forward", True)
+    if given.page:
+        whole_page(progress=True)
     derived.keep()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
