@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from iomodel.counting.bounds import lower_bounds as lower_bounds
     from iomodel.counting.cost import Cost as Cost
     from iomodel.counting.cost import cost as cost
+    from iomodel.counting.cost import linear_cost as linear_cost
     from iomodel.counting.cost_array import CostArray as CostArray
     from iomodel.counting.cost_array import cost_array as cost_array
     from iomodel.counting.evaluation.evaluate import evaluate as evaluate
     from iomodel.counting.expressions import Expressions as Expressions
     from iomodel.counting.expressions import expressions as expressions
-    from iomodel.counting.linear import linear_cost as linear_cost
     from iomodel.counting.messages import Messages as Messages
     from iomodel.counting.messages import messages as messages
     from iomodel.counting.optimum import Optimum as Optimum
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from iomodel.planning.training.train_step import train_step as train_step
     from iomodel.planning.training.training_memory import TrainingMemory as TrainingMemory
     from iomodel.planning.training.training_result import TrainingStep as TrainingStep
-    from iomodel.solving.batch.result import Solutions as Solutions
+    from iomodel.solving.batch.solutions import Solutions as Solutions
     from iomodel.solving.solution import Solution as Solution
     from iomodel.solving.solve import solve as solve
     from iomodel.solving.solve_many import solve_many as solve_many
@@ -87,8 +87,8 @@ if TYPE_CHECKING:
     from iomodel.studies.compare_time import TimeComparison as TimeComparison
     from iomodel.studies.comparison import Comparison as Comparison
     from iomodel.studies.crossovers.crossovers import crossovers as crossovers
-    from iomodel.studies.crossovers.result import Crossover as Crossover
-    from iomodel.studies.crossovers.result import Crossovers as Crossovers
+    from iomodel.studies.crossovers.crossovers_result import Crossover as Crossover
+    from iomodel.studies.crossovers.crossovers_result import Crossovers as Crossovers
     from iomodel.studies.diagnosis.diagnose import Diagnosis as Diagnosis
     from iomodel.studies.diagnosis.diagnose import diagnose as diagnose
     from iomodel.studies.estimate import estimate as estimate
@@ -101,8 +101,8 @@ if TYPE_CHECKING:
     from iomodel.studies.sweeps.sweep import sweep as sweep
     from iomodel.studies.trace.trace import Trace as Trace
     from iomodel.studies.trace.trace import trace as trace
+    from iomodel.timing.estimate_result import Estimate as Estimate
     from iomodel.timing.parameters import Parameters as Parameters
-    from iomodel.timing.result import Estimate as Estimate
     from iomodel.workloads.attention import Attention as Attention
     from iomodel.workloads.cross_entropy import CrossEntropy as CrossEntropy
     from iomodel.workloads.linear import Linear as Linear
@@ -123,6 +123,7 @@ _PUBLIC = {
     "counting.cost": (
         "Cost",
         "cost",
+        "linear_cost",
     ),
     "counting.cost_array": (
         "CostArray",
@@ -206,7 +207,7 @@ _PUBLIC = {
     "planning.training.training_memory": ("TrainingMemory",),
     "planning.training.training_result": ("TrainingStep",),
     "planning.training.train_step": ("train_step",),
-    "solving.batch.result": ("Solutions",),
+    "solving.batch.solutions": ("Solutions",),
     "solving.solution": ("Solution",),
     "solving.solve": ("solve",),
     "solving.solve_many": ("solve_many",),
@@ -222,7 +223,7 @@ _PUBLIC = {
     "studies.compare_time": ("TimeComparison",),
     "studies.comparison": ("Comparison",),
     "studies.crossovers.crossovers": ("crossovers",),
-    "studies.crossovers.result": (
+    "studies.crossovers.crossovers_result": (
         "Crossover",
         "Crossovers",
     ),
@@ -246,9 +247,8 @@ _PUBLIC = {
         "Trace",
         "trace",
     ),
-    "counting.linear": ("linear_cost",),
     "timing.parameters": ("Parameters",),
-    "timing.result": ("Estimate",),
+    "timing.estimate_result": ("Estimate",),
     "workloads.attention": ("Attention",),
     "workloads.linear": ("Linear",),
     "workloads.masks.block_mask": ("BlockMask",),

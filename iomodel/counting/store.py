@@ -87,7 +87,7 @@ def text_of(value: Any) -> str:
 def encoded(value: Any, functions: dict[str, int]) -> Any:
     """Return a record as plain data; the texts of its formulas are numbered in `functions`."""
     if isinstance(value, Compiled):
-        return ["#", functions.setdefault(value.text, len(functions)), value.outputs]
+        return ["#", functions.setdefault(value.stored_text, len(functions)), value.outputs]
     if is_dataclass(value):
         parts = [(part, getattr(value, part.name)) for part in fields(value)]
         while parts and parts[-1][0].default is not MISSING and parts[-1][0].default == parts[-1][1]:

@@ -31,7 +31,7 @@ from iomodel.workloads.attention import Attention
 from iomodel.workloads.call import ELEMENT_SIZE, DType
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "common.floor_sum": ("floor_sum",),
+    "common.arithmetic": ("floor_sum",),
     "common.band": ("Band",),
     "timing.kernel_work": ("SCORES", "MatrixWork", "TensorTraffic", "KernelWork"),
     "timing.edge_visits": ("_LEVELS", "EdgeVisits"),
@@ -62,15 +62,16 @@ MODULES: dict[str, tuple[str, ...]] = {
     "timing.totals": ("seconds_of", "dram_interval", "__in_sequence"),
     "nests.residency": ("Residency",),
     "placement.limits": ("COLUMN", "_LEAST_ALLOCATED", "DeviceLimits", "__allocated"),
+    "placement.fit": ("UNITS", "BlockFit", "in_one_memory"),
     "placement.supported": ("__version", "__runs", "runs_on", "supported"),
     "placement.placement": (
-        "Launch", "Occupancy", "__excess", "Placement", "__padded",
+        "Launch", "__excess", "Placement", "__padded",
         "__sum_of_widths", "__narrowest", "_layouts",
     ),
     "timing.clock": ("_SCHEDULERS", "_MOST_ASKED", "TimedLaunch", "__as_wide", "Clock"),
     "nests.implementation": ("_FEATURES", "ShippedTile"),
     "placement.shipped_tile": ("_ROWS", "__rows", "__words", "shipped_row", "shipped_tile"),
-    "solving.candidates": ("_ROWS", "underfilled", "__underfilled", "__free", "__products", "choices"),
+    "solving.question": ("_ROWS", "underfilled", "__underfilled", "free_options", "products", "choices"),
 }  # fmt: skip
 """The definitions of the time model by module; one with a further underscore in front is for its module alone."""
 
@@ -131,7 +132,7 @@ class ClockData:
 
     def _formulas(self, formulas: Formulas) -> int:
         """Return the number of the function of some formulas."""
-        (function,) = ast.parse(formulas.compiled.text).body
+        (function,) = ast.parse(formulas.compiled.stored_text).body
         assert isinstance(function, ast.FunctionDef)
         return self.functions.setdefault(number_source(function), len(self.functions))
 

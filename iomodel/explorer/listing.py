@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from iomodel.nests.language import (
     Accumulate,
     Axis,
-    Block,
+    Compound,
     Cut,
     Exp,
     Fill,
@@ -72,7 +72,7 @@ def _lines(body: Any, depth: int) -> Iterator[Line]:
         text = _text(statement)
         if text:
             yield Line(depth, text, statement)
-        if isinstance(statement, Block):
+        if isinstance(statement, Compound):
             yield from _lines(
                 statement.body,  # type: ignore[attr-defined]
                 depth + bool(text),

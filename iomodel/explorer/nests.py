@@ -11,7 +11,7 @@ from iomodel.counting.coverage import View
 from iomodel.nests.language import (
     Accumulate,
     Axis,
-    Block,
+    Compound,
     Cut,
     Exp,
     Fill,
@@ -64,7 +64,7 @@ class Drawn:
         return [plain for statement in body if (plain := self._statement(statement)) is not None]
 
     def _statement(self, statement: Statement) -> dict[str, Any] | None:
-        if isinstance(statement, Block):
+        if isinstance(statement, Compound):
             return self._block(statement)
         if isinstance(statement, tuple(MOVES)):
             name = self._tensor(statement.tensor)  # type: ignore[union-attr]

@@ -17,9 +17,9 @@ from iomodel.algorithms.eager import WARP_ROWS
 from iomodel.cli.app import main
 from iomodel.cli.sweep import NO_DASHBOARD, _scheduler
 from iomodel.common import derived
+from iomodel.common.arithmetic import floor_sum
 from iomodel.common.band import Band
 from iomodel.common.display import as_text
-from iomodel.common.floor_sum import floor_sum
 from iomodel.common.progress import watched
 from iomodel.common.validation import LARGEST
 from iomodel.common.yaml_files import LARGEST_FILE, dump, parse, specs_folder
@@ -52,16 +52,17 @@ from iomodel.nests.language import Nest, Statement, walk
 from iomodel.nests.residency import Fragment, Reused, Shared
 from iomodel.nests.symbols import BY_NAME, NAME_OF, H_k, M, N, b, m_1, n_1, stages
 from iomodel.placement.contents import contents
-from iomodel.placement.gemm_tiles import Tile, candidates
+from iomodel.placement.gemm_tiles import GemmTile, candidates
 from iomodel.placement.implementations import implementation_for, implementations_for
 from iomodel.placement.limits import device_of
 from iomodel.placement.triton_check import check_triton
 from iomodel.plots.trace import visits
-from iomodel.solving.candidates import TileSearch, families
+from iomodel.solving.candidates import families
 from iomodel.solving.parts import parts_for
+from iomodel.solving.question import Question
 from iomodel.solving.tile_table import tile_tables
 from iomodel.studies.compare import answering
-from iomodel.timing.compile import compiled_demands
+from iomodel.timing.compile_work import compiled_demands
 from iomodel.timing.kernel_time import Launched, kernel_time
 from iomodel.timing.kernel_work import KernelWork
 from iomodel.timing.layer_clock import GROUPED, layer_clock
@@ -71,6 +72,6 @@ from iomodel.timing.work_at_point import demands
 from iomodel.workloads.call import CACHE_ONLY, KV_QUARTERS, Call, DType, Mask
 from iomodel.workloads.dtypes import WEIGHT_SIZE
 from iomodel.workloads.elementwise import Elementwise
-from iomodel.workloads.kinds import KINDS
 from iomodel.workloads.linear import WEIGHT_QUARTERS
 from iomodel.workloads.masks.spans import MaskSpans
+from iomodel.workloads.workload_kinds import KINDS

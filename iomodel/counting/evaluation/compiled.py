@@ -65,17 +65,28 @@ class Compiled:
 
         return function(self.formulas, self.inputs, functions, [self.inputs[place] for place in varying])
 
+    def tuned(self, functions: Mapping[str, Any], varying: Sequence[int]) -> Callable[..., tuple[Any, ...]]:
+        """Return the function for long arrays, with as few operations on arrays as can be."""
+        return self.function(functions, varying)
+
+    @cached_property
+    def text(self) -> str:
+        """Source of the function of the inputs."""
+        from iomodel.counting.evaluation.codegen import quick_source
+
+        return quick_source(self.formulas, self.inputs)
+
+    @property
+    def stored_text(self) -> str:
+        """Source of the function of the inputs for many runs, as it is stored."""
+        from iomodel.counting.evaluation.codegen import shared_source
+
+        return shared_source(tuple(self.formulas), self.inputs)
+
     @property
     def outputs(self) -> int:
         """Number of formulas [-]."""
         return len(self.formulas)
-
-    @cached_property
-    def text(self) -> str:
-        """The source of the function for scalars, written for many runs."""
-        from iomodel.counting.evaluation.codegen import shared_source
-
-        return shared_source(tuple(self.formulas), self.inputs)
 
     @cached_property
     def _scalar(self) -> Callable[..., tuple[int | Fraction, ...]]:
@@ -129,12 +140,17 @@ class StoredFormulas(Compiled):
         The stored source.
     outputs : int
         How many values its function returns.
-    rebuild : callable
+    rebuild : callable, optional
         Builds the same formulas with sympy.
     """
 
-    def __init__(self, text: str, outputs: int, rebuild: Callable[[], Compiled]) -> None:
+    def __init__(self, text: str, outputs: int, rebuild: Callable[[], Compiled] | None = None) -> None:
         self.text, self._outputs, self._rebuild = text, outputs, rebuild
+
+    @property
+    def stored_text(self) -> str:
+        """The stored source."""
+        return self.text
 
     @cached_property
     def _code(self) -> CodeType:
@@ -143,12 +159,17 @@ class StoredFormulas(Compiled):
     @cached_property
     def formulas(self) -> list[Expr]:  # type: ignore[override]
         """The formulas as expressions of opaque nodes."""
-        return self._rebuild().formulas
+        return self._built.formulas
 
     @cached_property
     def inputs(self) -> tuple[Symbol, ...]:  # type: ignore[override]
         """The symbols of the positional arguments."""
-        return self._rebuild().inputs
+        return self._built.inputs
+
+    @cached_property
+    def _built(self) -> Compiled:
+        assert self._rebuild is not None
+        return self._rebuild()
 
     @property
     def outputs(self) -> int:
@@ -158,6 +179,10 @@ class StoredFormulas(Compiled):
     def function(self, functions: Mapping[str, Any], varying: Sequence[int] = ()) -> Callable[..., tuple[Any, ...]]:  # noqa: ARG002
         """Return the stored function, with these functions for extrema, sums of floors and ratios."""
         return FunctionType(self._code, dict(functions))
+
+    def tuned(self, functions: Mapping[str, Any], varying: Sequence[int]) -> Callable[..., tuple[Any, ...]]:
+        """Return the function for long arrays, with as few operations on arrays as can be."""
+        return (self.function if self._rebuild is None else super().function)(functions, varying)
 
 
 def _whole(value: int | Fraction) -> int:
