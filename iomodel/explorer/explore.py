@@ -14,7 +14,7 @@ from iomodel.common.output_files import writable, written
 from iomodel.devices.device import hardware as find_hardware
 from iomodel.devices.device import list_hardware
 from iomodel.errors import InputError, shown
-from iomodel.explorer.built import stored
+from iomodel.explorer.built import shipped_algorithms, whole_page
 
 SUFFIXES = (".html", ".htm")
 
@@ -49,7 +49,7 @@ def explore(
 
     The page evaluates the formulas of :func:`iomodel.expressions` with exact integers and solves for tiles as
     :func:`iomodel.solve` does. It is one file that loads nothing from the network; its link encodes all choices.
-    The page of all algorithms and devices is part of the wheel; others, and all in a checkout, are built.
+    A release carries the page of all algorithms and devices; elsewhere the command `iomodel explore` keeps it.
 
     Parameters
     ----------
@@ -88,31 +88,24 @@ def explore(
     for device in devices:
         find_hardware(device)
     target = None if path is None else writable(path, SUFFIXES, overwrite=overwrite)
-    html = stored(names, devices)
-    if html is None:
-        everything = algorithms is None and hardware is None
-        html = built(names, devices, progress, serving=everything)
+    if names == shipped_algorithms() and devices == list_hardware():
+        html = whole_page(progress)
+    else:
+        html = built(names, devices, progress, serving=algorithms is None and hardware is None)
     if target is None:
         return html
     return written(target, html.encode(), overwrite=overwrite)
 
 
-def built(
-    algorithms: Sequence[str],
-    hardware: Sequence[str],
-    progress: bool = False,
-    *,
-    release: str | None = None,
-    serving: bool = False,
-) -> str:
-    """Build a page, with or without plans; `release` is the version that it states."""
+def built(algorithms: Sequence[str], hardware: Sequence[str], progress: bool = False, *, serving: bool = False) -> str:
+    """Build a page, with or without plans."""
     from iomodel.explorer.page import page  # all formulas, which no other question needs
     from iomodel.explorer.payload import payload
     from iomodel.explorer.serving import ServingGrid
 
     grid = ServingGrid() if serving else None
     with _without_collection():
-        return page(payload(algorithms, hardware, progress, release=release, grid=grid))
+        return page(payload(algorithms, hardware, progress, grid=grid))
 
 
 @contextmanager

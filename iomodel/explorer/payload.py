@@ -55,13 +55,9 @@ def payload(
     hardware: Sequence[str],
     progress: bool = False,
     only: Sequence[CallKind] | None = None,
-    release: str | None = None,
     grid: ServingGrid | None = None,
 ) -> dict[str, Any]:
-    """Collect all data of the page, for all kinds of call or for `only` some, with the plans of a grid.
-
-    `release` is the version that the page states.
-    """
+    """Collect all data of the page, for all kinds of call or for `only` some, with the plans of a grid."""
     nodes, typeset, clock = Nodes(), Typeset(), ClockData()
     calls: dict[str, Any] = {}
     nests: dict[str, Any] = {}
@@ -95,7 +91,7 @@ def payload(
         return [numbered(value) for value in data] if isinstance(data, list | tuple) else data
 
     return {
-        "version": version_text() if release is None else release,
+        "version": version_text(),
         "clock": {"script": model_script(), **clock.plain(algorithms, hardware)},
         "devices": devices(hardware),
         "algorithms": numbered(declared),
@@ -107,7 +103,7 @@ def payload(
         "masks": list(MASKS),
         "directions": list(get_args(Direction)),
         "fields": {"call": call_fields(), "memory": memory_fields(), "tile": tile_field(), "serving": planned},
-        "serving": None if grid is None else serving(grid),
+        "serving": None if grid is None else serving(grid, progress),
         "shape": list(SHAPE),
         "dtypes": ELEMENT_SIZE,
         "presets": presets(),

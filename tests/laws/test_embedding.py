@@ -357,5 +357,5 @@ def test_caches_are_bounded() -> None:
               "counting.evaluation.engine_choice.numba_is_there", "plots.canvas._figure_class",
               "devices.calibration.kernels.kernel", "counting.store._table",
               "common.validation._fields_of", "algorithms._tiles.shipped_tiles",
-              "studies.sweeps.engine.engine_digest"}  # fmt: skip
+              "common.derived.digest"}  # fmt: skip
     assert found <= {f"iomodel.{name}" for name in finite}
