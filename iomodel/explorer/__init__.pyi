@@ -1,0 +1,1 @@
+from .explore import explore as explore

@@ -1,0 +1,14 @@
+from .drawn_kernels import KernelCall as KernelCall
+from .drawn_kernels import kernel_calls as kernel_calls
+from .hbm import HBM as HBM
+from .machine import Machine as Machine
+from .profiles import audit as audit
+from .run import Run as Run
+from .sram import SRAM as SRAM
+from .sram import SRAMOverflowError as SRAMOverflowError
+from .strategies import algorithms as algorithms
+from .strategies import hardware as hardware
+from .strategies import masks as masks
+from .strategies import tiles as tiles
+from .strategies import workloads as workloads
+from .traffic import assert_traffic as assert_traffic
