@@ -82,7 +82,7 @@ def best(call: Callable[[], Any], runs: int = RUNS) -> tuple[float, Any]:
     return min(times), result
 
 
-def library(requests: int, machine: bool) -> iomodel.Simulation:
+def library(requests: int, machine: bool) -> iomodel.results.Simulation:
     """Serve the requests by the library."""
     engine.WORTH = 0 if machine else 10**18
     setting: dict[str, Any] = {"prompt": PROMPT, "output": OUTPUT, "token_budget": PROMPT, "batch": MOST}

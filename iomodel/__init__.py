@@ -5,11 +5,28 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import lazy_loader as lazy
 
 _public, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
+
+_MOVED = {
+    "devices": ("Parameters", "calibrate", "judge"),
+    "errors": ("SpecError", "UnfinishedError"),
+    "explorer": ("explore",),
+    "kernels": ("Execution", "Implementation", "Residency", "implementation", "tile_times"),
+    "planning": ("context_parallel", "crossover_context", "engine_arguments", "engine_flags", "messages"),
+    "results": (
+        *("Audit", "Bound", "Calibration", "ContextParallel", "Crossover", "Crossovers", "Disaggregation"),
+        *("EngineFlags", "Expressions", "Fleet", "Judgement", "Messages", "Optimum", "Pareto", "ParetoPoint"),
+        *("Simulation", "Staircase", "TileTimes", "Trace", "TrainingMemory", "TrainingStep"),
+    ),
+    "testing": ("audit",),
+    "theory": ("evaluate", "least_sram"),
+}
+"""Names that were public here, by the room that has them now."""
 
 
 def __getattr__(name: str) -> Any:
@@ -19,4 +36,16 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version(__name__)
+    for room, names in _MOVED.items():
+        if name in names:
+            return _moved(name, room)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _moved(name: str, room: str) -> Any:
+    """Return a name of a room, with a warning at the line that asks the root for it."""
+    from warnings import warn
+
+    text = f"iomodel.{name}: deprecated since 0.1, removed in 0.3; use iomodel.{room}.{name}"
+    warn(text, DeprecationWarning, stacklevel=3)
+    return getattr(import_module(f"{__name__}.{room}"), name)

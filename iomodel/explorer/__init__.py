@@ -1,4 +1,4 @@
-"""Page of `iomodel.explore`: formulas as JavaScript and MathML, data, and assembly."""
+"""Page of `iomodel.explorer.explore`: formulas as JavaScript and MathML, data, and assembly."""
 
 import lazy_loader as lazy
 

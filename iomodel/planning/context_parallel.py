@@ -87,7 +87,7 @@ def context_parallel(
             f"devices_per_node: {devices_per_node} given with ranks = {count}; allowed: a multiple or a divisor of it"
         )
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     for field, name, known in (("method", method, tuple(SCHEDULES)), ("sharding", sharding, SHARDINGS)):
         if name is not None and (not isinstance(name, str) or name not in known):
             raise UnknownNameError(field, name, known)

@@ -30,7 +30,7 @@ def tile_times(times: TileTimes) -> Figure:
     Parameters
     ----------
     times : TileTimes
-        The result of :func:`iomodel.tile_times`.
+        The result of :func:`iomodel.kernels.tile_times`.
 
     Returns
     -------
@@ -47,10 +47,10 @@ def tile_times(times: TileTimes) -> Figure:
     >>> import iomodel
     >>> from iomodel import plots
     >>> w = iomodel.Attention(heads=32, q_len=8192, head_dim=128, mask="causal")
-    >>> picture = plots.tile_times(iomodel.tile_times("flash3", w, "h100-sxm5"))  # doctest: +SKIP
+    >>> picture = plots.tile_times(iomodel.kernels.tile_times("flash3", w, "h100-sxm5"))  # doctest: +SKIP
     """
     if not isinstance(times, TileTimes):
-        raise InputError(f"times: {shown(times)} given; allowed: a result of iomodel.tile_times")
+        raise InputError(f"times: {shown(times)} given; allowed: a result of iomodel.kernels.tile_times")
     picture = figure(f"Time of every tile of {times.algorithm} on {times.hardware.name}", height=4.2)
     axes = picture.add_subplot()
     plain(axes, grid=False)

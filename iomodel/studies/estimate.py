@@ -120,7 +120,7 @@ def estimate(
     """
     device = as_device(hardware)
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     known = rates(device, as_workload(workload).dtype)
     if not isinstance(workload, Call):
         if isinstance(workload, Linear):

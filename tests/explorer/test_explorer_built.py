@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 import iomodel
 from iomodel import Layout, Plan, list_hardware, plan
 from iomodel.algorithms import list_algorithms
-from iomodel.explorer import built, explore
+from iomodel.explorer import built
 from iomodel.explorer.built import NAME, kept, stored
 from iomodel.explorer.serving import MEANING, ServingGrid
 from tests.support.browser import Opened, opening
@@ -105,7 +106,7 @@ def test_the_page_of_a_state_is_built_once(file: Path, monkeypatch: pytest.Monke
     def refused(*_: Any, **__: Any) -> str:
         raise AssertionError("built again")
 
-    monkeypatch.setattr(explore, "built", refused)
+    monkeypatch.setattr(import_module("iomodel.explorer.explore"), "built", refused)
     assert kept(ROOT / "build" / "explorer") == file
     with pytest.raises(AssertionError, match="built again"):
         kept(ROOT / "build" / "explorer", release="another")
@@ -120,11 +121,11 @@ def test_a_wheel_answers_with_its_page(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert stored(*every) is None  # a checkout
     (tmp_path / NAME).write_text("the page")
     monkeypatch.setattr(built, "files", lambda _: tmp_path)
-    assert stored(*every) == iomodel.explore() == "the page"
-    assert iomodel.explore(tmp_path / "copy.html").read_text() == "the page"
+    assert stored(*every) == iomodel.explorer.explore() == "the page"
+    assert iomodel.explorer.explore(tmp_path / "copy.html").read_text() == "the page"
     assert stored(every[0][1:], every[1]) is None
     assert stored(every[0], every[1][1:]) is None
-    assert iomodel.explore(algorithms=["tiled_query"], hardware=["t4"]) != "the page"
+    assert iomodel.explorer.explore(algorithms=["tiled_query"], hardware=["t4"]) != "the page"
 
 
 POINTS = Random(7).sample(list(product(*(getattr(ServingGrid(), name) for name in MEANING))), 10)

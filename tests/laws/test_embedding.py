@@ -79,7 +79,7 @@ def test_one_of_every_public_type_is_made_here() -> None:
 @each_type
 def test_a_value_is_itself_after_a_journey(name: str) -> None:
     made = MADE[name]()
-    assert isinstance(made, getattr(iomodel, name))
+    assert isinstance(made, PUBLIC[name])
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
         same(name, pickle.loads(pickle.dumps(made, protocol)), made)
     same(name, copy.copy(made), made)
@@ -184,7 +184,7 @@ def test_every_error_is_itself_after_a_journey() -> None:
 
 def test_every_error_has_its_documented_code() -> None:
     rows = {row[0].strip("`"): row[1].strip("`") for row in table(section("embedding.md", "Errors"))}
-    assert rows == {name: getattr(iomodel, name).code for name in ERRORS if name != "IOModelError"}
+    assert rows == {name: PUBLIC[name].code for name in ERRORS if name != "IOModelError"}
     assert len(set(rows.values())) == len(rows)
     for kind in kinds_of_errors():
         assert kind.code in {*rows.values(), "error"}

@@ -37,7 +37,7 @@ ANSWERS = {
     "lower_bounds": lambda given: iomodel.lower_bounds(given, CALL, 4096),
     "optimum": lambda given: iomodel.optimum(given, mask="causal"),
     "check": lambda given: iomodel.check(given, CALL, "h100-sxm5", TILES),
-    "least_sram": lambda given: iomodel.least_sram(given, CALL, hbm_bytes=300_000),
+    "least_sram": lambda given: iomodel.theory.least_sram(given, CALL, hbm_bytes=300_000),
     "staircase": lambda given: iomodel.staircase(given, CALL, alignment=32),
     "crossover": lambda given: iomodel.crossover(given, "standard", CALL, TILES, up_to=500),
     "diagnose": lambda given: iomodel.diagnose(given, CALL, "h100-sxm5", 1e-4, TILES).floor,

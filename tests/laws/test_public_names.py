@@ -1,5 +1,6 @@
 """The public names: of the root, and of the public rooms."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -8,7 +9,7 @@ from pkgutil import iter_modules
 import pytest
 
 import iomodel
-from tests.support.public_names import MODULES, PUBLIC, ROOMS
+from tests.support.public_names import MODULES, MOVED, PUBLIC, ROOMS, ROOT
 
 ROOM_NAMES = [(room, name) for room in ROOMS for name in getattr(iomodel, room).__all__]
 
@@ -29,6 +30,18 @@ def test_a_room_has_the_value_of_the_public_name(room: str, name: str) -> None:
     value = getattr(getattr(iomodel, room), name)
     assert value.__name__ == name
     assert PUBLIC.get(name, value) is value
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_an_old_name_is_that_of_its_room_and_warns_where_it_is_used(name: str) -> None:
+    text = f"iomodel.{name}: deprecated since 0.1, removed in 0.3; use iomodel.{MOVED[name]}.{name}"
+    for line in (f"iomodel.{name}", f"from iomodel import {name}"):
+        with pytest.warns(DeprecationWarning, match=re.escape(text)) as warned:
+            exec(compile(f"import iomodel\n{line}", "a program", "exec"), {})
+        assert {(str(each.message), each.filename, each.lineno) for each in warned} == {(text, "a program", 2)}
+    with pytest.warns(DeprecationWarning, match=f"use iomodel.{MOVED[name]}"):
+        assert getattr(iomodel, name) is PUBLIC[name]
+    assert name not in vars(iomodel)
 
 
 def test_no_room_hides_a_public_function() -> None:
@@ -53,7 +66,7 @@ def test_a_module_does_not_take_the_place_of_the_function_that_it_defines() -> N
 
 
 def test_the_root_and_the_rooms_show_their_public_names_alone() -> None:
-    assert dir(iomodel) == sorted(iomodel.__all__) == sorted({*PUBLIC, *MODULES})
+    assert dir(iomodel) == sorted(iomodel.__all__) == sorted({*ROOT, *MODULES})
     for room in ROOMS:
         module = getattr(iomodel, room)
         assert dir(module) == sorted(set(module.__all__))

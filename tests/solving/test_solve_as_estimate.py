@@ -9,8 +9,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import iomodel
-from iomodel import InfeasibleError, InputError, SpecError, hardware, list_hardware
+from iomodel import InfeasibleError, InputError, hardware, list_hardware
 from iomodel.algorithms import algorithm
+from iomodel.errors import SpecError
 from tests.support.estimate_calls import some
 from tests.support.inside import DIRECTIONS, implementations_for
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import iomodel
-from iomodel import Implementation
+from iomodel.kernels import Implementation
 from iomodel.timing.parameters import DEFAULT
 from tests.support.inside import TileSearch, families, implementation_for, tile_tables
 

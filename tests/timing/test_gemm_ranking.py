@@ -44,6 +44,6 @@ def test_many_rows_are_ranked_as_each_alone(name):
     device, known = hardware(name), rates(hardware(name), "bf16")
     parts = [iomodel.Linear(rows=rows, in_features=4096, out_features=6144) for rows in (1, 48, 4096)]
     points = [(layer, tile) for layer in parts for tile in candidates(device, (layer,), known.units)]
-    together = rank(device, points, known, known, iomodel.Parameters())
-    alone = [rank(device, [point], known, known, iomodel.Parameters()) for point in points]
+    together = rank(device, points, known, known, iomodel.devices.Parameters())
+    alone = [rank(device, [point], known, known, iomodel.devices.Parameters()) for point in points]
     assert together == ([first for (first,), _ in alone], [rest for _, (rest,) in alone])

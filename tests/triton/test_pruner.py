@@ -270,7 +270,9 @@ def test_configs_for_amd_fit_its_layout(device: str) -> None:
             "warps": each.num_warps, "stages": each.num_stages,
         }  # fmt: skip
         assert iomodel.check("flash2", CALL, device, tiles, implementation="triton-amd").fits
-    with pytest.raises(iomodel.SpecError, match=r"known for sm_80, .*sm_120; `configs` lists forward configs for AMD$"):
+    with pytest.raises(
+        iomodel.errors.SpecError, match=r"known for sm_80, .*sm_120; `configs` lists forward configs for AMD$"
+    ):
         iomodel.triton.pruner(CALL, device)
 
 

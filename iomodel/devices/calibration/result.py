@@ -19,7 +19,7 @@ from iomodel.devices.fields import Provenance
 
 @dataclass(frozen=True)
 class Calibration(Result):
-    """Result of one call of :func:`iomodel.calibrate`.
+    """Result of one call of :func:`iomodel.devices.calibrate`.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ def step(
     if logits not in get_args(Logits):
         raise UnknownNameError("logits", logits, get_args(Logits))
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     shared.check(spec)
     check_lora(lora, spec)
     shared = with_nodes(shared, device)

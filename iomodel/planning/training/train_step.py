@@ -133,7 +133,7 @@ def train_step(
     sequences, length = as_integer("batch", batch), as_integer("seq_len", seq_len)
     passed, replicas = as_integer("micro_batch", micro_batch), as_integer("data_parallel", data_parallel)
     if not isinstance(parameters, Parameters):
-        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.Parameters")
+        raise InputError(f"parameters: {shown(parameters)} given; allowed: an iomodel.devices.Parameters")
     strategy = Strategy(shard, recompute, gradient_dtype, precision, kernels, as_overlap(overlap))
     algorithm = attention_algorithm
     if algorithm is not None:
