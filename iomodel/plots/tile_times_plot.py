@@ -9,7 +9,7 @@ import numpy as np
 from iomodel.errors import InputError, shown
 from iomodel.nests.alphabet import TILES
 from iomodel.plots import words
-from iomodel.plots.canvas import figure, legend, plain, subtitle
+from iomodel.plots.canvas import drawing, legend
 from iomodel.solving.tile_times import TileTimes
 
 if TYPE_CHECKING:
@@ -51,10 +51,8 @@ def tile_times(times: TileTimes) -> Figure:
     """
     if not isinstance(times, TileTimes):
         raise InputError(f"times: {shown(times)} given; allowed: a result of iomodel.kernels.tile_times")
-    picture = figure(f"Time of every tile of {times.algorithm} on {times.hardware.name}", height=4.2)
-    axes = picture.add_subplot()
-    plain(axes, grid=False)
-    subtitle(axes, f"{words.workload(times.workload)}\n{times.implementation}")
+    title = f"Time of every tile of {times.algorithm} on {times.hardware.name}"
+    picture, axes = drawing(title, f"{words.workload(times.workload)}\n{times.implementation}", 4.2, grid=False)
     best = times.fastest.seconds or 1.0
     cells = np.array([[np.nan if value is None else value / best for value in row] for row in times.seconds])
     drawn = axes.pcolormesh(
