@@ -115,10 +115,7 @@ def _marks(marks: Mapping[str, Mapping[str, int]] | None, names: tuple[str, str]
 
 
 def _scales(axes: Any, grid: TileMap) -> None:
-    for axis, sizes, scaled in (
-        (axes.xaxis, grid.columns, axes.set_xscale),
-        (axes.yaxis, grid.rows, axes.set_yscale),
-    ):
+    for axis, sizes, scaled in ((axes.xaxis, grid.columns, axes.set_xscale), (axes.yaxis, grid.rows, axes.set_yscale)):
         scaled("linear" if even(sizes) else "log")
         place_ticks(axis, ticks(sizes, 9), lambda size: f"{size:,.0f}")
     units = {entry.name: entry.unit for entry in TILES}

@@ -16,16 +16,7 @@ from iomodel.errors import InfeasibleError, InputError, IOModelError, shown
 from iomodel.nests.algorithm import Algorithm
 from iomodel.nests.symbols import BY_NAME
 from iomodel.plots import words
-from iomodel.plots.canvas import (
-    COLOURS,
-    GREY,
-    MARKERS,
-    drawing,
-    legend,
-    place_ticks,
-    powers_of_two,
-    traffic_ticks,
-)
+from iomodel.plots.canvas import COLOURS, GREY, MARKERS, drawing, legend, place_ticks, powers_of_two, traffic_ticks
 from iomodel.solving.solution import Solution
 from iomodel.solving.solve import solve
 from iomodel.workloads.attention import Attention

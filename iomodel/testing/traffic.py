@@ -46,12 +46,7 @@ class CountedKernel(Protocol):
 Counted = Run | Machine | HBM | CountedKernel | Mapping[str, Mapping[str, int]]
 
 
-def assert_traffic(
-    cost: Cost,
-    counted: Counted,
-    *,
-    names: Mapping[str, str | None] | None = None,
-) -> None:
+def assert_traffic(cost: Cost, counted: Counted, *, names: Mapping[str, str | None] | None = None) -> None:
     """Fail unless a kernel moved exactly the predicted traffic, tensor by tensor.
 
     Parameters

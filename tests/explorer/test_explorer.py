@@ -20,7 +20,7 @@ from sympy import Integer, Mod, Symbol, ceiling, floor
 import iomodel
 from iomodel.algorithms import algorithm, list_algorithms
 from iomodel.explorer import clock_data, transpile
-from iomodel.explorer.calls import kinds
+from iomodel.explorer.call_kinds import kinds
 from iomodel.explorer.javascript import JavaScriptPrinter, Nodes, NoJavaScriptError
 from iomodel.explorer.page import COMPUTES, script, static
 from iomodel.explorer.serve import server
