@@ -6,9 +6,9 @@ from iomodel.counting.messages import Messages as Messages
 from iomodel.counting.optimum import Optimum as Optimum
 from iomodel.devices.calibration.figures import Figure as Figure
 from iomodel.devices.calibration.result import Calibration as Calibration
-from iomodel.integrations.nsight.result import Audit as Audit
-from iomodel.integrations.nsight.result import AuditedCall as AuditedCall
-from iomodel.integrations.nsight.result import AuditedLevel as AuditedLevel
+from iomodel.integrations.nsight.audit_result import Audit as Audit
+from iomodel.integrations.nsight.audit_result import AuditedCall as AuditedCall
+from iomodel.integrations.nsight.audit_result import AuditedLevel as AuditedLevel
 from iomodel.placement.budget import Budget as Budget
 from iomodel.placement.check import Check as Check
 from iomodel.placement.check import Resource as Resource

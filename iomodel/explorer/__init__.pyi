@@ -1,1 +1,1 @@
-from .explore import explore as explore
+from .explore_page import explore as explore

@@ -42,7 +42,7 @@ def kept(folder: Path, release: str | None = None) -> Path:
     release : str, optional
         Version that the page states; by default that of the installed package.
     """
-    from iomodel.explorer.explore import built  # all formulas
+    from iomodel.explorer.explore_page import built  # all formulas
     from iomodel.explorer.payload import version_text
 
     stated = version_text() if release is None else release

@@ -106,7 +106,7 @@ def test_the_page_of_a_state_is_built_once(file: Path, monkeypatch: pytest.Monke
     def refused(*_: Any, **__: Any) -> str:
         raise AssertionError("built again")
 
-    monkeypatch.setattr(import_module("iomodel.explorer.explore"), "built", refused)
+    monkeypatch.setattr(import_module("iomodel.explorer.explore_page"), "built", refused)
     assert kept(ROOT / "build" / "explorer") == file
     with pytest.raises(AssertionError, match="built again"):
         kept(ROOT / "build" / "explorer", release="another")

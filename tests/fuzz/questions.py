@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import iomodel
-from iomodel.integrations.mcp.answers import TOOLS
+from iomodel.integrations.mcp.tools import TOOLS
 from tests.fuzz.calls import ALGORITHMS, DEVICES, WORKLOADS, changed
 from tests.fuzz.law import Case, answered
 from tests.fuzz.texts import SCALARS, TEXTS, scribble

@@ -86,7 +86,7 @@ def test_the_counting_memory_imports_nothing_but_errors() -> None:
         ahead |= imported(source) - found
     assert {name for name in found if not name.startswith("iomodel.testing.")} == {"iomodel.errors"}
     assert found - {"iomodel.errors"} == {
-        f"iomodel.testing.{name}" for name in ("hbm", "machine", "run", "sram", "widths")
+        f"iomodel.testing.{name}" for name in ("counted_run", "hbm", "machine", "sram", "widths")
     }
 
 

@@ -57,12 +57,8 @@ def test_a_public_module_needs_no_import_of_its_own(name: str) -> None:
 
 
 def test_a_module_does_not_take_the_place_of_the_function_that_it_defines() -> None:
-    code = (
-        "import iomodel.planning.plan, iomodel.explorer.explore\nprint(iomodel.planning.plan, iomodel.explorer.explore)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.startswith("<function plan at ")
-    assert " <function explore at " in done.stdout
+    code = "import iomodel.planning.plan\nassert callable(iomodel.planning.plan)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_root_and_the_rooms_show_their_public_names_alone() -> None:
